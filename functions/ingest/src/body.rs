@@ -1,0 +1,189 @@
+//! Syntax: the forms in which readings are sent. Says nothing of what a reading means.
+
+use std::fmt;
+
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use shared::http::members::{self, Members};
+use shared::http::{Problem, ProblemKind};
+
+/// How many readings one request may carry.
+pub(crate) const MAX_READINGS: usize = 10_000;
+
+/// One reading's members, or why they cannot be read.
+pub(crate) type Entry<'a> = Result<Members<'a>, String>;
+
+/// The readings of a body: one object, an array, `{"readings": [...]}` or one object a line.
+pub(crate) fn parse<'a>(body: &'a [u8], content_type: &str) -> Result<Vec<Entry<'a>>, Problem> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        bad(format!("The body is not UTF-8: byte {} cannot be read.", error.valid_up_to()))
+    })?;
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let entries = if content_type.contains("ndjson") {
+        lines(text)?
+    } else if text.starts_with('[') {
+        array(text)?
+    } else {
+        objects(text)?
+    };
+    if entries.is_empty() {
+        return Err(bad("The body holds no reading."));
+    }
+    Ok(entries)
+}
+
+fn objects(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+    if !text.starts_with('{') {
+        return Err(bad(
+            "The body is no reading; send a JSON object, an array, {\"readings\": [...]} or one object a line.",
+        ));
+    }
+    let whole = match serde_json::from_str::<&RawValue>(text) {
+        Ok(whole) => whole,
+        // The first line is complete by itself: the others are meant to be, too.
+        Err(_) if text.lines().next().is_some_and(is_json) => return lines(text),
+        Err(error) => return Err(not_json(&error)),
+    };
+    match Members::parse(whole.get()) {
+        Ok(mut members) if members.has("readings") && !members.has("device_id") => {
+            let readings = members.take_non_null("readings");
+            if let Some((name, _)) = members.into_iter().next() {
+                let message = "is not expected beside \"readings\"";
+                return Err(Problem::field(&shared::domain::excerpt(&name), message));
+            }
+            match readings {
+                Some(readings) if readings.get().starts_with('[') => array(readings.get()),
+                _ => Err(Problem::field("readings", "must be an array")),
+            }
+        }
+        Ok(members) => Ok(vec![Ok(members)]),
+        Err(error) => Ok(vec![Err(members::reason(&error))]),
+    }
+}
+
+/// The elements of an array, each to be read by itself.
+pub(crate) fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+    struct Elements;
+    impl<'de> Visitor<'de> for Elements {
+        /// As many as are allowed, and whether there are more.
+        type Value = (Vec<&'de RawValue>, bool);
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut elements = Vec::new();
+            while let Some(element) = seq.next_element()? {
+                if elements.len() == MAX_READINGS {
+                    while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+                    return Ok((elements, true));
+                }
+                elements.push(element);
+            }
+            Ok((elements, false))
+        }
+    }
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let (elements, more) = parser
+        .deserialize_seq(Elements)
+        .and_then(|elements| parser.end().map(|()| elements))
+        .map_err(|error| not_json(&error))?;
+    if more {
+        return Err(too_many());
+    }
+    Ok(elements.into_iter().map(|element| entry(element.get())).collect())
+}
+
+fn lines(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let entries = lines.by_ref().take(MAX_READINGS).map(entry).collect();
+    if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
+}
+
+fn entry(text: &str) -> Entry<'_> {
+    Members::parse(text).map_err(|error| {
+        if is_json(text) && !text.trim_start().starts_with('{') {
+            "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}".to_owned()
+        } else {
+            members::reason(&error)
+        }
+    })
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::BadRequest, detail)
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    bad(format!("The body is not JSON: {error}. NaN and Infinity are no JSON; leave such a metric out."))
+}
+
+fn too_many() -> Problem {
+    let detail = format!("The body holds more than {MAX_READINGS} readings; send fewer at a time.");
+    Problem::new(ProblemKind::TooLarge, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(body: &str, content_type: &str) -> Result<Vec<bool>, (u16, String)> {
+        parse(body.as_bytes(), content_type)
+            .map(|entries| entries.iter().map(Result::is_ok).collect())
+            .map_err(|problem| (problem.kind.status(), problem.detail))
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        for (body, entries) in [
+            (r#"{"device_id": "d"}"#, vec![true]),
+            ("\u{feff} {\n \"device_id\": \"d\"\n}\n", vec![true]),
+            (r#"[{"a": 1}, {"b": 2}]"#, vec![true, true]),
+            (r#"{"readings": [{"a": 1}]}"#, vec![true]),
+            ("{\"a\": 1}\n{\"b\": 2}\r\n\n{\"c\": 3}\n", vec![true, true, true]),
+        ] {
+            assert_eq!(shape(body, "application/json"), Ok(entries), "{body}");
+        }
+        assert_eq!(shape("{\"a\": 1}", "application/x-ndjson"), Ok(vec![true]));
+    }
+
+    #[test]
+    fn a_bad_reading_does_not_take_the_others_down() {
+        assert_eq!(shape(r#"[{"a": 1}, 5, "x", [], null]"#, ""), Ok(vec![true, false, false, false, false]));
+        assert_eq!(shape("{\"a\": 1}\n{\"a\": NaN}\n{\"b\"", ""), Ok(vec![true, false, false]));
+        assert_eq!(shape(r#"[{"a": 1, "a": 2}]"#, ""), Ok(vec![false]));
+        assert_eq!(shape(r#"[{"a": 1e400}]"#, ""), Ok(vec![true]), "the number is read later");
+    }
+
+    #[test]
+    fn what_cannot_be_taken_apart_is_refused_with_its_place() {
+        let problem = |body: &str| shape(body, "application/json").expect_err(body);
+        assert!(problem("[{\"a\": 1},\n {\"a\": NaN}]").1.contains("line 2"));
+        assert!(problem("{\n\"a\": \n").1.contains("EOF"));
+        assert!(problem("").1.contains("no reading"));
+        assert!(problem("[]").1.contains("no reading"));
+        assert!(problem("hello").1.contains("no reading"));
+        assert!(problem("[1] trailing").1.contains("trailing"));
+        assert!(problem(r#"{"readings": 5}"#).1.contains("array"));
+        assert!(problem(r#"{"readings": [], "x": 1}"#).1.contains("x: is not expected"));
+        assert!(shape("\u{feff}", "").is_err());
+        assert_eq!(parse(b"{\"a\": \"\xff\"}", "").expect_err("no UTF-8").kind.status(), 400);
+    }
+
+    #[test]
+    fn depth_and_number_are_bounded() {
+        let deep = "[".repeat(6 << 20);
+        assert_eq!(shape(&deep, "").expect_err("deep").0, 400);
+        let nested = format!("[{}1{}]", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(shape(&nested, ""), Ok(vec![false]));
+        let many = |n: usize| format!("[{}]", vec!["{}"; n].join(","));
+        assert_eq!(shape(&many(10_000), "").map(|entries| entries.len()), Ok(10_000));
+        assert_eq!(shape(&many(10_001), "").expect_err("one too many").0, 413);
+        assert_eq!(shape(&"{}\n".repeat(10_001), "").expect_err("one too many").0, 413);
+    }
+}

@@ -1,0 +1,350 @@
+//! Stores readings: `POST /readings` and IoT Core rule messages. Reads nothing but the registry.
+//!
+//! The way of a reading: [`body`] takes the request apart, [`reading`] says what each part means,
+//! [`Ingest`] stores the good ones and names the bad ones, then registers devices and rooms that it
+//! has not met before. Whatever it cannot register the stream function will.
+
+mod body;
+mod event;
+mod reading;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use futures_util::{StreamExt as _, stream};
+use shared::clock::{Clock, Deadline};
+use shared::config::Config;
+use shared::domain::{DeviceId, Instant, Reading, Room, RoomId, Sighting};
+use shared::http::members::{Members, string};
+use shared::http::routes::{self, Function};
+use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway};
+use shared::registry_cache::{RegistryCache, Snapshot};
+use shared::store::{Budget, Position, PutReadings, ReadRegistry, Register, Registration, StoreError};
+use shared::telemetry::{Telemetry, WideEvent};
+
+pub use event::{Event, Receipt, Reply};
+
+/// What may be set from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How old the cached registry may grow.
+    pub registry_max_age: Duration,
+    /// After how many days a reading is deleted; never without.
+    pub retention_days: Option<u32>,
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self { registry_max_age: config.registry_max_age, retention_days: config.retention_days }
+    }
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct Ingest<S, C> {
+    store: S,
+    registry: RegistryCache<C>,
+    clock: C,
+    telemetry: Telemetry,
+    retention: Option<TimeDelta>,
+}
+
+/// Why an invocation that nobody waits for should be repeated: not everything is stored.
+#[derive(Debug, thiserror::Error)]
+#[error("{not_stored} readings are not stored")]
+pub struct Failure {
+    not_stored: usize,
+    #[source]
+    cause: StoreError,
+}
+
+/// How long the registry may take at cold start, before the first request is there.
+const COLD_START: Duration = Duration::from_secs(5);
+/// How many devices and rooms are registered at once.
+const REGISTERING: usize = 8;
+
+/// What became of the readings of one request.
+#[derive(Debug, Default)]
+struct Outcome {
+    accepted: usize,
+    rejected: Vec<FieldError>,
+    not_stored: Vec<usize>,
+    cause: Option<StoreError>,
+}
+
+impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
+    /// The function on a table.
+    #[must_use]
+    pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
+        Self {
+            store,
+            registry: RegistryCache::new(settings.registry_max_age, clock.clone()),
+            clock,
+            telemetry,
+            retention: settings.retention_days.map(|days| TimeDelta::days(days.into())),
+        }
+    }
+
+    /// Reads the registry, at cold start. Where that fails the first request tries again.
+    pub async fn load(&self) {
+        let mut log = WideEvent::begin("ingest.load");
+        let budget = Budget::until(Deadline::after(COLD_START));
+        match self.registry.snapshot(&self.store, &budget).await {
+            Ok((snapshot, _)) => {
+                log.set("registry.devices", snapshot.devices.len());
+                log.set("registry.rooms", snapshot.rooms.len());
+            }
+            Err(error) => log.warn("registry.error", &error),
+        }
+        log.emit(&self.telemetry, &self.clock);
+    }
+
+    /// Stores the readings of an event.
+    ///
+    /// An HTTP request always has an answer. An IoT rule does not wait for one, so where readings are
+    /// not stored the invocation fails and is repeated; storing a reading twice changes nothing.
+    pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
+        let budget = Budget::until(deadline);
+        let mut log = WideEvent::begin("ingest");
+        let reply = match event {
+            Event::Http(event) => {
+                let response = match gateway::request(*event) {
+                    Ok(request) => {
+                        log.set("http.request_id", request.id.as_str());
+                        log.set("http.body_bytes", request.body.len());
+                        self.answer(&request, &budget, &mut log).await.finish(&request, &budget)
+                    }
+                    Err(problem) => problem.respond(),
+                };
+                log.set("http.status", response.status);
+                Ok(Reply::Http(Box::new(gateway::response(response))))
+            }
+            Event::Iot(message) => {
+                let outcome = self.store_message(message.get(), &budget, &mut log).await;
+                match outcome.cause {
+                    Some(cause) => Err(Failure { not_stored: outcome.not_stored.len(), cause }),
+                    None => Ok(Reply::Iot(Receipt {
+                        accepted: outcome.accepted,
+                        rejected: outcome.rejected,
+                    })),
+                }
+            }
+        };
+        log.set("table.read_units", budget.read_units());
+        log.set("table.write_units", budget.write_units());
+        log.emit(&self.telemetry, &self.clock);
+        reply
+    }
+
+    async fn answer(&self, request: &Request, budget: &Budget, log: &mut WideEvent) -> Response {
+        let stored = async {
+            let (route, _) = routes::find(request)?;
+            if route.function != Function::Ingest {
+                let detail = format!("{} {} is not answered here.", route.method, route.path);
+                return Err(Problem::new(ProblemKind::NotFound, detail));
+            }
+            let text = request.inflated_body()?;
+            let content_type = request.header("content-type").unwrap_or_default();
+            let entries = body::parse(&text, content_type)?;
+            Ok(self.store_entries(entries, None, budget, log).await)
+        };
+        match stored.await {
+            Ok(outcome) => respond(outcome),
+            Err(problem) => problem.respond(),
+        }
+    }
+
+    async fn store_message(&self, message: &str, budget: &Budget, log: &mut WideEvent) -> Outcome {
+        let entries = || -> Result<_, String> {
+            let mut members = Members::parse(message)
+                .map_err(|_| "the message is no JSON object with a device_id".to_owned())?;
+            if !members.has("readings") {
+                return Ok((None, vec![Ok(members)]));
+            }
+            let sender = members.take_non_null("device_id").ok_or("device_id is missing")?;
+            let sender: DeviceId =
+                string(sender)?.parse().map_err(|why| format!("device_id {why}"))?;
+            let readings = members.take_non_null("readings").map_or("", |readings| readings.get());
+            Ok((Some(sender), body::array(readings).map_err(|problem| problem.detail)?))
+        };
+        match entries() {
+            Ok((sender, entries)) => self.store_entries(entries, sender.as_ref(), budget, log).await,
+            Err(message) => {
+                log.count("readings.rejected", 1);
+                let rejected = vec![FieldError { index: None, field: None, message }];
+                Outcome { rejected, ..Outcome::default() }
+            }
+        }
+    }
+
+    async fn store_entries(
+        &self,
+        entries: Vec<body::Entry<'_>>,
+        sender: Option<&DeviceId>,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> Outcome {
+        let (mut sorted, rejected) = sort(entries, sender, self.clock.now());
+        let mut outcome = Outcome { rejected, ..Outcome::default() };
+        log.count("readings.rejected", outcome.rejected.len());
+        if sorted.readings.is_empty() {
+            return outcome;
+        }
+        let snapshot = match self.registry.snapshot(&self.store, budget).await {
+            Ok((snapshot, stale)) => {
+                if let Some(error) = stale {
+                    log.warn("registry.error", &error);
+                }
+                snapshot
+            }
+            // Without the registry a reading's room is not known, and a reading is written once.
+            Err(error) => {
+                log.error("registry.error", &error);
+                outcome.not_stored = sorted.origins.into_iter().flatten().collect();
+                outcome.not_stored.sort_unstable();
+                outcome.cause = Some(error);
+                return outcome;
+            }
+        };
+        for reading in &mut sorted.readings {
+            if reading.room.is_none() {
+                let known = snapshot.devices.get(&reading.device);
+                reading.room = known.and_then(|device| device.room.clone());
+            }
+        }
+
+        let put = self.store.put_readings(&sorted.readings, self.retention, budget).await;
+        let mut stored = vec![true; sorted.readings.len()];
+        put.unstored.iter().for_each(|n| stored[*n] = false);
+        for (origins, stored) in sorted.origins.into_iter().zip(&stored) {
+            if *stored { outcome.accepted += origins.len() } else { outcome.not_stored.extend(origins) }
+        }
+        outcome.not_stored.sort_unstable();
+        if let Some(cause) = &put.cause {
+            log.error("table.error", cause);
+        }
+        outcome.cause = put.cause;
+        log.count("readings.accepted", outcome.accepted);
+        log.count("readings.not_stored", outcome.not_stored.len());
+
+        let stored = sorted.readings.iter().zip(&stored).filter(|(_, stored)| **stored);
+        self.register(&snapshot, stored.map(|(reading, _)| reading), budget, log).await;
+        outcome
+    }
+
+    /// Registers whatever the snapshot does not know. Done twice, or by many at once, it leaves the
+    /// item of whoever came first; a failure is left to the stream function.
+    async fn register(
+        &self,
+        snapshot: &Snapshot,
+        readings: impl Iterator<Item = &Reading>,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) {
+        let mut devices: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+        let mut rooms: BTreeMap<&RoomId, Instant> = BTreeMap::new();
+        for reading in readings {
+            if !snapshot.devices.contains_key(&reading.device) {
+                devices
+                    .entry(&reading.device)
+                    .and_modify(|sighting| sighting.see(reading))
+                    .or_insert_with(|| Sighting::of(reading));
+            }
+            if let Some(room) = reading.room.as_ref().filter(|room| !snapshot.rooms.contains_key(room)) {
+                let first = rooms.entry(room).or_insert(reading.at);
+                *first = (*first).min(reading.at);
+            }
+        }
+        if devices.is_empty() && rooms.is_empty() {
+            return;
+        }
+        log.set("registry.new_devices", devices.len());
+        log.set("registry.new_rooms", rooms.len());
+        let devices: Vec<_> =
+            devices.into_iter().map(|(id, sighting)| sighting.register(id.clone())).collect();
+        let devices = devices.into_iter().map(|device| async move {
+            match self.store.register_device(&device, budget).await? {
+                Registration::New => self.registry.keep_device(device),
+                Registration::Known(known) => self.registry.keep_device(known),
+            }
+            Ok(())
+        });
+        let rooms: Vec<_> = rooms.into_iter().map(|(id, at)| (id.clone(), at)).collect();
+        let rooms = rooms.into_iter().map(|(id, first_seen)| async move {
+            let room = Room { id, name: None, first_seen };
+            match self.store.register_room(&room, budget).await? {
+                Registration::New => self.registry.keep_room(room),
+                Registration::Known(known) => self.registry.keep_room(known),
+            }
+            Ok(())
+        });
+        let results: Vec<Result<(), StoreError>> =
+            stream::iter(devices.collect::<Vec<_>>()).buffer_unordered(REGISTERING).collect().await;
+        let more: Vec<Result<(), StoreError>> =
+            stream::iter(rooms.collect::<Vec<_>>()).buffer_unordered(REGISTERING).collect().await;
+        if let Some(error) = results.into_iter().chain(more).find_map(Result::err) {
+            log.warn("registry.error", &error);
+        }
+    }
+}
+
+/// Readings that can be stored, no two of the same device and instant, and where each came from.
+#[derive(Debug, Default)]
+struct Sorted {
+    readings: Vec<Reading>,
+    /// For each reading the places in the request that it was made of.
+    origins: Vec<Vec<usize>>,
+}
+
+fn sort(
+    entries: Vec<body::Entry<'_>>,
+    sender: Option<&DeviceId>,
+    now: Instant,
+) -> (Sorted, Vec<FieldError>) {
+    let mut sorted = Sorted::default();
+    let mut rejected = Vec::new();
+    let mut places: HashMap<Position, usize> = HashMap::new();
+    for (index, entry) in entries.into_iter().enumerate() {
+        let taken = entry
+            .map_err(reading::Refusal::whole)
+            .and_then(|members| reading::read(members, sender, now))
+            .and_then(|reading| match places.get(&Position::of(&reading)) {
+                Some(&place) => {
+                    sorted.readings[place].absorb(reading).map_err(reading::Refusal::whole)?;
+                    sorted.origins[place].push(index);
+                    Ok(())
+                }
+                None => {
+                    places.insert(Position::of(&reading), sorted.readings.len());
+                    sorted.readings.push(reading);
+                    sorted.origins.push(vec![index]);
+                    Ok(())
+                }
+            });
+        if let Err(reading::Refusal { field, message }) = taken {
+            rejected.push(FieldError { index: Some(index), field, message });
+        }
+    }
+    (sorted, rejected)
+}
+
+/// 201 all stored, 207 some refused, 400 none valid, 429 or 503 not all stored.
+fn respond(outcome: Outcome) -> Response {
+    let Outcome { accepted, rejected, not_stored, cause } = outcome;
+    if let Some(cause) = cause {
+        let detail = format!(
+            "{accepted} readings are stored, {} are not; send those again, or all: nothing is stored twice.",
+            not_stored.len()
+        );
+        let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
+        return problem.respond();
+    }
+    if accepted == 0 {
+        let detail = format!("None of the {} readings is valid.", rejected.len());
+        let problem = Problem { errors: rejected, ..Problem::new(ProblemKind::BadRequest, detail) };
+        return problem.respond();
+    }
+    let status = if rejected.is_empty() { 201 } else { 207 };
+    Response::json(status, &Receipt { accepted, rejected })
+}

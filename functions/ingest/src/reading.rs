@@ -1,0 +1,174 @@
+//! Meaning: members become a reading, or a refusal that names the field. Stores nothing.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use serde_json::value::RawValue;
+use shared::domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, excerpt};
+use shared::http::members::{Members, describe, string};
+
+/// How far ahead of the server's clock a reading may be: clocks drift, but not by days.
+const FURTHEST_AHEAD: TimeDelta = TimeDelta::days(1);
+
+/// Why members are no reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The member at fault; none where it is the whole.
+    pub(crate) field: Option<String>,
+    /// What is wrong with it.
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    /// The whole reading is at fault.
+    pub(crate) fn whole(message: impl ToString) -> Self {
+        Self { field: None, message: message.to_string() }
+    }
+
+    fn of(field: &str, message: impl ToString) -> Self {
+        Self { field: Some(excerpt(field)), message: message.to_string() }
+    }
+}
+
+/// The reading that the members say, received at `now`.
+///
+/// `sender` is who sent it, where that is known for certain: the reading's own `device_id` must then
+/// be absent or equal.
+pub(crate) fn read(
+    mut members: Members<'_>,
+    sender: Option<&DeviceId>,
+    now: Instant,
+) -> Result<Reading, Refusal> {
+    let device = device(members.take_non_null("device_id"), sender)?;
+    let at = members.take_non_null("timestamp").map_or(Ok(now), |value| timestamp(value, now))?;
+    let room = members.take_non_null("room").map(|value| {
+        string(value).and_then(|room| room.parse::<RoomId>().map_err(|why| why.to_string()))
+    });
+    let room = room.transpose().map_err(|why| Refusal::of("room", why))?;
+    let mut metrics = BTreeMap::new();
+    for (name, value) in members {
+        let metric: MetricName = name.parse().map_err(|why| Refusal::of(&name, why))?;
+        let value = number(value).map_err(|why| Refusal::of(&name, why))?;
+        metrics.insert(metric, value);
+    }
+    Reading::new(device, at, room, metrics).map_err(Refusal::whole)
+}
+
+fn device(value: Option<&RawValue>, sender: Option<&DeviceId>) -> Result<DeviceId, Refusal> {
+    let refuse = |why: String| Refusal::of("device_id", why);
+    let said = value
+        .map(|value| {
+            let text = string(value).map_err(refuse)?;
+            text.parse::<DeviceId>().map_err(|why| refuse(why.to_string()))
+        })
+        .transpose()?;
+    match (said, sender) {
+        (Some(said), Some(sender)) if said != *sender => {
+            Err(refuse(format!("is {:?}, but the sender is {:?}", said.as_str(), sender.as_str())))
+        }
+        (_, Some(sender)) => Ok(sender.clone()),
+        (Some(said), None) => Ok(said),
+        (None, None) => Err(refuse("is missing".to_owned())),
+    }
+}
+
+fn timestamp(value: &RawValue, now: Instant) -> Result<Instant, Refusal> {
+    let refuse = |why: &dyn ToString| Refusal::of("timestamp", why.to_string());
+    let text = match describe(value) {
+        "a string" => string(value).map_err(|why| refuse(&why))?,
+        "a number" => value.get().to_owned(),
+        other => return Err(refuse(&format!("must be a string or a number, not {other}"))),
+    };
+    let at = Instant::parse(&text, now).map_err(|why| refuse(&why))?;
+    if at > now.saturating_add(FURTHEST_AHEAD) {
+        return Err(refuse(&format!("{at} is more than a day ahead of the server's clock ({now})")));
+    }
+    Ok(at)
+}
+
+fn number(value: &RawValue) -> Result<Number, String> {
+    match describe(value) {
+        "a number" => Number::parse(value.get()).map_err(|why| why.to_string()),
+        other => Err(format!("must be a number, not {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-11T16:00:00.000Z";
+
+    fn try_read(json: &str, sender: Option<&str>) -> Result<Reading, Refusal> {
+        let now = Instant::parse(NOW, Instant::MIN).expect("an instant");
+        let sender = sender.map(|sender| sender.parse().expect("an id"));
+        read(Members::parse(json).expect("an object"), sender.as_ref(), now)
+    }
+
+    fn refused(json: &str) -> String {
+        let Refusal { field, message } = try_read(json, None).expect_err(json);
+        format!("{} {message}", field.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_reading_is_read_whole() {
+        let reading = try_read(
+            r#"{"device_id": "remo-e", "timestamp": 1768147199, "room": "chiyoda1-a", "current_w": 512, "cumulative_kwh_p": 8048.10}"#,
+            None,
+        )
+        .expect("a reading");
+        assert_eq!(reading.at.to_string(), "2026-01-11T15:59:59.000Z");
+        assert_eq!(reading.room.as_ref().map(RoomId::as_str), Some("chiyoda1-a"));
+        let values: Vec<_> = reading.metrics().iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(values, ["cumulative_kwh_p=8048.1", "current_w=512"]);
+    }
+
+    #[test]
+    fn without_a_timestamp_it_is_the_time_of_arrival() {
+        for json in [r#"{"device_id": "d", "t": 1}"#, r#"{"device_id": "d", "timestamp": null, "t": 1}"#] {
+            assert_eq!(try_read(json, None).expect("a reading").at.to_string(), NOW);
+        }
+    }
+
+    #[test]
+    fn every_bad_member_is_named_with_its_reason() {
+        let digits = format!(r#"{{"device_id": "d", "t": {}}}"#, "1".repeat(39));
+        for (json, expected) in [
+            (r#"{"t": 1}"#, "device_id is missing"),
+            (r#"{"device_id": 5, "t": 1}"#, "device_id must be a string, not a number"),
+            (r#"{"device_id": "DEVICE", "t": 1}"#, r#"device_id "DEVICE" is a reserved name"#),
+            (r#"{"device_id": "room", "t": 1}"#, r#"device_id "room" is a reserved name"#),
+            (r#"{"device_id": "a#b", "t": 1}"#, "device_id holds '#'"),
+            (r#"{"device_id": "a\u0000", "t": 1}"#, r"device_id holds '\0'"),
+            (r#"{"device_id": "d", "room": "Token", "t": 1}"#, r#"room "Token" is a reserved name"#),
+            (r#"{"device_id": "d", "room": 5, "t": 1}"#, "room must be a string"),
+            (r#"{"device_id": "d"}"#, "there is no metric"),
+            (r#"{"device_id": "d", "pk": 1}"#, r#"pk "pk" is a reserved name"#),
+            (r#"{"device_id": "d", "Temp": 1}"#, "Temp \"Temp\" is no name of a metric"),
+            (r#"{"device_id": "d", "t": "21.5"}"#, "t must be a number, not a string"),
+            (r#"{"device_id": "d", "t": "NaN"}"#, "t must be a number, not a string"),
+            (r#"{"device_id": "d", "t": null}"#, "t must be a number, not null"),
+            (r#"{"device_id": "d", "t": true}"#, "t must be a number, not a boolean"),
+            (r#"{"device_id": "d", "t": [1]}"#, "t must be a number, not an array"),
+            (r#"{"device_id": "d", "t": 1e400}"#, "t \"1e400\" is outside of"),
+            (&digits, "t has 39 significant digits"),
+            (r#"{"device_id": "d", "timestamp": true, "t": 1}"#, "timestamp must be a string or a number"),
+            (r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#, "timestamp \"soon\" is no instant"),
+            (r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#, "outside of the years"),
+            (r#"{"device_id": "d", "timestamp": 1e400, "t": 1}"#, "outside of the years"),
+            (r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#, "more than a day ahead"),
+            (r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#, "is no instant"),
+        ] {
+            assert!(refused(json).contains(expected), "{json}: {}", refused(json));
+        }
+    }
+
+    #[test]
+    fn a_known_sender_cannot_speak_for_another() {
+        let own = try_read(r#"{"t": 1}"#, Some("d")).expect("a reading");
+        assert_eq!(own.device.as_str(), "d");
+        assert!(try_read(r#"{"device_id": "d", "t": 1}"#, Some("d")).is_ok());
+        let refusal = try_read(r#"{"device_id": "e", "t": 1}"#, Some("d")).expect_err("another");
+        assert!(refusal.message.contains("the sender is"));
+    }
+}

@@ -1,0 +1,253 @@
+//! A person's edits of the registry: PATCH. Registers a room that a device is put into, nothing else.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use shared::clock::Clock;
+use shared::domain::{
+    DevicePatch, Edit, MetricName, MetricPatch, Number, Room, RoomId, RoomPatch, excerpt,
+};
+use shared::http::members::{Members, describe, reason, string};
+use shared::http::{Problem, ProblemKind, Request, Response};
+use shared::store::{EditRegistry, Edited, QueryReadings, ReadRegistry, Register, Registration};
+
+use crate::params::Params;
+use crate::registry::{device_id, room_id, unknown};
+use crate::rows::{DeviceRow, RoomRow};
+use crate::{Call, Query};
+
+const LONGEST_TEXT: usize = 100;
+const MOST_TAGS: usize = 50;
+
+impl<S, C> Query<S, C>
+where
+    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    C: Clock,
+{
+    /// `PATCH /devices/{id}`
+    pub(crate) async fn edit_device(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+        Params::of(call.request, &[])?;
+        let id = device_id(id)?;
+        let patch = read_body(call.request, device_patch)?;
+        let edited = self.store.edit_device(&id, &patch, call.budget).await;
+        match edited.map_err(|error| call.failed(&error))? {
+            Edited::Written(device) => {
+                if let Edit::Set(room) = &patch.room {
+                    self.register_room(room.clone(), call).await?;
+                }
+                self.registry.keep_device(device.clone());
+                Ok(Response::json(200, &DeviceRow::from(&device)))
+            }
+            Edited::Unknown => Err(unknown("device", id.as_str())),
+            Edited::UnknownMetric(name) => {
+                let message = "is no metric that the device has sent";
+                Err(Problem::field(&format!("metrics.{name}"), message))
+            }
+        }
+    }
+
+    /// `PATCH /rooms/{id}`
+    pub(crate) async fn edit_room(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+        Params::of(call.request, &[])?;
+        let id = room_id(id)?;
+        let patch = read_body(call.request, room_patch)?;
+        let edited = self.store.edit_room(&id, &patch, call.budget).await;
+        match edited.map_err(|error| call.failed(&error))? {
+            Edited::Written(room) => {
+                self.registry.keep_room(room.clone());
+                Ok(Response::json(200, &RoomRow::from(&room)))
+            }
+            Edited::Unknown | Edited::UnknownMetric(_) => Err(unknown("room", id.as_str())),
+        }
+    }
+
+    /// A room that a person names exists from then on, even before its first reading.
+    async fn register_room(&self, id: RoomId, call: &mut Call<'_>) -> Result<(), Problem> {
+        let room = Room { id, name: None, first_seen: self.clock.now() };
+        let registered = self.store.register_room(&room, call.budget).await;
+        match registered.map_err(|error| call.failed(&error))? {
+            Registration::New => self.registry.keep_room(room),
+            Registration::Known(room) => self.registry.keep_room(room),
+        }
+        Ok(())
+    }
+}
+
+/// A patch: the members that are there are set, `null` takes away, all others stay.
+fn read_body<T: Default + PartialEq>(
+    request: &Request,
+    read: impl Fn(Members<'_>) -> Result<T, (String, String)>,
+) -> Result<T, Problem> {
+    let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
+    let body = request.inflated_body()?;
+    let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
+    let members = Members::parse(text)
+        .map_err(|error| bad(format!("The body is no JSON object of what to change: {}.", reason(&error))))?;
+    let patch = read(members).map_err(|(field, message)| Problem::field(&field, message))?;
+    if patch == T::default() {
+        return Err(bad("The body changes nothing; name at least one member to set.".to_owned()));
+    }
+    Ok(patch)
+}
+
+fn device_patch(members: Members<'_>) -> Result<DevicePatch, (String, String)> {
+    let mut patch = DevicePatch::default();
+    for (name, value) in members {
+        let read = match name.as_str() {
+            "name" => text(value).map(|edit| patch.name = edit),
+            "kind" => text(value).map(|edit| patch.kind = edit),
+            "room" => room(value).map(|edit| patch.room = edit),
+            "tags" => tags(value).map(|edit| patch.tags = edit),
+            "metrics" => {
+                patch.metrics = metrics(value)?;
+                Ok(())
+            }
+            _ => Err("is nothing that can be set; name, room, kind, tags and metrics are".to_owned()),
+        };
+        read.map_err(|why| (excerpt(&name), why))?;
+    }
+    Ok(patch)
+}
+
+fn room_patch(members: Members<'_>) -> Result<RoomPatch, (String, String)> {
+    let mut patch = RoomPatch::default();
+    for (name, value) in members {
+        let read = match name.as_str() {
+            "name" => text(value).map(|edit| patch.name = edit),
+            _ => Err("is nothing that can be set; name is".to_owned()),
+        };
+        read.map_err(|why| (excerpt(&name), why))?;
+    }
+    Ok(patch)
+}
+
+fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (String, String)> {
+    let at = |path: &str| if path.is_empty() { "metrics".to_owned() } else { format!("metrics.{path}") };
+    let object = |value: &RawValue| format!("must be an object, not {}", describe(value));
+    let members = Members::parse(value.get()).map_err(|_| (at(""), object(value)))?;
+    let mut patches = BTreeMap::new();
+    for (name, settings) in members {
+        let metric: MetricName =
+            name.parse().map_err(|why| (at(&excerpt(&name)), format!("{why}")))?;
+        let settings = Members::parse(settings.get()).map_err(|_| (at(&name), object(settings)))?;
+        let mut patch = MetricPatch::default();
+        for (setting, value) in settings {
+            let read = match setting.as_str() {
+                "unit" => text(value).map(|edit| patch.unit = edit),
+                "modulus" => positive(value).map(|edit| patch.modulus = edit),
+                "max_w" => positive(value).map(|edit| patch.max_w = edit),
+                "dip" => positive(value).map(|edit| patch.dip = edit),
+                _ => Err("is nothing that can be set; unit, modulus, max_w and dip are".to_owned()),
+            };
+            read.map_err(|why| (at(&format!("{name}.{}", excerpt(&setting))), why))?;
+        }
+        patches.insert(metric, patch);
+    }
+    Ok(patches)
+}
+
+fn edit<T>(value: &RawValue, read: impl Fn(&RawValue) -> Result<T, String>) -> Result<Edit<T>, String> {
+    if value.get() == "null" { Ok(Edit::Clear) } else { read(value).map(Edit::Set) }
+}
+
+fn text(value: &RawValue) -> Result<Edit<String>, String> {
+    edit(value, |value| short(string(value)?))
+}
+
+fn short(text: String) -> Result<String, String> {
+    let length = text.chars().count();
+    if text.trim().is_empty() {
+        Err("is empty; null takes it away".to_owned())
+    } else if length > LONGEST_TEXT {
+        Err(format!("is {length} characters long; at most {LONGEST_TEXT} are allowed"))
+    } else if text.chars().any(char::is_control) {
+        Err("holds a control character".to_owned())
+    } else {
+        Ok(text)
+    }
+}
+
+fn room(value: &RawValue) -> Result<Edit<RoomId>, String> {
+    edit(value, |value| string(value)?.parse().map_err(|why| format!("{why}")))
+}
+
+fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, String> {
+    edit(value, |value| {
+        let tags: Vec<String> =
+            serde_json::from_str(value.get()).map_err(|_| "must be an array of strings".to_owned())?;
+        if tags.len() > MOST_TAGS {
+            return Err(format!("are {}; at most {MOST_TAGS} are allowed", tags.len()));
+        }
+        let tags = tags.into_iter().map(short).collect::<Result<Vec<_>, _>>()?;
+        match tags.iter().enumerate().find(|(n, tag)| tags[..*n].contains(tag)) {
+            Some((_, twice)) => Err(format!("hold {twice:?} twice")),
+            None => Ok(tags),
+        }
+    })
+}
+
+fn positive(value: &RawValue) -> Result<Edit<Number>, String> {
+    edit(value, |value| match describe(value) {
+        "a number" => {
+            let number = Number::parse(value.get()).map_err(|why| why.to_string())?;
+            let above_zero = !number.as_str().starts_with('-') && number.as_str() != "0";
+            if above_zero { Ok(number) } else { Err(format!("is {number}; it must be above zero")) }
+        }
+        other => Err(format!("must be a number, not {other}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(body: &str) -> Result<DevicePatch, String> {
+        let request = Request { body: body.into(), ..Request::default() };
+        read_body(&request, device_patch).map_err(|problem| problem.detail)
+    }
+
+    #[test]
+    fn what_is_there_is_set_null_takes_away_and_the_rest_stays() {
+        let patch = patched(
+            r#"{"name": "Smart meter", "room": null, "tags": ["a", "b"],
+                "metrics": {"cumulative_kwh_p": {"modulus": 100000, "max_w": null}}}"#,
+        )
+        .expect("a patch");
+        assert_eq!(patch.name, Edit::Set("Smart meter".to_owned()));
+        assert_eq!(patch.room, Edit::Clear);
+        assert_eq!(patch.kind, Edit::Keep);
+        let (_, metric) = patch.metrics.into_iter().next().expect("one");
+        assert_eq!(metric.modulus, Edit::Set(Number::parse("100000").expect("a number")));
+        assert_eq!(metric.max_w, Edit::Clear);
+        assert_eq!(metric.dip, Edit::Keep);
+    }
+
+    #[test]
+    fn every_bad_member_is_named() {
+        let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
+        let many = format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
+        for (body, expected) in [
+            ("", "no JSON object"),
+            ("[]", "no JSON object"),
+            ("{}", "changes nothing"),
+            (r#"{"name": 5}"#, "name: must be a string"),
+            (r#"{"name": " "}"#, "name: is empty"),
+            (r#"{"name": "a\nb"}"#, "name: holds a control character"),
+            (&long, "name: is 101 characters long"),
+            (r#"{"name": "a", "name": "b"}"#, "stands twice"),
+            (r#"{"room": "DEVICE"}"#, "room: \"DEVICE\" is a reserved name"),
+            (r#"{"tags": "a"}"#, "tags: must be an array"),
+            (r#"{"tags": ["a", "a"]}"#, "tags: hold \"a\" twice"),
+            (&many, "tags: are 51"),
+            (r#"{"first_seen": "now"}"#, "first_seen: is nothing that can be set"),
+            (r#"{"metrics": 5}"#, "metrics: must be an object"),
+            (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
+            (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
+            (r#"{"metrics": {"t": {"dip": -1}}}"#, "metrics.t.dip: is -1"),
+            (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: is nothing"),
+        ] {
+            let error = patched(body).expect_err(body);
+            assert!(error.contains(expected), "{body}: {error}");
+        }
+    }
+}

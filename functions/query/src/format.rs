@@ -1,0 +1,85 @@
+//! How rows are written: JSON, CSV or NDJSON. Knows no endpoint.
+
+use serde::Serialize;
+use shared::domain::excerpt;
+use shared::http::{Problem, Request, Response};
+
+use crate::params::Params;
+
+/// One entry of a list.
+pub(crate) trait Row: Serialize {
+    /// What stands in a CSV column, empty where there is nothing.
+    fn cell(&self, column: &str) -> String;
+}
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Csv,
+    Ndjson,
+}
+
+impl Format {
+    /// The form asked for by `?format=`, else by `Accept`, else JSON.
+    pub(crate) fn of(request: &Request, params: &Params) -> Result<Self, Problem> {
+        let accepted = request.header("accept").unwrap_or_default();
+        match params.get("format") {
+            Some("json" | "application/json") => Ok(Self::Json),
+            Some("csv" | "text/csv") => Ok(Self::Csv),
+            Some("ndjson" | "application/x-ndjson") => Ok(Self::Ndjson),
+            Some(text) => {
+                let message = format!("is {:?}; expected json, csv or ndjson", excerpt(text));
+                Err(Problem::field("format", message))
+            }
+            None if accepted.contains("text/csv") => Ok(Self::Csv),
+            None if accepted.contains("application/x-ndjson") => Ok(Self::Ndjson),
+            None => Ok(Self::Json),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct List<'a, R> {
+    data: &'a [R],
+    has_more: bool,
+    next_cursor: Option<&'a str>,
+}
+
+/// A page of rows, with the address of the next one in a `Link` header.
+pub(crate) fn page<R: Row>(
+    request: &Request,
+    params: &Params,
+    rows: &[R],
+    columns: &[String],
+    cursor: Option<&str>,
+) -> Result<Response, Problem> {
+    let response = match Format::of(request, params)? {
+        Format::Json => {
+            Response::json(200, &List { data: rows, has_more: cursor.is_some(), next_cursor: cursor })
+        }
+        Format::Csv => Response::new(200, "text/csv; charset=utf-8", csv(rows, columns)),
+        Format::Ndjson => {
+            let mut body = Vec::new();
+            for row in rows {
+                serde_json::to_writer(&mut body, row).expect("our own types have string keys");
+                body.push(b'\n');
+            }
+            Response::new(200, "application/x-ndjson", body)
+        }
+    };
+    Ok(match cursor {
+        Some(cursor) => response.with("link", format!("<{}>; rel=\"next\"", params.next(request, cursor))),
+        None => response,
+    })
+}
+
+fn csv<R: Row>(rows: &[R], columns: &[String]) -> Vec<u8> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(columns).expect("writing to memory does not fail");
+    for row in rows {
+        let cells = columns.iter().map(|column| row.cell(column));
+        csv.write_record(cells).expect("every row has the same columns");
+    }
+    csv.into_inner().expect("writing to memory does not fail")
+}

@@ -1,0 +1,149 @@
+//! Answers lists, ranges and latest values, and edits the registry. Stores no reading.
+
+mod cursor;
+mod edit;
+mod format;
+mod latest;
+mod openapi;
+mod params;
+mod ranges;
+mod registry;
+mod rows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use serde_json::json;
+use shared::clock::{Clock, Deadline};
+use shared::config::Config;
+use shared::http::routes::{self, Operation};
+use shared::http::{Problem, ProblemKind, Request, Response, gateway};
+use shared::registry_cache::{RegistryCache, Snapshot};
+use shared::store::{Budget, EditRegistry, QueryReadings, ReadRegistry, Register, StoreError};
+use shared::telemetry::{Telemetry, WideEvent};
+
+/// What may be set from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How old the cached registry may grow.
+    pub registry_max_age: Duration,
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self { registry_max_age: config.registry_max_age }
+    }
+}
+
+/// The function.
+#[derive(Debug)]
+pub struct Query<S, C> {
+    store: S,
+    registry: RegistryCache<C>,
+    clock: C,
+    telemetry: Telemetry,
+}
+
+/// One invocation.
+struct Call<'a> {
+    request: &'a Request,
+    budget: &'a Budget,
+    log: &'a mut WideEvent,
+}
+
+impl Call<'_> {
+    /// The problem that the client sees; the log gets the whole chain of causes.
+    fn failed(&mut self, error: &StoreError) -> Problem {
+        self.log.error("table.error", error);
+        error.into()
+    }
+}
+
+/// How long the registry may take at cold start, before the first request is there.
+const COLD_START: Duration = Duration::from_secs(5);
+
+impl<S, C> Query<S, C>
+where
+    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    C: Clock,
+{
+    /// The function on a table.
+    #[must_use]
+    pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
+        let registry = RegistryCache::new(settings.registry_max_age, clock.clone());
+        Self { store, registry, clock, telemetry }
+    }
+
+    /// Reads the registry, at cold start. Where that fails the first request tries again.
+    pub async fn load(&self) {
+        let mut log = WideEvent::begin("query.load");
+        let budget = Budget::until(Deadline::after(COLD_START));
+        if let Err(error) = self.registry.snapshot(&self.store, &budget).await {
+            log.warn("registry.error", &error);
+        }
+        log.emit(&self.telemetry, &self.clock);
+    }
+
+    /// Answers a request. There is always an answer.
+    pub async fn handle(
+        &self,
+        event: ApiGatewayV2httpRequest,
+        deadline: Deadline,
+    ) -> ApiGatewayV2httpResponse {
+        let budget = Budget::until(deadline);
+        let mut log = WideEvent::begin("query");
+        let response = match gateway::request(event) {
+            Ok(request) => {
+                log.set("http.request_id", request.id.as_str());
+                let mut call = Call { request: &request, budget: &budget, log: &mut log };
+                let response = self.answer(&mut call).await.unwrap_or_else(|problem| problem.respond());
+                response.finish(&request, &budget)
+            }
+            Err(problem) => problem.respond(),
+        };
+        log.set("http.status", response.status);
+        log.set("http.answer_bytes", response.body.len());
+        log.set("table.read_units", budget.read_units());
+        log.set("table.write_units", budget.write_units());
+        log.emit(&self.telemetry, &self.clock);
+        gateway::response(response)
+    }
+
+    async fn answer(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
+        let (route, id) = routes::find(call.request)?;
+        call.log.set("http.route", format!("{} {}", route.method, route.path));
+        match route.operation {
+            Operation::ListDevices => self.list_devices(call, None).await,
+            Operation::ShowDevice => self.show_device(call, &id).await,
+            Operation::EditDevice => self.edit_device(call, &id).await,
+            Operation::DeviceReadings => self.device_readings(call, &id).await,
+            Operation::DeviceLatest => self.device_latest(call, &id).await,
+            Operation::ListRooms => self.list_rooms(call).await,
+            Operation::ShowRoom => self.show_room(call, &id).await,
+            Operation::EditRoom => self.edit_room(call, &id).await,
+            Operation::RoomDevices => self.list_devices(call, Some(&id)).await,
+            Operation::RoomReadings => self.room_readings(call, &id).await,
+            Operation::RoomLatest => self.room_latest(call, &id).await,
+            Operation::Health => Ok(Response::json(200, &json!({"status": "ok"}))),
+            Operation::OpenApi => Ok(Response::json(200, &openapi::document())),
+            Operation::PostReadings => {
+                let detail = format!("{} {} is not answered here.", route.method, route.path);
+                Err(Problem::new(ProblemKind::NotFound, detail))
+            }
+        }
+    }
+
+    /// The registry, at most as old as allowed.
+    async fn snapshot(&self, call: &mut Call<'_>) -> Result<Arc<Snapshot>, Problem> {
+        match self.registry.snapshot(&self.store, call.budget).await {
+            Ok((snapshot, stale)) => {
+                if let Some(error) = stale {
+                    call.log.warn("registry.error", &error);
+                }
+                Ok(snapshot)
+            }
+            Err(error) => Err(call.failed(&error)),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The deployed `query` function: wiring only.
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use query::{Query, Settings};
+use shared::clock::{Deadline, SystemClock};
+use shared::config::Config;
+use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::Telemetry;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let config = Config::from_env()?;
+    let store = DynamoStore::connect(&config.store);
+    let query = Query::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    query.load().await;
+    let query = &query;
+    let handle = |event: LambdaEvent<ApiGatewayV2httpRequest>| async move {
+        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        Ok::<_, Error>(query.handle(event.payload, deadline).await)
+    };
+    lambda_runtime::run(service_fn(handle)).await
+}

@@ -1,0 +1,146 @@
+//! Readings in a time range, of a device or a room. Aggregates nothing.
+
+use shared::clock::Clock;
+use shared::domain::{Device, RangeError, Reading, TimeRange};
+use shared::http::{Problem, Response};
+use shared::store::{EditRegistry, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register};
+
+use crate::params::Params;
+use crate::registry::metrics_of;
+use crate::rows::{Owner, ReadingRow};
+use crate::{Call, Query, cursor, format};
+
+const DEFAULT_LIMIT: usize = 1_000;
+const MOST: usize = 10_000;
+/// Lambda answers at most 6 MB, a third less when it is base64. A page ends before.
+///
+/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const MOST_BYTES: usize = 4 << 20;
+
+impl<S, C> Query<S, C>
+where
+    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    C: Clock,
+{
+    /// `GET /devices/{id}/readings`
+    pub(crate) async fn device_readings(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
+        let asked = self.asked(call)?;
+        let snapshot = self.snapshot(call).await?;
+        let device = self.device(id, &snapshot, call).await?;
+        let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
+        let page = page.map_err(|error| call.failed(&error))?;
+        asked.answer(call, page, Owner::Device, [&device].into_iter())
+    }
+
+    /// `GET /rooms/{id}/readings`
+    pub(crate) async fn room_readings(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
+        let asked = self.asked(call)?;
+        let snapshot = self.snapshot(call).await?;
+        let room = self.room(id, &snapshot, call).await?;
+        let devices = snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id));
+        let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();
+        let page = self.store.room_readings(&room.id, &ids, &asked.query, call.budget).await;
+        let page = page.map_err(|error| call.failed(&error))?;
+        asked.answer(call, page, Owner::Room, devices)
+    }
+
+    fn asked(&self, call: &Call<'_>) -> Result<Asked, Problem> {
+        let allowed = ["from", "to", "order", "limit", "cursor", "metrics", "format"];
+        let params = Params::of(call.request, &allowed)?;
+        let limit = params.limit(DEFAULT_LIMIT, MOST)?;
+        let order = params.order()?;
+        let range = TimeRange::parse(params.get("from"), params.get("to"), self.clock.now());
+        let range = range.map_err(|why| match why {
+            RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
+            RangeError::To(_) => Problem::field("to", why.to_string()),
+        })?;
+        params.metrics()?;
+        let binding = params.binding(call.request);
+        let (range, after) = match params.get("cursor") {
+            Some(cursor) => {
+                let (range, after) = cursor::open_range(&binding, cursor)?;
+                (range, Some(after))
+            }
+            None => (range, None),
+        };
+        let query = RangeQuery { range, order, after, limit, consistent: false };
+        Ok(Asked { params, binding, query })
+    }
+}
+
+/// What a request asks for.
+struct Asked {
+    params: Params,
+    binding: String,
+    query: RangeQuery,
+}
+
+impl Asked {
+    fn answer<'d>(
+        &self,
+        call: &Call<'_>,
+        mut page: Page,
+        owner: Owner,
+        devices: impl Iterator<Item = &'d Device>,
+    ) -> Result<Response, Problem> {
+        let fitting = fitting(&page.readings);
+        page.has_more |= fitting < page.readings.len();
+        page.readings.truncate(fitting);
+
+        let wanted = self.params.metrics()?;
+        let row = |reading| ReadingRow::of(reading, owner, wanted.as_deref());
+        let rows: Vec<ReadingRow<'_>> = page.readings.iter().filter_map(row).collect();
+        let columns = columns(owner, &rows, wanted.as_deref(), devices);
+        let last = page.readings.last().filter(|_| page.has_more);
+        let cursor = last
+            .map(|last| cursor::seal_range(&self.binding, self.query.range, &Position::of(last)));
+        format::page(call.request, &self.params, &rows, &columns, cursor.as_deref())
+    }
+}
+
+/// How many readings fit into one answer.
+fn fitting(readings: &[Reading]) -> usize {
+    let mut bytes = 0;
+    let fits = |reading: &&Reading| {
+        let metrics = reading.metrics().iter();
+        // The instant, the device, the room and the punctuation, each at its longest.
+        bytes += 350;
+        bytes += metrics.map(|(name, value)| name.as_str().len() + value.as_str().len() + 4).sum::<usize>();
+        bytes <= MOST_BYTES
+    };
+    readings.iter().take_while(fits).count()
+}
+
+/// The columns of CSV: what the registry knows of the devices, so that every page has the same, and
+/// whatever this page has beyond that.
+fn columns<'d>(
+    owner: Owner,
+    rows: &[ReadingRow<'_>],
+    wanted: Option<&[shared::domain::MetricName]>,
+    devices: impl Iterator<Item = &'d Device>,
+) -> Vec<String> {
+    let second = if owner == Owner::Room { "device_id" } else { "room" };
+    let mut columns = vec!["timestamp".to_owned(), second.to_owned()];
+    if let Some(wanted) = wanted {
+        columns.extend(wanted.iter().map(ToString::to_string));
+        return columns;
+    }
+    let mut metrics: std::collections::BTreeSet<String> = metrics_of(devices).into_iter().collect();
+    for row in rows {
+        for (name, _) in &row.metrics {
+            if !metrics.contains(name.as_str()) {
+                metrics.insert(name.to_string());
+            }
+        }
+    }
+    columns.extend(metrics);
+    columns
+}

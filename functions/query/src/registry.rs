@@ -1,0 +1,177 @@
+//! Lists and items of the registry, from the cold-start cache. Edits nothing.
+
+use sha2::{Digest as _, Sha256};
+use shared::clock::Clock;
+use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
+use shared::http::{Problem, ProblemKind, Request, Response};
+use shared::registry_cache::Snapshot;
+use shared::store::{EditRegistry, QueryReadings, ReadRegistry, Register};
+
+use crate::format;
+use crate::params::Params;
+use crate::rows::{DEVICE_COLUMNS, DeviceRow, ROOM_COLUMNS, RoomRow};
+use crate::{Call, Query, cursor};
+
+const DEFAULT_LIMIT: usize = 100;
+const MOST: usize = 1_000;
+
+impl<S, C> Query<S, C>
+where
+    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    C: Clock,
+{
+    /// `GET /devices` and, of one room, `GET /rooms/{id}/devices`.
+    pub(crate) async fn list_devices(
+        &self,
+        call: &mut Call<'_>,
+        room: Option<&str>,
+    ) -> Result<Response, Problem> {
+        let allowed = ["limit", "cursor", "format", "latest", "room"];
+        let allowed = if room.is_some() { &allowed[..4] } else { &allowed };
+        let params = Params::of(call.request, allowed)?;
+        let with_latest = params.flag("latest")?;
+        let snapshot = self.snapshot(call).await?;
+        let room = match room {
+            Some(id) => Some(self.room(id, &snapshot, call).await?.id),
+            None => params.parse::<RoomId>("room")?,
+        };
+        let in_room = |device: &&Device| room.is_none() || device.room == room;
+        let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
+        let (devices, cursor) = part(call.request, &params, devices, |device| device.id.as_str())?;
+
+        let mut columns: Vec<String> = DEVICE_COLUMNS.map(str::to_owned).into();
+        let mut rows: Vec<DeviceRow<'_>> = devices.iter().map(|device| DeviceRow::from(*device)).collect();
+        if with_latest {
+            for (row, latest) in rows.iter_mut().zip(self.latest_of(&devices, call).await?) {
+                row.latest = Some(latest);
+            }
+            columns.extend(metrics_of(devices.iter().copied()));
+        }
+        let response = format::page(call.request, &params, &rows, &columns, cursor.as_deref())?;
+        Ok(if with_latest { response } else { self.cached(call.request, &snapshot, response) })
+    }
+
+    /// `GET /rooms`
+    pub(crate) async fn list_rooms(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
+        let params = Params::of(call.request, &["limit", "cursor", "format"])?;
+        let snapshot = self.snapshot(call).await?;
+        let rooms: Vec<&Room> = snapshot.rooms.values().collect();
+        let (rooms, cursor) = part(call.request, &params, rooms, |room| room.id.as_str())?;
+        let rows: Vec<RoomRow<'_>> = rooms.into_iter().map(RoomRow::from).collect();
+        let columns = ROOM_COLUMNS.map(str::to_owned);
+        let response = format::page(call.request, &params, &rows, &columns, cursor.as_deref())?;
+        Ok(self.cached(call.request, &snapshot, response))
+    }
+
+    /// `GET /devices/{id}`
+    pub(crate) async fn show_device(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+        Params::of(call.request, &[])?;
+        let snapshot = self.snapshot(call).await?;
+        let device = self.device(id, &snapshot, call).await?;
+        let response = Response::json(200, &DeviceRow::from(&device));
+        Ok(self.cached(call.request, &snapshot, response))
+    }
+
+    /// `GET /rooms/{id}`
+    pub(crate) async fn show_room(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+        Params::of(call.request, &[])?;
+        let snapshot = self.snapshot(call).await?;
+        let room = self.room(id, &snapshot, call).await?;
+        Ok(self.cached(call.request, &snapshot, Response::json(200, &RoomRow::from(&room))))
+    }
+
+    /// The device of a path: from the cache, else from the table, where it may be new.
+    pub(crate) async fn device(
+        &self,
+        id: &str,
+        snapshot: &Snapshot,
+        call: &mut Call<'_>,
+    ) -> Result<Device, Problem> {
+        let id = device_id(id)?;
+        if let Some(device) = snapshot.devices.get(&id) {
+            return Ok(device.clone());
+        }
+        let device = self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+        let device = device.ok_or_else(|| unknown("device", id.as_str()))?;
+        self.registry.keep_device(device.clone());
+        Ok(device)
+    }
+
+    /// The room of a path, likewise.
+    pub(crate) async fn room(
+        &self,
+        id: &str,
+        snapshot: &Snapshot,
+        call: &mut Call<'_>,
+    ) -> Result<Room, Problem> {
+        let id = room_id(id)?;
+        if let Some(room) = snapshot.rooms.get(&id) {
+            return Ok(room.clone());
+        }
+        let room = self.store.room(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+        let room = room.ok_or_else(|| unknown("room", id.as_str()))?;
+        self.registry.keep_room(room.clone());
+        Ok(room)
+    }
+
+    /// An answer out of the cache: how old it is, how long it may be kept, and 304 for who has it.
+    fn cached(&self, request: &Request, snapshot: &Snapshot, response: Response) -> Response {
+        let age = self.registry.age(snapshot);
+        let fresh = self.registry.max_age().saturating_sub(age).as_secs();
+        let digest = Sha256::digest(&response.body);
+        let etag = digest[..8].iter().fold(String::from("W/\""), |etag, byte| format!("{etag}{byte:02x}")) + "\"";
+        let known = request.header("if-none-match").unwrap_or_default();
+        let unchanged = known.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*"));
+        let response = if unchanged {
+            let headers = response.headers.into_iter().filter(|(name, _)| *name == "link").collect();
+            Response { status: 304, headers, body: Vec::new() }
+        } else {
+            response
+        };
+        response
+            .with("etag", etag)
+            .with("age", age.as_secs())
+            .with("cache-control", format!("private, max-age={fresh}"))
+    }
+}
+
+/// The id of a path.
+pub(crate) fn device_id(id: &str) -> Result<DeviceId, Problem> {
+    id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
+}
+
+/// The id of a path.
+pub(crate) fn room_id(id: &str) -> Result<RoomId, Problem> {
+    id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
+}
+
+pub(crate) fn unknown(kind: &str, id: &str) -> Problem {
+    Problem::new(ProblemKind::NotFound, format!("There is no {kind} {:?}.", excerpt(id)))
+}
+
+/// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
+pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<String> {
+    let names: std::collections::BTreeSet<&MetricName> =
+        devices.flat_map(|device| device.metrics.keys()).collect();
+    names.into_iter().map(MetricName::to_string).collect()
+}
+
+/// The page of a list that a request asks for, and the cursor behind it.
+fn part<'a, T>(
+    request: &Request,
+    params: &Params,
+    mut all: Vec<&'a T>,
+    id: impl Fn(&T) -> &str,
+) -> Result<(Vec<&'a T>, Option<String>), Problem> {
+    let limit = params.limit(DEFAULT_LIMIT, MOST)?;
+    let binding = params.binding(request);
+    if let Some(cursor) = params.get("cursor") {
+        let after = cursor::open(&binding, cursor)?;
+        all.retain(|entry| id(entry) > after.as_str());
+    }
+    let has_more = all.len() > limit;
+    all.truncate(limit);
+    let last = all.last().filter(|_| has_more);
+    let cursor = last.map(|last| cursor::seal(&binding, id(last)));
+    Ok((all, cursor))
+}

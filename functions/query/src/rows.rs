@@ -1,0 +1,232 @@
+//! Readings, devices and rooms as the API shows them. Reads nothing.
+
+use std::collections::BTreeMap;
+
+use serde::ser::{SerializeMap as _, Serializer};
+use serde::Serialize;
+use shared::domain::{
+    Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId,
+};
+
+use crate::format::Row;
+
+/// Which partition a reading was found in: that id is not repeated in every row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Device,
+    Room,
+}
+
+/// A reading of a range, with the metrics asked for.
+#[derive(Debug)]
+pub(crate) struct ReadingRow<'a> {
+    pub(crate) owner: Owner,
+    pub(crate) reading: &'a Reading,
+    pub(crate) metrics: Vec<(&'a MetricName, &'a Number)>,
+}
+
+impl<'a> ReadingRow<'a> {
+    /// The row; none where the reading has none of the metrics asked for.
+    pub(crate) fn of(
+        reading: &'a Reading,
+        owner: Owner,
+        wanted: Option<&[MetricName]>,
+    ) -> Option<Self> {
+        let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
+        let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();
+        (!metrics.is_empty()).then_some(Self { owner, reading, metrics })
+    }
+}
+
+impl Serialize for ReadingRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.owner == Owner::Room {
+            map.serialize_entry("device_id", &self.reading.device)?;
+        }
+        map.serialize_entry("timestamp", &self.reading.at)?;
+        if let (Owner::Device, Some(room)) = (self.owner, &self.reading.room) {
+            map.serialize_entry("room", room)?;
+        }
+        for (name, value) in &self.metrics {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Row for ReadingRow<'_> {
+    fn cell(&self, column: &str) -> String {
+        match column {
+            "device_id" => self.reading.device.to_string(),
+            "timestamp" => self.reading.at.to_string(),
+            "room" => self.reading.room.as_ref().map(RoomId::to_string).unwrap_or_default(),
+            metric => {
+                let found = self.metrics.iter().find(|(name, _)| name.as_str() == metric);
+                found.map(|(_, value)| value.to_string()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// A device of the registry.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceRow<'a> {
+    device_id: &'a DeviceId,
+    name: Option<&'a str>,
+    room: Option<&'a RoomId>,
+    kind: Option<&'a str>,
+    tags: &'a [String],
+    metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
+    first_seen: Instant,
+    /// Present only where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latest: Option<Option<LatestValues>>,
+}
+
+#[derive(Debug, Serialize)]
+struct MetricRow<'a> {
+    kind: MetricKind,
+    unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modulus: Option<&'a Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_w: Option<&'a Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dip: Option<&'a Number>,
+}
+
+impl<'a> From<&'a Device> for DeviceRow<'a> {
+    fn from(device: &'a Device) -> Self {
+        let metrics = device.metrics.iter().map(|(name, info)| {
+            let row = MetricRow {
+                kind: info.kind,
+                unit: info.unit.as_deref(),
+                modulus: info.modulus.as_ref(),
+                max_w: info.max_w.as_ref(),
+                dip: info.dip.as_ref(),
+            };
+            (name, row)
+        });
+        Self {
+            device_id: &device.id,
+            name: device.name.as_deref(),
+            room: device.room.as_ref(),
+            kind: device.kind.as_deref(),
+            tags: &device.tags,
+            metrics: metrics.collect(),
+            first_seen: device.first_seen,
+            latest: None,
+        }
+    }
+}
+
+/// The columns of a device in CSV.
+pub(crate) const DEVICE_COLUMNS: [&str; 7] =
+    ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
+
+impl Row for DeviceRow<'_> {
+    fn cell(&self, column: &str) -> String {
+        match column {
+            "device_id" => self.device_id.to_string(),
+            "name" => self.name.unwrap_or_default().to_owned(),
+            "room" => self.room.map(RoomId::to_string).unwrap_or_default(),
+            "kind" => self.kind.unwrap_or_default().to_owned(),
+            "tags" => self.tags.join(" "),
+            "metrics" => {
+                self.metrics.keys().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+            }
+            "first_seen" => self.first_seen.to_string(),
+            metric => {
+                let values = self.latest.as_ref().and_then(Option::as_ref);
+                let value = values.and_then(|values| values.get(metric));
+                value.map(|value| value.value.to_string()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// A room of the registry.
+#[derive(Debug, Serialize)]
+pub(crate) struct RoomRow<'a> {
+    room_id: &'a RoomId,
+    name: Option<&'a str>,
+    first_seen: Instant,
+}
+
+impl<'a> From<&'a Room> for RoomRow<'a> {
+    fn from(room: &'a Room) -> Self {
+        Self { room_id: &room.id, name: room.name.as_deref(), first_seen: room.first_seen }
+    }
+}
+
+/// The columns of a room in CSV.
+pub(crate) const ROOM_COLUMNS: [&str; 3] = ["room_id", "name", "first_seen"];
+
+impl Row for RoomRow<'_> {
+    fn cell(&self, column: &str) -> String {
+        match column {
+            "room_id" => self.room_id.to_string(),
+            "name" => self.name.unwrap_or_default().to_owned(),
+            _ => self.first_seen.to_string(),
+        }
+    }
+}
+
+/// The newest value of each metric.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LatestValues {
+    /// The instant of the newest reading.
+    timestamp: Instant,
+    metrics: BTreeMap<MetricName, LatestValue>,
+}
+
+/// The newest value of one metric.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LatestValue {
+    pub(crate) value: Number,
+    timestamp: Instant,
+}
+
+impl LatestValues {
+    /// The newest values among readings that come newest first.
+    pub(crate) fn among(readings: &[Reading]) -> Option<Self> {
+        let mut metrics = BTreeMap::new();
+        for reading in readings {
+            for (name, value) in reading.metrics() {
+                let latest = || LatestValue { value: value.clone(), timestamp: reading.at };
+                metrics.entry(name.clone()).or_insert_with(latest);
+            }
+        }
+        readings.first().map(|newest| Self { timestamp: newest.at, metrics })
+    }
+
+    pub(crate) fn get(&self, metric: &str) -> Option<&LatestValue> {
+        self.metrics.iter().find(|(name, _)| name.as_str() == metric).map(|(_, value)| value)
+    }
+
+    /// Whether every one of these metrics is among them.
+    pub(crate) fn has_all<'m>(&self, mut metrics: impl Iterator<Item = &'m MetricName>) -> bool {
+        metrics.all(|name| self.metrics.contains_key(name))
+    }
+}
+
+/// The newest values of one device, by themselves.
+#[derive(Debug, Serialize)]
+pub(crate) struct LatestRow<'a> {
+    pub(crate) device_id: &'a DeviceId,
+    #[serde(flatten)]
+    pub(crate) values: LatestValues,
+}
+
+impl Row for LatestRow<'_> {
+    fn cell(&self, column: &str) -> String {
+        match column {
+            "device_id" => self.device_id.to_string(),
+            "timestamp" => self.values.timestamp.to_string(),
+            metric => {
+                self.values.get(metric).map(|value| value.value.to_string()).unwrap_or_default()
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The deployed `registry` function: wiring only.
+
+use aws_lambda_events::event::dynamodb::Event;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use registry::{Registry, Settings};
+use shared::clock::{Deadline, SystemClock};
+use shared::config::Config;
+use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::Telemetry;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let config = Config::from_env()?;
+    let store = DynamoStore::connect(&config.store);
+    let registry = Registry::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    registry.load().await;
+    let registry = &registry;
+    let handle = |event: LambdaEvent<Event>| async move {
+        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        Ok::<_, Error>(registry.handle(event.payload, deadline).await)
+    };
+    lambda_runtime::run(service_fn(handle)).await
+}

@@ -1,0 +1,56 @@
+//! One stream record: a reading, nothing of ours, or poison. Asks nobody and stores nothing.
+
+use aws_lambda_events::event::dynamodb::EventRecord;
+use serde_dynamo::AttributeValue;
+use shared::domain::Reading;
+use shared::store::item::{self, Attribute, Item, ItemError};
+use shared::store::keys::{READING_PREFIX, SK};
+
+/// What a record says.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// A reading was written.
+    Reading(Box<Reading>),
+    /// Nothing that the registry learns from: an item of another kind, such as the registry's own
+    /// writes, or a deletion. What a deleted reading taught stays true.
+    Nothing,
+    /// An item under a reading's key that is none. Repeating it would never help.
+    Poison {
+        /// Its key, cut short.
+        key: (String, String),
+        /// Why it is none.
+        why: ItemError,
+    },
+}
+
+/// Reads a record.
+///
+/// Deletions are passed over whoever made them; those by `DynamoDB`'s own expiry carry the
+/// `userIdentity` `dynamodb.amazonaws.com`.
+pub(crate) fn read(record: EventRecord) -> Change {
+    let sk = record.change.keys.get(SK).or_else(|| record.change.new_image.get(SK));
+    let is_reading = matches!(sk, Some(AttributeValue::S(sk)) if sk.starts_with(READING_PREFIX));
+    if !is_reading || record.event_name == "REMOVE" {
+        return Change::Nothing;
+    }
+    let image: Item = from_event(record.change.new_image.into_inner());
+    let key = item::describe_key(&image);
+    match item::to_reading(image) {
+        Ok(reading) => Change::Reading(Box::new(reading)),
+        Err(why) => Change::Poison { key, why },
+    }
+}
+
+fn from_event(item: impl IntoIterator<Item = (String, AttributeValue)>) -> Item {
+    item.into_iter().map(|(name, value)| (name, value_from_event(value))).collect()
+}
+
+fn value_from_event(value: AttributeValue) -> Attribute {
+    match value {
+        AttributeValue::S(text) => Attribute::S(text),
+        AttributeValue::N(number) => Attribute::N(number),
+        AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_event).collect()),
+        AttributeValue::M(map) => Attribute::M(from_event(map)),
+        _ => Attribute::Other,
+    }
+}

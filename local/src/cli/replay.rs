@@ -1,0 +1,151 @@
+//! `roomtide replay`: sample events to the functions that take them. Goes through no HTTP.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its terminal")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use aws_lambda_events::encodings::Body;
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use aws_lambda_events::event::dynamodb::Event;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::{Data, Options, System};
+
+/// What is replayed, and where to.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// JSON files: an event of API Gateway, an IoT rule's message, or stream records
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Replay into the data kept here instead of into an empty table that is then forgotten
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Replays the files in their order; a file that cannot be does not keep the others from it.
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+    let options = Options {
+        data: args.data_dir.map_or(Data::Memory, Data::Dir),
+        // Each event sees all that those before it did.
+        registry_max_age: Duration::ZERO,
+        ..Options::default()
+    };
+    let system = System::start(options).await?;
+    let mut failed = 0;
+    for file in &args.files {
+        match replay(&system, file).await {
+            Ok(answer) => println!("{}\n{answer}\n", file.display()),
+            Err(error) => {
+                eprintln!("{}: {error:#}\n", file.display());
+                failed += 1;
+            }
+        }
+    }
+    system.shutdown().await?;
+    if failed > 0 {
+        bail!("{failed} of {} files could not be replayed", args.files.len());
+    }
+    Ok(())
+}
+
+async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file)?;
+    let answer = match recognise(&text)? {
+        Sample::Http(event) => {
+            let line = format!("{} {}", event.request_context.http.method, event.raw_path.as_deref().unwrap_or("/"));
+            let answer = system.invoke_http(*event).await?;
+            format!("{line} -> {}", shown(answer)?)
+        }
+        Sample::Iot(event) => {
+            let reply = system.invoke_ingest(event).await?;
+            format!("ingest -> {}", serde_json::to_string_pretty(&reply)?)
+        }
+        Sample::Stream(event) => {
+            let records = event.records.len();
+            let answer = system.invoke_registry(event).await;
+            format!("registry, {records} records -> {}", serde_json::to_string_pretty(&answer)?)
+        }
+    };
+    system.settle().await?;
+    Ok(answer)
+}
+
+/// The kinds of event that the system's functions take.
+enum Sample {
+    Http(Box<ApiGatewayV2httpRequest>),
+    Iot(ingest::Event),
+    Stream(Event),
+}
+
+/// Tells by its shape who takes an event.
+fn recognise(text: &str) -> anyhow::Result<Sample> {
+    let event: Value = serde_json::from_str(text).context("this is not JSON")?;
+    if event.get("requestContext").is_some() {
+        let event = serde_json::from_value(event).context("this is no HTTP event of payload format 2.0")?;
+        return Ok(Sample::Http(event));
+    }
+    if let Some(records) = event.get("Records").and_then(Value::as_array) {
+        if let Some(other) = records.iter().find(|record| record["eventSource"] != "aws:dynamodb") {
+            bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
+        }
+        return Ok(Sample::Stream(serde_json::from_value(event).context("these are no stream records")?));
+    }
+    if event.get("device_id").is_some() {
+        // From the text, because a number must arrive as it was written.
+        let event = serde_json::from_str(text).context("this is no message of the IoT rule")?;
+        return Ok(Sample::Iot(event));
+    }
+    bail!(
+        "no function takes this; expected an event of API Gateway (with requestContext), \
+         an IoT rule's message (with device_id) or stream records (with Records)"
+    )
+}
+
+/// An answer's status and its body, JSON indented.
+fn shown(answer: ApiGatewayV2httpResponse) -> anyhow::Result<String> {
+    let body = match answer.body.unwrap_or_default() {
+        Body::Text(text) if answer.is_base64_encoded => STANDARD.decode(text)?,
+        Body::Text(text) => text.into_bytes(),
+        Body::Binary(bytes) => bytes,
+        _ => Vec::new(),
+    };
+    let body = match serde_json::from_slice::<Value>(&body) {
+        Ok(json) => serde_json::to_string_pretty(&json)?,
+        Err(_) => String::from_utf8(body)
+            .unwrap_or_else(|error| format!("({} bytes that are not text)", error.into_bytes().len())),
+    };
+    Ok(format!("{}\n{}", answer.status_code, body.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_recognised_by_its_shape() {
+        let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
+        assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
+        assert!(matches!(recognise(r#"{"device_id": "remo", "temperature": 20}"#), Ok(Sample::Iot(_))));
+        assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for (event, why) in [
+            ("{", "not JSON"),
+            ("[1]", "expected"),
+            (r#"{"temperature": 20}"#, "device_id"),
+            (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
+            (r#"{"requestContext": {}}"#, "2.0"),
+        ] {
+            let error = recognise(event).err().unwrap();
+            assert!(format!("{error:#}").contains(why), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `welcome`.
+
+#![expect(clippy::print_stdout, reason = "a command line speaks to its terminal")]
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use shared::telemetry::Telemetry;
+
+use super::welcome;
+use crate::{Data, Options, System};
+
+/// How the system is served.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The port on 127.0.0.1
+    #[arg(long, default_value_t = 8080)]
+    pub(super) port: u16,
+    /// Where the data is kept
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
+    data_dir: PathBuf,
+    /// Keep nothing: the data goes with the process
+    #[arg(long, conflicts_with = "data_dir")]
+    pub(super) memory: bool,
+    /// Start with an empty table, without the sample home
+    #[arg(long)]
+    pub(super) empty: bool,
+    /// Print one line of JSON for each invocation of a function
+    #[arg(long)]
+    log: bool,
+}
+
+/// Serves until the process is told to stop.
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+    let directory = (!args.memory).then_some(args.data_dir);
+    let options = Options {
+        data: directory.clone().map_or(Data::Memory, Data::Dir),
+        port: args.port,
+        telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
+        ..Options::default()
+    };
+    let signal = stop_signal()?;
+    let system = System::start(options).await?;
+    println!("Roomtide listens on {}", system.url());
+    match &directory {
+        Some(_) => println!("  data    {}", system.data_file().display()),
+        None => println!("  data    in memory, gone when this ends"),
+    }
+    println!("  engine  {} (DynamoDB API, table {})", system.engine_endpoint(), system.store_config().table);
+    let result = tokio::select! {
+        result = greet(&system, directory, args.empty) => result,
+        () = signal => Ok(()),
+    };
+    println!("Stopping.");
+    system.shutdown().await?;
+    result
+}
+
+/// Fills an empty table and says what to try; then there is nothing to do but to wait.
+async fn greet(system: &System, directory: Option<PathBuf>, empty: bool) -> anyhow::Result<()> {
+    if !empty {
+        welcome::fill(system, directory.as_deref()).await.context("the sample home cannot be stored")?;
+    }
+    println!("{}", welcome::what_to_try(system.url(), empty));
+    std::future::pending().await
+}
+
+/// Ends when the process is told to stop: Ctrl-C, or SIGTERM from whoever supervises it.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        drop(tokio::signal::ctrl_c().await);
+    })
+}

@@ -1,0 +1,264 @@
+//! The embedded engine: its file, its lock, its thread and its table. Knows no reading and no function.
+//!
+//! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface, so the
+//! functions reach it through the same SDK that reaches AWS, and so may any other tool.
+//!
+//! # What a crash may lose
+//!
+//! Every write is one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`. When the
+//! process is killed, nothing that was acknowledged is lost: the log is with the operating system by
+//! then. When the machine itself stops (power, kernel), the file stays sound, but the writes of the
+//! last moments before it, which the operating system had not yet put on the disk, may be missing.
+//! `synchronous=FULL` would close that gap for one sync to the disk per item; a reading that is sent
+//! again is stored again, so the local system does without.
+
+mod stream;
+
+use std::fs::{self, File, TryLockError};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::{Context as _, bail};
+use dynoxide::Database;
+use dynoxide::actions::scan::ScanRequest;
+use rusqlite::{Connection, ErrorCode};
+use serde_json::Value;
+use shared::config::{Credentials, StoreConfig};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+pub(crate) use stream::{Record, Stream};
+
+use crate::Data;
+use crate::table::TableDefinition;
+
+/// The table's name on this machine.
+const TABLE: &str = "roomtide";
+
+/// A running engine with its table.
+pub(crate) struct Engine {
+    database: Database,
+    file: PathBuf,
+    endpoint: String,
+    stream: Arc<Stream>,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+    // Held for as long as the engine runs; the operating system lets go of it with the process.
+    lock: File,
+    scratch: Option<TempDir>,
+}
+
+impl Engine {
+    /// Opens or creates the data, makes the table where it is missing, and answers from then on.
+    pub(crate) fn start(data: &Data, table: &TableDefinition) -> anyhow::Result<Self> {
+        let (directory, scratch) = match data {
+            // A file that goes with the process, not SQLite's `:memory:`: that could not be opened
+            // twice, and the stream is read and trimmed over a connection of its own.
+            Data::Memory => {
+                let scratch = TempDir::with_prefix("roomtide-").context("cannot make a temporary directory")?;
+                (scratch.path().to_owned(), Some(scratch))
+            }
+            Data::Dir(directory) => (directory.clone(), None),
+        };
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create the data directory {}", directory.display()))?;
+        let lock = lock(&directory)?;
+        let file = directory.join("roomtide.db");
+        let (database, connection) = open(&file).map_err(|error| explain(&error, &file))?;
+        ensure_table(&database, table).context("cannot make the table")?;
+        let stream = Arc::new(Stream::open(&database, connection, TABLE)?);
+        let (endpoint, stop, thread) = serve(database.clone())?;
+        Ok(Self { database, file, endpoint, stream, stop, thread, lock, scratch })
+    }
+
+    /// Where the engine answers.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The file that holds everything.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// How a store reaches the table.
+    pub(crate) fn store_config(&self, room_index: bool) -> StoreConfig {
+        StoreConfig {
+            table: TABLE.to_owned(),
+            region: "us-east-1".to_owned(),
+            endpoint: Some(self.endpoint.clone()),
+            // The engine wants a signature but does not check whose.
+            credentials: Credentials {
+                access_key_id: "local".to_owned(),
+                secret_access_key: "local".to_owned(),
+                session_token: None,
+            },
+            room_index,
+        }
+    }
+
+    /// The table's stream.
+    pub(crate) fn stream(&self) -> Arc<Stream> {
+        Arc::clone(&self.stream)
+    }
+
+    /// Whether the table holds nothing at all.
+    pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
+        let first = ScanRequest { table_name: TABLE.to_owned(), limit: Some(1), ..ScanRequest::default() };
+        Ok(self.database.scan(first)?.count == 0)
+    }
+
+    /// What deletes the items that have expired; the engine never does so by itself.
+    pub(crate) fn sweeper(&self) -> impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static {
+        let database = self.database.clone();
+        move || Ok(database.sweep_ttl()?)
+    }
+
+    /// Answers what is under way, then closes the file. Blocks.
+    pub(crate) fn stop(self) -> anyhow::Result<()> {
+        let Self { database, stream, stop, thread, lock, scratch, .. } = self;
+        // A receiver that is gone means that the thread has ended, which joining it tells.
+        let _ = stop.send(());
+        let ended = thread.join();
+        drop((database, stream, lock, scratch));
+        if ended.is_err() { bail!("the engine's thread failed") } else { Ok(()) }
+    }
+}
+
+/// Takes the directory for this process alone.
+fn lock(directory: &Path) -> anyhow::Result<File> {
+    let path = directory.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "{} is in use by another roomtide; stop that one, or choose another directory with --data-dir",
+            directory.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+/// Opens the file for the engine, and a second time for the stream's keeper.
+fn open(file: &Path) -> anyhow::Result<(Database, Connection)> {
+    let connection = Connection::open(file)?;
+    // Pages that are damaged are found now, with the file's name, instead of by some request later.
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict != "ok" {
+        bail!("{verdict}");
+    }
+    let database = Database::new(file.to_str().context("its path is not Unicode")?)?;
+    database.disable_bulk_loading()?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok((database, connection))
+}
+
+fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
+    let full = error.chain().filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).any(|cause| {
+        matches!(
+            cause.sqlite_error_code(),
+            Some(ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+        )
+    });
+    let file = file.display();
+    if full {
+        anyhow::anyhow!("cannot open {file}: {error:#}")
+    } else {
+        anyhow::anyhow!(
+            "{file} is damaged, or is no data of roomtide ({error:#}); \
+             move it away to begin with an empty table, or choose another directory with --data-dir"
+        )
+    }
+}
+
+fn ensure_table(database: &Database, table: &TableDefinition) -> anyhow::Result<()> {
+    if database.get_table_metadata(TABLE)?.is_some() {
+        return Ok(());
+    }
+    database.create_table(request(table.create_request(TABLE))?)?;
+    database.update_time_to_live(request(table.expiry_request(TABLE))?)?;
+    Ok(())
+}
+
+fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
+    serde_json::from_value(body).context("the engine does not understand the template's table")
+}
+
+/// Serves the engine from a thread and runtime of its own: its handlers block, and doing so must not
+/// hold up the functions. One thread, because the engine lets only one request in at a time anyway.
+fn serve(database: Database) -> anyhow::Result<(String, oneshot::Sender<()>, JoinHandle<()>)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
+    listener.set_nonblocking(true)?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("it does not block");
+            let stopped = async move { drop(stopped.await) };
+            dynoxide::server::serve_with_shutdown(listener, database, stopped)
+                .await
+                .expect("a listener that was bound keeps listening");
+        });
+    })?;
+    Ok((endpoint, stop, thread))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(directory: &Path) -> anyhow::Result<Engine> {
+        Engine::start(&Data::Dir(directory.to_owned()), &TableDefinition::own()?)
+    }
+
+    #[test]
+    fn a_second_process_is_told_who_holds_the_data() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = start(directory.path()).unwrap();
+        let error = start(directory.path()).err().unwrap().to_string();
+        assert!(error.contains("in use") && error.contains("--data-dir"), "{error}");
+        first.stop().unwrap();
+        start(directory.path()).unwrap().stop().unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        start(directory.path()).unwrap().stop().unwrap();
+        let file = directory.path().join("roomtide.db");
+        let mut bytes = fs::read(&file).unwrap();
+        for damage in [0, 4_096] {
+            bytes[damage..damage + 512].fill(0xA5);
+            fs::write(&file, &bytes).unwrap();
+            let error = start(directory.path()).err().unwrap().to_string();
+            assert!(error.contains("roomtide.db") && error.contains("damaged"), "{error}");
+            bytes[0..512].copy_from_slice(&{
+                let fresh = tempfile::tempdir().unwrap();
+                start(fresh.path()).unwrap().stop().unwrap();
+                fs::read(fresh.path().join("roomtide.db")).unwrap()
+            }[0..512]);
+        }
+    }
+
+    #[test]
+    fn a_table_survives_a_restart_and_memory_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let engine = start(directory.path()).unwrap();
+            assert!(engine.is_empty().unwrap());
+            engine.stop().unwrap();
+        }
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let file = engine.file().to_owned();
+        assert!(file.exists());
+        engine.stop().unwrap();
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,177 @@
+//! The table's stream as a queue on disk: read, then trimmed. Calls no function.
+
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use dynoxide::Database;
+use dynoxide::actions::describe_stream::DescribeStreamRequest;
+use dynoxide::actions::get_records::GetRecordsRequest;
+use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
+use dynoxide::actions::list_streams::ListStreamsRequest;
+use rusqlite::Connection;
+use serde_json::Value;
+
+/// What the engine adds to the number of a record before it shows it, so that it has 21 digits.
+const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
+
+/// The stream of one table, with its single shard.
+///
+/// Records are read through the engine and removed over a connection of our own, because the engine
+/// never removes any. So what the file holds of the stream is what is still to be delivered, and a
+/// process that is killed finds it there when it comes back.
+///
+/// The newest record always stays, even when it is delivered. The engine numbers a record one past
+/// the newest that it still has, and at least by its clock in microseconds. With that record in
+/// place numbers only grow, whatever the clock does; without it, a clock that is set back would let
+/// numbers be given a second time, and a position could then lie beyond records that are new. The
+/// price is that the newest record is delivered again after a restart, which at-least-once permits.
+pub(crate) struct Stream {
+    database: Database,
+    connection: Mutex<Connection>,
+    table: String,
+    arn: String,
+    shard: String,
+}
+
+/// One record, as an event source mapping hands it to a function.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// The number under which it is stored; they grow with time.
+    pub(crate) number: i64,
+    /// The event record.
+    pub(crate) event: Value,
+}
+
+impl Stream {
+    /// The stream of `table`, over `connection`, which must be to the same file as `database`.
+    pub(crate) fn open(database: &Database, connection: Connection, table: &str) -> anyhow::Result<Self> {
+        // Without it every write looks at all records to number the next one.
+        connection.execute_batch(
+            "CREATE INDEX IF NOT EXISTS roomtide_stream_order
+             ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
+        )?;
+        let request = ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
+        let streams = database.list_streams(request)?.streams;
+        let arn = streams.into_iter().next().context("the table has no stream")?.stream_arn;
+        let request = DescribeStreamRequest { stream_arn: arn.clone(), ..Default::default() };
+        let shards = database.describe_stream(request)?.stream_description.shards;
+        let shard = shards.into_iter().next().context("the stream has no shard")?.shard_id;
+        Ok(Self {
+            database: database.clone(),
+            connection: Mutex::new(connection),
+            table: table.to_owned(),
+            arn,
+            shard,
+        })
+    }
+
+    /// The number of the newest record; 0 without one. Does not disturb the engine.
+    pub(crate) fn newest(&self) -> anyhow::Result<i64> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement = connection.prepare_cached(
+            "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1",
+        )?;
+        Ok(statement.query_row([&self.table], |row| row.get(0))?)
+    }
+
+    /// At most `limit` records after the one numbered `after`, oldest first; 0 is before them all.
+    pub(crate) fn read(&self, after: i64, limit: usize) -> anyhow::Result<Vec<Record>> {
+        let from = if after == 0 {
+            ("TRIM_HORIZON", None)
+        } else {
+            ("AFTER_SEQUENCE_NUMBER", Some(shown(after)))
+        };
+        let iterator = self.database.get_shard_iterator(GetShardIteratorRequest {
+            stream_arn: self.arn.clone(),
+            shard_id: self.shard.clone(),
+            shard_iterator_type: from.0.to_owned(),
+            sequence_number: from.1,
+        })?;
+        let shard_iterator = iterator.shard_iterator.context("the engine gave no iterator")?;
+        let page = self.database.get_records(GetRecordsRequest { shard_iterator, limit: Some(limit) })?;
+        let records = page.records.into_iter().map(|record| {
+            let number = stored(&record.dynamodb.sequence_number).context("a record without a number")?;
+            let mut event = serde_json::to_value(record)?;
+            event["eventSourceARN"] = self.arn.as_str().into();
+            Ok(Record { number, event })
+        });
+        records.collect()
+    }
+
+    /// Removes the records up to `delivered`, except the newest of the stream.
+    pub(crate) fn trim(&self, delivered: i64) -> anyhow::Result<()> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement = connection.prepare_cached(
+            "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
+             AND CAST(sequence_number AS INTEGER) <
+                 (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)",
+        )?;
+        statement.execute((&self.table, delivered))?;
+        Ok(())
+    }
+}
+
+fn shown(number: i64) -> String {
+    (SHOWN_OFFSET + u128::try_from(number).unwrap_or(0)).to_string()
+}
+
+fn stored(shown: &str) -> Option<i64> {
+    i64::try_from(shown.parse::<u128>().ok()?.checked_sub(SHOWN_OFFSET)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Data;
+    use crate::engine::Engine;
+    use crate::table::TableDefinition;
+
+    fn put(engine: &Engine, sk: &str) {
+        let item = serde_json::json!({
+            "TableName": "roomtide", "Item": {"pk": {"S": "d"}, "sk": {"S": sk}, "w": {"N": "1"}},
+        });
+        engine.database.put_item(serde_json::from_value(item).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn what_is_trimmed_is_gone_and_numbers_go_on() {
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let stream = engine.stream();
+        assert_eq!(stream.newest().unwrap(), 0);
+        for n in 0..5 {
+            put(&engine, &format!("TS#{n}"));
+        }
+        let records = stream.read(0, 3).unwrap();
+        assert_eq!(records.len(), 3);
+        let rest = stream.read(records[2].number, 10).unwrap();
+        assert_eq!(rest.len(), 2);
+        let newest = rest[1].number;
+        assert_eq!(stream.newest().unwrap(), newest);
+        assert_eq!(stored(&shown(newest)), Some(newest));
+
+        stream.trim(records[2].number).unwrap();
+        assert_eq!(stream.read(0, 10).unwrap().len(), 2);
+        stream.trim(newest).unwrap();
+        assert_eq!(stream.newest().unwrap(), newest, "the newest stays, so that no number comes twice");
+        put(&engine, "TS#5");
+        let after = stream.read(newest, 10).unwrap();
+        assert!(after.len() == 1 && after[0].number > newest);
+        drop(stream);
+        engine.stop().unwrap();
+    }
+
+    #[test]
+    fn a_record_is_the_event_that_a_function_gets() {
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        put(&engine, "TS#2026-01-11T16:00:00.000Z");
+        let record = engine.stream().read(0, 1).unwrap().remove(0);
+        assert_eq!(record.event["eventName"], "INSERT");
+        assert_eq!(record.event["eventSource"], "aws:dynamodb");
+        assert_eq!(record.event["dynamodb"]["NewImage"]["w"]["N"], "1");
+        let event: aws_lambda_events::event::dynamodb::EventRecord =
+            serde_json::from_value(record.event).unwrap();
+        assert!(event.event_source_arn.is_some_and(|arn| arn.contains("roomtide")));
+        assert_eq!(event.change.sequence_number, Some(shown(record.number)));
+        engine.stop().unwrap();
+    }
+}

@@ -1,0 +1,196 @@
+//! HTTP on the loopback interface, in API Gateway's place: a request becomes an event, an answer a response.
+
+mod event;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use aws_lambda_events::encodings;
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+use shared::clock::{Clock as _, Deadline, SystemClock};
+use shared::http::routes::{self, Function};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::functions::Functions;
+
+/// The largest body that API Gateway takes.
+const LARGEST_BODY: usize = 10 * 1_024 * 1_024;
+/// How long a function may take: its `Timeout` in the template, less what it needs to say so.
+const TIMEOUT: Duration = Duration::from_millis(24_500);
+
+/// Listens on `port` of the loopback interface; 0 is any that is free.
+pub(crate) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+    bound.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "port {port} is already in use, perhaps by another roomtide; choose another with --port"
+        ),
+        _ => anyhow::anyhow!("cannot listen on 127.0.0.1:{port}: {error}; choose another with --port"),
+    })
+}
+
+/// Answers until told to stop; requests under way are answered.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    functions: Functions,
+    mut stop: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let front = Arc::new(Front { functions, requests: AtomicU64::new(0) });
+    let app = Router::new().fallback(answer).with_state(front);
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    let stopped = async move { drop(stop.wait_for(|stop| *stop).await) };
+    axum::serve(listener, service).with_graceful_shutdown(stopped).await.context("the server stopped")
+}
+
+/// Hands an HTTP event to the function whose route it is; those without a route go to query, which
+/// says so. `Err` is what the function itself failed with.
+pub(crate) async fn invoke(
+    functions: &Functions,
+    event: ApiGatewayV2httpRequest,
+) -> anyhow::Result<ApiGatewayV2httpResponse> {
+    let path = event.raw_path.as_deref().unwrap_or("/");
+    let route = routes::find_path(event.request_context.http.method.as_str(), path);
+    let function = route.map_or(Function::Query, |(route, _)| route.function);
+    let deadline = Deadline::after(TIMEOUT);
+    let functions = functions.clone();
+    // A task of its own, because a function that has begun goes on when its client has left, and
+    // because one that panics must not take the server with it.
+    let answer = tokio::spawn(async move {
+        match function {
+            Function::Query => Ok(functions.query.handle(event, deadline).await),
+            Function::Ingest => {
+                match functions.ingest.handle(ingest::Event::Http(Box::new(event)), deadline).await? {
+                    ingest::Reply::Http(response) => Ok(*response),
+                    ingest::Reply::Iot(_) => anyhow::bail!("ingest answered a request as if it were a message"),
+                }
+            }
+        }
+    });
+    answer.await.context("the function panicked")?
+}
+
+struct Front {
+    functions: Functions,
+    requests: AtomicU64,
+}
+
+async fn answer(
+    State(front): State<Arc<Front>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
+        return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    };
+    let event = front.event(&parts, body.into(), peer.ip());
+    let answered = match event {
+        Ok(event) => invoke(&front.functions, event).await.and_then(response),
+        Err(error) => Err(error.into()),
+    };
+    answered.unwrap_or_else(|error| {
+        complain(&format!("{} {}: {error:#}", parts.method, parts.uri.path()));
+        message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    })
+}
+
+impl Front {
+    fn event(
+        &self,
+        parts: &http::request::Parts,
+        body: Vec<u8>,
+        peer: IpAddr,
+    ) -> serde_json::Result<ApiGatewayV2httpRequest> {
+        let now = SystemClock.now();
+        let id = format!("{:x}-{:x}", now.as_millis(), self.requests.fetch_add(1, Ordering::Relaxed));
+        event::event(parts, body, peer, now, &id)
+    }
+}
+
+/// The response that API Gateway makes of a function's answer.
+fn response(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Response> {
+    let body = match answer.body.unwrap_or_default() {
+        encodings::Body::Text(text) if answer.is_base64_encoded => {
+            STANDARD.decode(text).context("the answer's body is not the base64 that it says it is")?
+        }
+        encodings::Body::Text(text) => text.into_bytes(),
+        encodings::Body::Binary(bytes) => bytes,
+        _ => Vec::new(),
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(u16::try_from(answer.status_code)?)?;
+    response.headers_mut().extend(answer.headers);
+    for (name, value) in &answer.multi_value_headers {
+        response.headers_mut().append(name, value.clone());
+    }
+    for cookie in answer.cookies {
+        response.headers_mut().append(http::header::SET_COOKIE, HeaderValue::from_str(&cookie)?);
+    }
+    Ok(response)
+}
+
+/// An answer of API Gateway's own.
+fn message(status: StatusCode, message: &str) -> Response {
+    let mut response = Response::new(Body::from(json!({"message": message}).to_string()));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    response
+}
+
+#[expect(clippy::print_stderr, reason = "a function that failed must be seen without --log too")]
+fn complain(what: &str) {
+    eprintln!("roomtide: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn sent(answer: ApiGatewayV2httpResponse) -> (StatusCode, Vec<u8>) {
+        let response = response(answer).unwrap();
+        let status = response.status();
+        (status, to_bytes(response.into_body(), 1_000).await.unwrap().into())
+    }
+
+    #[tokio::test]
+    async fn a_base64_answer_is_sent_as_its_bytes() {
+        let mut answer = ApiGatewayV2httpResponse::default();
+        answer.status_code = 201;
+        answer.body = Some(encodings::Body::Text("H4s=".to_owned()));
+        assert_eq!(sent(answer.clone()).await, (StatusCode::CREATED, b"H4s=".to_vec()));
+        answer.is_base64_encoded = true;
+        assert_eq!(sent(answer).await, (StatusCode::CREATED, vec![0x1f, 0x8b]));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_none_is_an_error() {
+        let mut answer = ApiGatewayV2httpResponse::default();
+        answer.status_code = 1_000;
+        assert!(response(answer.clone()).is_err());
+        answer.status_code = 200;
+        answer.is_base64_encoded = true;
+        answer.body = Some(encodings::Body::Text("%".to_owned()));
+        assert!(response(answer).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_named() {
+        let first = listen(0).await.unwrap();
+        let port = first.local_addr().unwrap().port();
+        let error = listen(port).await.unwrap_err().to_string();
+        assert!(error.contains(&port.to_string()) && error.contains("--port"), "{error}");
+    }
+}

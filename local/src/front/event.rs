@@ -1,0 +1,186 @@
+//! An HTTP request as API Gateway's HTTP API tells a function of it, payload format 2.0. Answers nothing.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::DateTime;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
+use http::request::Parts;
+use serde_json::{Value, json};
+use shared::domain::Instant;
+use shared::http::routes;
+
+/// The event of a request that came from `peer` at `now`; `id` tells it from all others.
+pub(crate) fn event(
+    parts: &Parts,
+    body: Vec<u8>,
+    peer: IpAddr,
+    now: Instant,
+    id: &str,
+) -> serde_json::Result<ApiGatewayV2httpRequest> {
+    let path = parts.uri.path();
+    let method = parts.method.as_str();
+    let route = routes::find_path(method, path).ok();
+    let route_key =
+        route.as_ref().map_or_else(|| "$default".to_owned(), |(route, _)| format!("{method} {}", route.path));
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let host = header(http::header::HOST);
+    let mut headers = joined_headers(parts);
+    headers.insert("x-forwarded-for".to_owned(), peer.to_string());
+    headers.insert("x-forwarded-proto".to_owned(), "http".to_owned());
+    let mut event = json!({
+        "version": "2.0",
+        "routeKey": route_key,
+        "rawPath": path,
+        "rawQueryString": parts.uri.query().unwrap_or_default(),
+        "headers": headers,
+        "requestContext": {
+            "accountId": "000000000000",
+            "apiId": "local",
+            "domainName": host,
+            "domainPrefix": "local",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": peer,
+                "userAgent": header(http::header::USER_AGENT),
+            },
+            "requestId": id,
+            "routeKey": route_key,
+            "stage": "$default",
+            "time": DateTime::from_timestamp_millis(now.as_millis())
+                .unwrap_or_default()
+                .format("%d/%b/%Y:%H:%M:%S %z")
+                .to_string(),
+            "timeEpoch": now.as_millis(),
+        },
+        "isBase64Encoded": false,
+    });
+    if let Some((route, id)) = route
+        && route.path.contains("{id}")
+    {
+        event["pathParameters"] = json!({"id": id});
+    }
+    let query = query_parameters(parts.uri.query().unwrap_or_default());
+    if !query.is_empty() {
+        event["queryStringParameters"] = json!(query);
+    }
+    let cookies = parts.headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let cookies: Vec<_> = cookies.flat_map(|value| value.split("; ")).collect();
+    if !cookies.is_empty() {
+        event["cookies"] = json!(cookies);
+    }
+    if !body.is_empty() {
+        let text = if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
+            String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)
+        } else {
+            Err(body)
+        };
+        event["isBase64Encoded"] = text.is_err().into();
+        event["body"] = Value::String(text.unwrap_or_else(|bytes| STANDARD.encode(bytes)));
+    }
+    serde_json::from_value(event)
+}
+
+/// Lower-case names; what was sent several times is joined by commas; cookies have a place of their own.
+fn joined_headers(parts: &Parts) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::new();
+    for name in parts.headers.keys().filter(|name| *name != COOKIE) {
+        let values = parts.headers.get_all(name).into_iter();
+        let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        joined.insert(name.as_str().to_owned(), values.join(","));
+    }
+    joined
+}
+
+fn query_parameters(query: &str) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::<String, String>::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let values = joined.entry(name.into_owned()).or_default();
+        if !values.is_empty() {
+            values.push(',');
+        }
+        values.push_str(&value);
+    }
+    joined
+}
+
+/// Whether API Gateway hands a body over as it is. Anything that it does not know to be text becomes
+/// base64; a form and NDJSON are among that.
+fn is_text(content_type: &str, content_encoding: &str) -> bool {
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let plain = content_encoding.is_empty() || content_encoding.eq_ignore_ascii_case("identity");
+    plain
+        && (media.starts_with("text/")
+            || matches!(media.as_str(), "application/json" | "application/xml" | "application/javascript"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use http::Request;
+
+    use super::*;
+
+    fn event_of(request: http::request::Builder, body: &[u8]) -> ApiGatewayV2httpRequest {
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let now = Instant::from_millis(1_768_147_200_000).unwrap();
+        event(&parts, body.to_vec(), Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap()
+    }
+
+    #[test]
+    fn a_request_becomes_the_event_that_aws_sends() {
+        let request = Request::get("/devices/a%3Ab/readings?from=-24h&metrics=a&metrics=b&q=x%20y")
+            .header("Host", "localhost:8080")
+            .header("Accept", "text/csv")
+            .header("X-Twice", "1")
+            .header("X-Twice", "2")
+            .header("Cookie", "a=1; b=2");
+        let event = event_of(request, b"");
+        assert_eq!(event.version.as_deref(), Some("2.0"));
+        assert_eq!(event.raw_path.as_deref(), Some("/devices/a%3Ab/readings"));
+        assert_eq!(event.raw_query_string.as_deref(), Some("from=-24h&metrics=a&metrics=b&q=x%20y"));
+        assert_eq!(event.query_string_parameters.all("metrics"), Some(vec!["a", "b"]));
+        assert_eq!(event.query_string_parameters.first("q"), Some("x y"));
+        assert_eq!(event.path_parameters["id"], "a:b");
+        assert_eq!(event.headers["x-twice"], "1,2");
+        assert!(!event.headers.contains_key("cookie"));
+        assert_eq!(event.cookies, Some(vec!["a=1".to_owned(), "b=2".to_owned()]));
+        assert_eq!((event.body, event.is_base64_encoded), (None, false));
+        let context = event.request_context;
+        assert_eq!(context.route_key.as_deref(), Some("GET /devices/{id}/readings"));
+        assert_eq!(context.request_id.as_deref(), Some("id-1"));
+        assert_eq!(context.time.as_deref(), Some("11/Jan/2026:16:00:00 +0000"));
+        assert_eq!((context.http.method, context.http.source_ip.as_deref()), (http::Method::GET, Some("127.0.0.1")));
+    }
+
+    #[test]
+    fn a_path_without_a_route_is_the_default_s() {
+        let event = event_of(Request::get("/nowhere"), b"");
+        assert_eq!(event.route_key.as_deref(), Some("$default"));
+        assert!(event.path_parameters.is_empty());
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_text_stays_text() {
+        let body = |content_type: &str, encoding: &str, body: &[u8]| {
+            let request = Request::post("/readings")
+                .header("content-type", content_type)
+                .header("content-encoding", encoding);
+            let event = event_of(request, body);
+            (event.body.unwrap(), event.is_base64_encoded)
+        };
+        assert_eq!(body("application/json; charset=utf-8", "", b"{}"), ("{}".into(), false));
+        assert_eq!(body("text/plain", "identity", b"{}"), ("{}".into(), false));
+        assert_eq!(body("application/x-www-form-urlencoded", "", b"{}"), ("e30=".into(), true));
+        assert_eq!(body("application/x-ndjson", "", b"{}"), ("e30=".into(), true));
+        assert_eq!(body("", "", b"{}"), ("e30=".into(), true));
+        assert_eq!(body("application/json", "gzip", b"\x1f\x8b"), ("H4s=".into(), true));
+        assert_eq!(body("application/json", "", b"\xff"), ("/w==".into(), true));
+    }
+}

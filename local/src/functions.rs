@@ -1,0 +1,65 @@
+//! The three functions, built as their `main`s build them, in one process. Decides nothing for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shared::clock::SystemClock;
+use shared::config::StoreConfig;
+use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::Telemetry;
+
+/// The ingest function on the engine's table.
+pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
+/// The query function on the engine's table.
+pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
+/// The registry function on the engine's table.
+pub(crate) type Registry = registry::Registry<DynamoStore, SystemClock>;
+
+/// One instance of each function.
+///
+/// Each has its own cache, as on AWS: what one has learned, another sees when its cache grows too old.
+#[derive(Clone)]
+pub(crate) struct Functions {
+    /// Stores readings.
+    pub(crate) ingest: Arc<Ingest>,
+    /// Answers questions.
+    pub(crate) query: Arc<Query>,
+    /// Follows the stream.
+    pub(crate) registry: Arc<Registry>,
+}
+
+impl Functions {
+    /// Starts the functions: connects, and does what each does at its cold start.
+    pub(crate) async fn start(
+        config: &StoreConfig,
+        registry_max_age: Duration,
+        retention_days: Option<u32>,
+        telemetry: &Telemetry,
+    ) -> Self {
+        let store = DynamoStore::connect(config);
+        let functions = Self {
+            ingest: Arc::new(Ingest::new(
+                store.clone(),
+                SystemClock,
+                telemetry.clone(),
+                ingest::Settings { registry_max_age, retention_days },
+            )),
+            query: Arc::new(Query::new(
+                store.clone(),
+                SystemClock,
+                telemetry.clone(),
+                query::Settings { registry_max_age },
+            )),
+            registry: Arc::new(Registry::new(
+                store,
+                SystemClock,
+                telemetry.clone(),
+                registry::Settings { registry_max_age },
+            )),
+        };
+        functions.ingest.load().await;
+        functions.query.load().await;
+        functions.registry.load().await;
+        functions
+    }
+}

@@ -1,0 +1,25 @@
+//! The whole system on one machine, around an embedded engine. No rule of the system lives here.
+//!
+//! [`System`] plays the parts that AWS plays in the deployed system, and calls the functions' own
+//! handlers with the events that AWS would send:
+//!
+//! | AWS | here |
+//! | --- | --- |
+//! | API Gateway | `front`: HTTP requests to payload format 2.0 and back |
+//! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
+//! | the event source mapping | `pump`: the stream to the registry, as `template.yaml` says |
+//!
+//! What it cannot show are the built binaries, the permissions and the real event source mapping.
+
+pub mod table;
+pub mod template;
+
+mod engine;
+mod front;
+mod functions;
+mod mapping;
+mod pump;
+mod system;
+
+pub use pump::DeadLetter;
+pub use system::{Data, Options, System};

@@ -1,0 +1,194 @@
+//! What an event source mapping does with a batch that fails, as pure decisions. Waits for nothing, calls nothing.
+//!
+//! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`: what precedes
+//! the first reported failure is done; what follows is tried again from that record; a batch that
+//! fails as a whole is tried again in halves, which uses up no attempt. One thing is kinder than AWS:
+//! when the attempts of a partial failure are used up, only the record that failed is given up, and
+//! not everything behind it in its batch.
+
+use std::ops::Range;
+
+/// How a batch is tried again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    /// How often the same records are tried again before they are given up.
+    pub(crate) retries: u32,
+    /// Whether a batch that fails as a whole is halved.
+    pub(crate) bisect: bool,
+}
+
+/// What a function said of the records that it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All are done.
+    Done,
+    /// Those before this position in the batch are done; this one is not.
+    FailedFrom(usize),
+    /// None is known to be done: the function failed, took too long or reported no sense.
+    FailedWhole,
+}
+
+/// What follows from an outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Go on at once.
+    GoOn,
+    /// Go on after a pause; this is how often the same records have failed.
+    Pause(u32),
+    /// These are given up; go on at once.
+    GiveUp(Range<usize>),
+}
+
+/// One batch on its way, until each of its records is done or given up.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    policy: Policy,
+    // Last in, first out: the front of the batch is on top.
+    open: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    records: Range<usize>,
+    failures: u32,
+}
+
+impl Delivery {
+    /// The delivery of a batch of `length` records.
+    pub(crate) fn new(length: usize, policy: Policy) -> Self {
+        let whole = Part { records: 0..length, failures: 0 };
+        Self { policy, open: if length == 0 { Vec::new() } else { vec![whole] } }
+    }
+
+    /// The records to hand over next; `None` when nothing is left.
+    pub(crate) fn next(&self) -> Option<Range<usize>> {
+        self.open.last().map(|part| part.records.clone())
+    }
+
+    /// Takes note of what came of the records that [`next`](Self::next) named.
+    pub(crate) fn report(&mut self, outcome: Outcome) -> Verdict {
+        let Some(Part { records, failures }) = self.open.pop() else { return Verdict::GoOn };
+        match outcome {
+            Outcome::Done => Verdict::GoOn,
+            Outcome::FailedFrom(first) if records.contains(&first) => {
+                let failures = if first == records.start { failures + 1 } else { 1 };
+                if failures > self.policy.retries {
+                    self.push(first + 1..records.end, 0);
+                    return Verdict::GiveUp(first..first + 1);
+                }
+                self.push(first..records.end, failures);
+                Verdict::Pause(failures)
+            }
+            Outcome::FailedWhole | Outcome::FailedFrom(_) if self.policy.bisect && records.len() > 1 => {
+                let middle = records.start + records.len() / 2;
+                self.push(middle..records.end, failures);
+                self.push(records.start..middle, failures);
+                Verdict::Pause(failures + 1)
+            }
+            Outcome::FailedWhole | Outcome::FailedFrom(_) => {
+                let failures = failures + 1;
+                if failures > self.policy.retries {
+                    return Verdict::GiveUp(records);
+                }
+                self.push(records, failures);
+                Verdict::Pause(failures)
+            }
+        }
+    }
+
+    fn push(&mut self, records: Range<usize>, failures: u32) {
+        if !records.is_empty() {
+            self.open.push(Part { records, failures });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy { retries: 2, bisect: true };
+
+    /// Runs a delivery against a function; gives the ranges it saw and the records given up.
+    fn run(
+        length: usize,
+        policy: Policy,
+        mut function: impl FnMut(Range<usize>) -> Outcome,
+    ) -> (Vec<Range<usize>>, Vec<usize>) {
+        let mut delivery = Delivery::new(length, policy);
+        let (mut seen, mut given_up) = (Vec::new(), Vec::new());
+        while let Some(records) = delivery.next() {
+            seen.push(records.clone());
+            assert!(seen.len() < 10_000, "it does not end");
+            if let Verdict::GiveUp(records) = delivery.report(function(records)) {
+                given_up.extend(records);
+            }
+        }
+        (seen, given_up)
+    }
+
+    #[test]
+    fn a_batch_that_succeeds_is_handed_over_once() {
+        assert_eq!(run(5, POLICY, |_| Outcome::Done), (vec![0..5], vec![]));
+        assert_eq!(run(0, POLICY, |_| Outcome::Done), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_partial_failure_is_tried_again_from_its_record() {
+        let mut failed = false;
+        let (seen, given_up) = run(5, POLICY, |_| {
+            if std::mem::replace(&mut failed, true) { Outcome::Done } else { Outcome::FailedFrom(3) }
+        });
+        assert_eq!((seen, given_up), (vec![0..5, 3..5], vec![]));
+    }
+
+    #[test]
+    fn a_record_that_always_fails_is_given_up_and_the_rest_goes_on() {
+        let (seen, given_up) = run(5, POLICY, |records| {
+            if records.contains(&2) { Outcome::FailedFrom(2) } else { Outcome::Done }
+        });
+        assert_eq!(seen, [0..5, 2..5, 2..5, 3..5]);
+        assert_eq!(given_up, [2]);
+    }
+
+    #[test]
+    fn a_batch_that_fails_as_a_whole_is_halved_down_to_the_record_that_spoils_it() {
+        let mut done = Vec::new();
+        let (_, given_up) = run(100, POLICY, |records| {
+            if records.contains(&37) {
+                return Outcome::FailedWhole;
+            }
+            done.extend(records);
+            Outcome::Done
+        });
+        assert_eq!(given_up, [37]);
+        assert_eq!(done, (0..100).filter(|n| *n != 37).collect::<Vec<_>>(), "in order, each once");
+    }
+
+    #[test]
+    fn without_bisection_the_batch_is_tried_and_given_up_as_one() {
+        let policy = Policy { retries: 2, bisect: false };
+        let (seen, given_up) = run(3, policy, |_| Outcome::FailedWhole);
+        assert_eq!((seen, given_up), (vec![0..3, 0..3, 0..3], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn a_position_outside_of_the_batch_counts_as_a_whole_failure() {
+        let (seen, given_up) = run(2, POLICY, |_| Outcome::FailedFrom(7));
+        assert_eq!(seen[..3], [0..2, 0..1, 0..1]);
+        assert_eq!(given_up, [0, 1]);
+    }
+
+    #[test]
+    fn progress_gives_the_next_record_all_its_attempts() {
+        let (_, given_up) = run(4, POLICY, |records| Outcome::FailedFrom(records.start));
+        assert_eq!(given_up, [0, 1, 2, 3]);
+        let mut failures = [0; 4];
+        let (_, given_up) = run(4, POLICY, |mut records| {
+            let Some(failing) = records.find(|n| failures[*n] < POLICY.retries) else { return Outcome::Done };
+            failures[failing] += 1;
+            Outcome::FailedFrom(failing)
+        });
+        assert!(given_up.is_empty(), "{given_up:?}");
+    }
+}

@@ -1,0 +1,221 @@
+//! The whole system in one process: engine, functions, pump and front. Prints nothing, reads no argument.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use aws_lambda_events::event::dynamodb::Event;
+use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use shared::clock::{Deadline, Stopwatch};
+use shared::config::StoreConfig;
+use shared::telemetry::Telemetry;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::engine::Engine;
+use crate::functions::Functions;
+use crate::mapping::EventSourceMapping;
+use crate::pump::{DeadLetter, Progress};
+use crate::table::TableDefinition;
+use crate::template::Template;
+use crate::{front, pump};
+
+/// How often expired items are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// How long requests and batches under way are waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a function that no one waits for over HTTP may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where the table lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Data {
+    /// For as long as the system runs.
+    Memory,
+    /// In this directory, which is made where it is missing.
+    Dir(PathBuf),
+}
+
+/// How a system is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the table lives; in memory by default.
+    pub data: Data,
+    /// The port on 127.0.0.1; 0, the default, is any that is free.
+    pub port: u16,
+    /// How old the functions' registry caches may grow; 1 second by default, so that a person sees
+    /// a new device at once.
+    pub registry_max_age: Duration,
+    /// After how many days readings expire; never by default.
+    pub retention_days: Option<u32>,
+    /// Where the functions' events go; nowhere by default.
+    pub telemetry: Telemetry,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            data: Data::Memory,
+            port: 0,
+            registry_max_age: Duration::from_secs(1),
+            retention_days: None,
+            telemetry: Telemetry::silent(),
+        }
+    }
+}
+
+/// A running system.
+pub struct System {
+    url: String,
+    store: StoreConfig,
+    engine: Engine,
+    functions: Functions,
+    progress: Arc<Progress>,
+    stop: watch::Sender<bool>,
+    front: JoinHandle<anyhow::Result<()>>,
+    pump: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
+}
+
+impl fmt::Debug for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("System").field("url", &self.url).field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl System {
+    /// Starts everything; when this returns, requests are answered.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let template = Template::own()?;
+        let table = TableDefinition::from_template(&template, &[])?;
+        let mapping = EventSourceMapping::from_template(&template)?;
+        let listener = front::listen(options.port).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+
+        let room_index = !table.global_secondary_indexes.is_empty();
+        let data = options.data;
+        let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
+        let store = engine.store_config(room_index);
+        let functions =
+            Functions::start(&store, options.registry_max_age, options.retention_days, &options.telemetry).await;
+
+        let progress = Arc::new(Progress::default());
+        let (stop, stopped) = watch::channel(false);
+        let registry = Arc::clone(&functions.registry);
+        let pump =
+            pump::run(engine.stream(), registry, mapping, Arc::clone(&progress), stopped.clone());
+        let pump = tokio::spawn(pump);
+        let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
+        let front = tokio::spawn(front::serve(listener, functions.clone(), stopped));
+        Ok(Self { url, store, engine, functions, progress, stop, front, pump, sweeper })
+    }
+
+    /// The API's address, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The engine's address, for any `DynamoDB` client.
+    #[must_use]
+    pub fn engine_endpoint(&self) -> &str {
+        self.engine.endpoint()
+    }
+
+    /// The file that holds the table.
+    #[must_use]
+    pub fn data_file(&self) -> &std::path::Path {
+        self.engine.file()
+    }
+
+    /// How a store reaches the table.
+    #[must_use]
+    pub const fn store_config(&self) -> &StoreConfig {
+        &self.store
+    }
+
+    /// Whether nothing was ever stored.
+    pub fn is_empty(&self) -> anyhow::Result<bool> {
+        self.engine.is_empty()
+    }
+
+    /// Hands an event of API Gateway to the function whose route it names.
+    pub async fn invoke_http(
+        &self,
+        event: ApiGatewayV2httpRequest,
+    ) -> anyhow::Result<ApiGatewayV2httpResponse> {
+        front::invoke(&self.functions, event).await
+    }
+
+    /// Hands an event to ingest.
+    pub async fn invoke_ingest(&self, event: ingest::Event) -> anyhow::Result<ingest::Reply> {
+        Ok(self.functions.ingest.handle(event, Deadline::after(TIMEOUT)).await?)
+    }
+
+    /// Hands stream records to the registry.
+    pub async fn invoke_registry(&self, event: Event) -> DynamoDbEventResponse {
+        self.functions.registry.handle(event, Deadline::after(TIMEOUT)).await
+    }
+
+    /// Waits until the stream is delivered, with what the registry wrote meanwhile.
+    pub async fn settle(&self) -> anyhow::Result<()> {
+        let mut delivered = self.progress.delivered.subscribe();
+        loop {
+            let stream = self.engine.stream();
+            let newest = tokio::task::spawn_blocking(move || stream.newest()).await??;
+            if *delivered.borrow_and_update() >= newest {
+                return Ok(());
+            }
+            // The pump ends only with an error or with the system.
+            let moved = tokio::time::timeout(Duration::from_millis(200), delivered.changed()).await;
+            if moved.is_err() && self.pump.is_finished() {
+                bail!("the stream is no longer delivered");
+            }
+        }
+    }
+
+    /// The records that the registry could not be given, oldest first.
+    #[must_use]
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        self.progress.dead_letters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Answers what is under way, then stops. What is not yet delivered waits in the file.
+    pub async fn shutdown(self) -> anyhow::Result<()> {
+        let Self { engine, functions, stop, mut front, mut pump, sweeper, .. } = self;
+        stop.send_replace(true);
+        // A client that holds a request open, or a batch that hangs, is not waited for longer.
+        match tokio::time::timeout(PATIENCE, &mut front).await {
+            Ok(ended) => ended.context("the server panicked")??,
+            Err(_) => front.abort(),
+        }
+        match tokio::time::timeout(PATIENCE, &mut pump).await {
+            Ok(ended) => ended.context("the delivery of the stream panicked")?,
+            Err(_) => pump.abort(),
+        }
+        sweeper.abort();
+        // The clients' connections close with them; the engine waits for open ones.
+        drop((functions, sweeper.await));
+        tokio::task::spawn_blocking(move || engine.stop()).await?
+    }
+}
+
+/// Deletes expired items now and then. A sweep reads the whole table, so on a large one it pauses for
+/// twenty times as long as it took, and never uses more than a twentieth of the engine's time.
+async fn sweep(
+    sweep: impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static,
+    stop: watch::Receiver<bool>,
+) {
+    let sweep = Arc::new(sweep);
+    let mut rest = SWEEP_EVERY;
+    while !*stop.borrow() && stop.has_changed().is_ok() {
+        tokio::time::sleep(rest).await;
+        let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
+        // What could not be deleted now is found by the next sweep.
+        drop(tokio::task::spawn_blocking(move || sweep()).await);
+        rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
+    }
+}

@@ -1,0 +1,222 @@
+//! `template.yaml` as a value: its tags in CloudFormation's long form, its conditions decided. No I/O.
+//!
+//! The local system and the tests both read the deployed system's own description through this file,
+//! so that neither can drift from it. Only what this template uses is understood: `!Ref` to a
+//! parameter, `!If` and the condition functions. Everything that names a resource stays as it is.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
+use serde_json::{Map, Value};
+
+/// A CloudFormation template.
+#[derive(Debug, Clone)]
+pub struct Template(Value);
+
+impl Template {
+    /// The template of the deployed system, as it was when this was built.
+    pub fn own() -> anyhow::Result<Self> {
+        Self::parse(include_str!("../../template.yaml")).context("template.yaml")
+    }
+
+    /// Reads a template's YAML.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let documents = Yaml::load_from_str(text)?;
+        let [document] = documents.as_slice() else { bail!("expected one YAML document") };
+        Ok(Self(long_form(document)?))
+    }
+
+    /// The whole template with nothing decided; `!Ref X` reads `{"Ref": "X"}`.
+    #[must_use]
+    pub const fn source(&self) -> &Value {
+        &self.0
+    }
+
+    /// The resources as they are deployed with `parameters`, and the defaults of those not named.
+    ///
+    /// What a condition leaves out is gone; references to other resources are still references.
+    pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
+        let mut values = BTreeMap::new();
+        for (name, parameter) in members(&self.0["Parameters"]) {
+            if let Some(default) = parameter.get("Default") {
+                values.insert(name.as_str(), text(default));
+            }
+        }
+        values.extend(parameters.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let deployment = Deployment { parameters: values, conditions: &self.0["Conditions"] };
+        match deployment.resolve(&self.0["Resources"])? {
+            Some(Value::Object(resources)) => Ok(resources),
+            _ => bail!("the template has no Resources"),
+        }
+    }
+}
+
+/// A template's parameters with their values, against which its conditions are decided.
+struct Deployment<'a> {
+    parameters: BTreeMap<&'a str, String>,
+    conditions: &'a Value,
+}
+
+impl Deployment<'_> {
+    /// The value as deployed; `None` for `AWS::NoValue`.
+    fn resolve(&self, value: &Value) -> anyhow::Result<Option<Value>> {
+        if let Some((function, argument)) = intrinsic(value) {
+            match (function, argument) {
+                ("Ref", Value::String(name)) if name == "AWS::NoValue" => return Ok(None),
+                ("Ref", Value::String(name)) => {
+                    let parameter = self.parameters.get(name.as_str());
+                    return Ok(Some(parameter.map_or_else(|| value.clone(), |v| Value::from(v.as_str()))));
+                }
+                ("Fn::If", Value::Array(branches)) => {
+                    let [Value::String(condition), yes, no] = branches.as_slice() else {
+                        bail!("expected !If [condition, value, value], found {value}")
+                    };
+                    return self.resolve(if self.holds(condition)? { yes } else { no });
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(match value {
+            Value::Array(values) => {
+                let mut resolved = Vec::with_capacity(values.len());
+                for value in values {
+                    resolved.extend(self.resolve(value)?);
+                }
+                Value::Array(resolved)
+            }
+            Value::Object(values) => {
+                let mut resolved = Map::new();
+                for (name, value) in values {
+                    if let Some(value) = self.resolve(value)? {
+                        resolved.insert(name.clone(), value);
+                    }
+                }
+                Value::Object(resolved)
+            }
+            plain => plain.clone(),
+        }))
+    }
+
+    fn holds(&self, condition: &str) -> anyhow::Result<bool> {
+        let definition = self.conditions.get(condition);
+        self.decide(definition.with_context(|| format!("there is no condition {condition}"))?)
+    }
+
+    fn decide(&self, expression: &Value) -> anyhow::Result<bool> {
+        match intrinsic(expression) {
+            Some(("Condition", Value::String(name))) => self.holds(name),
+            Some(("Fn::Equals", Value::Array(sides))) if sides.len() == 2 => {
+                Ok(self.resolve(&sides[0])?.as_ref().map(text) == self.resolve(&sides[1])?.as_ref().map(text))
+            }
+            Some(("Fn::Not", Value::Array(inner))) if inner.len() == 1 => Ok(!self.decide(&inner[0])?),
+            Some(("Fn::And", Value::Array(inner))) => {
+                inner.iter().try_fold(true, |all, one| Ok(self.decide(one)? && all))
+            }
+            Some(("Fn::Or", Value::Array(inner))) => {
+                inner.iter().try_fold(false, |any, one| Ok(self.decide(one)? || any))
+            }
+            _ => bail!("a condition that this reader does not know: {expression}"),
+        }
+    }
+}
+
+/// The only member of an object, if that is what a CloudFormation function looks like.
+fn intrinsic(value: &Value) -> Option<(&str, &Value)> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    let (name, argument) = object.iter().next()?;
+    (name == "Ref" || name == "Condition" || name.starts_with("Fn::")).then_some((name, argument))
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// A scalar as CloudFormation compares it: every parameter is text to it.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn long_form(yaml: &Yaml<'_>) -> anyhow::Result<Value> {
+    Ok(match yaml {
+        Yaml::Tagged(tag, inner) if tag.is_yaml_core_schema() => long_form(inner)?,
+        Yaml::Tagged(tag, inner) => {
+            let argument = long_form(inner)?;
+            let (name, argument) = match (tag.suffix.as_str(), argument) {
+                (name @ ("Ref" | "Condition"), argument) => (name.to_owned(), argument),
+                ("GetAtt", Value::String(dotted)) => {
+                    ("Fn::GetAtt".to_owned(), dotted.splitn(2, '.').map(Value::from).collect())
+                }
+                (name, argument) => (format!("Fn::{name}"), argument),
+            };
+            Value::Object(Map::from_iter([(name, argument)]))
+        }
+        Yaml::Value(scalar) => match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Boolean(value) => Value::from(*value),
+            Scalar::Integer(value) => Value::from(*value),
+            Scalar::FloatingPoint(value) => Value::from(value.into_inner()),
+            Scalar::String(value) => Value::from(value.as_ref()),
+        },
+        Yaml::Sequence(values) => Value::Array(values.iter().map(long_form).collect::<Result<_, _>>()?),
+        Yaml::Mapping(values) => {
+            let mut object = Map::new();
+            for (name, value) in values {
+                let name = name.as_str().context("a name in the template that is not text")?;
+                object.insert(name.to_owned(), long_form(value)?);
+            }
+            Value::Object(object)
+        }
+        other => bail!("YAML that a template cannot hold: {other:?}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TEMPLATE: &str = r#"
+Parameters:
+  Mode: {Type: String, Default: "on"}
+  Days: {Type: Number, Default: 0}
+Conditions:
+  On: !Equals [!Ref Mode, "on"]
+  Keeps: !Not [!Equals [!Ref Days, "0"]]
+  Both: !And [!Condition On, !Condition Keeps]
+Resources:
+  A: &a
+    List: [1, !If [On, two, !Ref AWS::NoValue], 3]
+    Days: !If [Keeps, !Ref Days, !Ref AWS::NoValue]
+    Arn: !GetAtt B.Arn
+    Name: !Sub "${B}-x"
+    Both: !If [Both, y, n]
+  B: *a
+"#;
+
+    #[test]
+    fn conditions_are_decided_by_the_defaults() {
+        let resources = Template::parse(TEMPLATE).unwrap().resources(&[]).unwrap();
+        let expected = json!({
+            "List": [1, "two", 3], "Arn": {"Fn::GetAtt": ["B", "Arn"]},
+            "Name": {"Fn::Sub": "${B}-x"}, "Both": "n",
+        });
+        assert_eq!(resources["A"], expected);
+        assert_eq!(resources["B"], expected);
+    }
+
+    #[test]
+    fn conditions_are_decided_by_what_is_given() {
+        let template = Template::parse(TEMPLATE).unwrap();
+        let off = template.resources(&[("Mode", "off"), ("Days", "30")]).unwrap();
+        assert_eq!(off["A"]["List"], json!([1, 3]));
+        assert_eq!((&off["A"]["Days"], &off["A"]["Both"]), (&json!("30"), &json!("n")));
+        assert_eq!(template.resources(&[("Days", "30")]).unwrap()["A"]["Both"], "y");
+    }
+
+    #[test]
+    fn the_deployed_template_is_understood() {
+        Template::own().unwrap().resources(&[]).unwrap();
+    }
+}

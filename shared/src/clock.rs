@@ -1,0 +1,98 @@
+//! The only door to the time. Nothing else asks what time it is.
+
+use std::time::Duration;
+
+use crate::domain::Instant;
+
+/// Somebody who knows what time it is.
+pub trait Clock: Clone + Send + Sync + 'static {
+    /// The instant at which this is called.
+    fn now(&self) -> Instant;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    fn now(&self) -> Instant {
+        Instant::from_millis(chrono::Utc::now().timestamp_millis())
+            .expect("the machine's clock is between the years 1970 and 9999")
+    }
+}
+
+/// The moment by which an invocation must have answered, on the clock that no one can set.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(tokio::time::Instant);
+
+impl Deadline {
+    /// That long from now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn after(duration: Duration) -> Self {
+        Self(tokio::time::Instant::now() + duration)
+    }
+
+    /// The end of a Lambda invocation that its runtime gives in milliseconds since 1970, less half a
+    /// second in which the answer is written.
+    #[must_use]
+    pub fn of_invocation(ends_at_millis: u64, clock: &impl Clock) -> Self {
+        let now = u64::try_from(clock.now().as_millis()).unwrap_or(0);
+        Self::after(Duration::from_millis(ends_at_millis.saturating_sub(now).saturating_sub(500)))
+    }
+
+    /// What is left; zero once it has passed.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_duration_since(tokio::time::Instant::now())
+    }
+}
+
+/// A point from which the time that has passed is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(tokio::time::Instant);
+
+impl Stopwatch {
+    /// Starts measuring.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn start() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+
+    /// The time since the start.
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A clock that stands still until a test moves it.
+#[cfg(any(test, feature = "fake"))]
+#[derive(Debug, Clone)]
+pub struct TestClock(std::sync::Arc<std::sync::atomic::AtomicI64>);
+
+#[cfg(any(test, feature = "fake"))]
+impl TestClock {
+    /// A clock that shows `instant`.
+    #[must_use]
+    pub fn at(instant: Instant) -> Self {
+        Self(std::sync::Arc::new(instant.as_millis().into()))
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, duration: Duration) {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        self.0.fetch_add(millis, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[cfg(any(test, feature = "fake"))]
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        let millis = self.0.load(std::sync::atomic::Ordering::SeqCst);
+        Instant::from_millis(millis).expect("a test's clock stays within the years 1970 to 9999")
+    }
+}

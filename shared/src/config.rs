@@ -1,0 +1,151 @@
+//! The only door to the environment: read once, at cold start. Holds no defaults of other modules.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Where the table is and who may reach it.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// The table's name.
+    pub table: String,
+    /// The AWS region.
+    pub region: String,
+    /// Another address than AWS's own, for an emulator or an embedded engine.
+    pub endpoint: Option<String>,
+    /// Who asks.
+    pub credentials: Credentials,
+    /// Whether the table has its index by room; without it a room's range is merged from its devices.
+    pub room_index: bool,
+}
+
+/// The keys with which requests to AWS are signed. Their `Debug` shows no secret.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The public part.
+    pub access_key_id: String,
+    /// The secret part.
+    pub secret_access_key: String,
+    /// The third part of temporary keys.
+    pub session_token: Option<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+    }
+}
+
+/// What a function reads from its environment.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `TABLE_NAME`, `AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB` or `AWS_ENDPOINT_URL`, `ROOM_INDEX`
+    /// and the credentials that Lambda sets.
+    ///
+    /// Lambda replaces an environment before its credentials end, so they are read once.
+    pub store: StoreConfig,
+    /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
+    pub registry_max_age: Duration,
+    /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
+    pub retention_days: Option<u32>,
+}
+
+/// What is wrong with the environment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A variable that has to be there is not.
+    #[error("the environment variable {0} is not set")]
+    Missing(&'static str),
+    /// A variable that cannot be read.
+    #[error("the environment variable {name} is {value:?}; expected {expected}")]
+    Unreadable {
+        /// Its name.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it should hold.
+        expected: &'static str,
+    },
+}
+
+impl Config {
+    /// Reads the process's environment.
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::read(|name| std::env::var(name).ok())
+    }
+
+    fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
+        let optional = |name| lookup(name).filter(|value| !value.is_empty());
+        let required = |name| optional(name).ok_or(ConfigError::Missing(name));
+        let days: u32 = number("RETENTION_DAYS", optional("RETENTION_DAYS"), 0)?;
+        let age = optional("REGISTRY_MAX_AGE_SECONDS");
+        Ok(Self {
+            store: StoreConfig {
+                table: required("TABLE_NAME")?,
+                region: required("AWS_REGION")?,
+                endpoint: optional("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| optional("AWS_ENDPOINT_URL")),
+                credentials: Credentials {
+                    access_key_id: required("AWS_ACCESS_KEY_ID")?,
+                    secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
+                    session_token: optional("AWS_SESSION_TOKEN"),
+                },
+                room_index: match optional("ROOM_INDEX").as_deref() {
+                    None | Some("on") => true,
+                    Some("off") => false,
+                    Some(value) => {
+                        return Err(ConfigError::Unreadable {
+                            name: "ROOM_INDEX",
+                            value: value.to_owned(),
+                            expected: "on or off",
+                        });
+                    }
+                },
+            },
+            registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
+            retention_days: (days > 0).then_some(days),
+        })
+    }
+}
+
+fn number<T: FromStr>(name: &'static str, value: Option<String>, default: T) -> Result<T, ConfigError> {
+    let Some(value) = value else { return Ok(default) };
+    value.parse().map_err(|_| ConfigError::Unreadable { name, value, expected: "a whole number" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let base = [
+            ("TABLE_NAME", "t"),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ];
+        Config::read(|name| {
+            let found = overrides.iter().chain(&base).find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_defaults_suffice() {
+        let config = read(&[]).expect("complete");
+        assert!(config.store.room_index && config.store.endpoint.is_none());
+        assert_eq!(config.registry_max_age, Duration::from_secs(60));
+        assert_eq!(config.retention_days, None);
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+
+    #[test]
+    fn an_error_names_the_variable() {
+        assert_eq!(read(&[("TABLE_NAME", "")]).unwrap_err(), ConfigError::Missing("TABLE_NAME"));
+        for (name, value) in
+            [("ROOM_INDEX", "maybe"), ("RETENTION_DAYS", "-1"), ("REGISTRY_MAX_AGE_SECONDS", "1m")]
+        {
+            let error = read(&[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+    }
+}

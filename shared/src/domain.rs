@@ -1,0 +1,37 @@
+//! The words of the system: readings, devices, rooms, instants. No I/O, no AWS, no clock.
+
+mod device;
+mod id;
+mod instant;
+mod metric;
+mod number;
+mod range;
+mod reading;
+mod room;
+
+pub use device::{Device, DevicePatch, Edit, Learned, MetricInfo, MetricPatch, Sighting};
+pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
+pub use instant::{Instant, InstantError};
+pub use metric::{MetricKind, MetricName, MetricNameError};
+pub use number::{Number, NumberError};
+pub use range::{Order, RangeError, TimeRange};
+pub use reading::{MAX_METRICS, Reading, ReadingError};
+pub use room::{Room, RoomPatch};
+
+/// A short form of something a client sent, safe to put into an error message.
+///
+/// At most 60 characters, control characters escaped, so that an error never echoes a megabyte or
+/// moves a terminal's cursor.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut out = String::new();
+    for (n, c) in text.chars().enumerate() {
+        if n == LONGEST {
+            out.push('…');
+            break;
+        }
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}

@@ -1,0 +1,239 @@
+//! Instants: UTC milliseconds, and every form in which a client may write one. Never asks what time it is.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use serde::{Serialize, Serializer};
+
+use super::excerpt;
+
+/// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
+///
+/// The year has four digits and the fraction three, always: [`Display`](fmt::Display) then has one
+/// width, and the order of the texts is the order of the instants. The table's keys rest on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(i64);
+
+/// Why something is no instant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InstantError {
+    /// None of the forms that are understood.
+    #[error(
+        "{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
+    )]
+    Unreadable(String),
+    /// A wall-clock time that could be anywhere.
+    #[error("{0:?} has no offset from UTC; add Z or an offset like +09:00")]
+    NoOffset(String),
+    /// Before 1970 or after 9999.
+    #[error("{0:?} is outside of the years 1970 to 9999")]
+    OutOfRange(String),
+}
+
+impl Instant {
+    /// 1970-01-01T00:00:00.000Z.
+    pub const MIN: Self = Self(0);
+    /// 9999-12-31T23:59:59.999Z.
+    pub const MAX: Self = Self(253_402_300_799_999);
+
+    /// The instant that many milliseconds after 1970-01-01T00:00:00Z.
+    pub fn from_millis(millis: i64) -> Result<Self, InstantError> {
+        if (Self::MIN.0..=Self::MAX.0).contains(&millis) {
+            Ok(Self(millis))
+        } else {
+            Err(InstantError::OutOfRange(millis.to_string()))
+        }
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The instant moved by `delta`, held within [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
+    #[must_use]
+    pub fn saturating_add(self, delta: TimeDelta) -> Self {
+        Self(self.0.saturating_add(delta.num_milliseconds()).clamp(Self::MIN.0, Self::MAX.0))
+    }
+
+    /// Reads what a client wrote: RFC 3339 with any offset, epoch digits, or a time relative to `now`.
+    ///
+    /// The unit of an epoch number follows from its size: with `abs/1e9` below 5 it counts seconds,
+    /// below 5,000 milliseconds, below 5,000,000 microseconds, else nanoseconds. Relative times are
+    /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits finer than a
+    /// millisecond are cut off.
+    pub fn parse(text: &str, now: Self) -> Result<Self, InstantError> {
+        let text = text.trim();
+        let unreadable = || InstantError::Unreadable(excerpt(text));
+        if let Some(relative) = relative(text) {
+            let delta = relative.ok_or_else(unreadable)?;
+            return Ok(now.saturating_add(delta));
+        }
+        if text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+            && text.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+'))
+            && text.get(1..).is_some_and(|rest| !rest.contains('-') || rest.contains(['e', 'E']))
+            || text.len() == 1 && text.starts_with(|c: char| c.is_ascii_digit())
+        {
+            return epoch(text).ok_or_else(|| InstantError::OutOfRange(excerpt(text)));
+        }
+        if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
+            return Self::from_millis(instant.timestamp_millis())
+                .map_err(|_| InstantError::OutOfRange(excerpt(text)));
+        }
+        let local = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+        if local.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) {
+            return Err(InstantError::NoOffset(excerpt(text)));
+        }
+        Err(unreadable())
+    }
+}
+
+/// The distance from now that a relative time names; `Some(None)` is a broken one, `None` none at all.
+fn relative(text: &str) -> Option<Option<TimeDelta>> {
+    let rest = match text.strip_prefix("now") {
+        Some("") => return Some(Some(TimeDelta::zero())),
+        Some(rest) => rest,
+        None if text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic) => text,
+        None => return None,
+    };
+    let parse = || {
+        let sign = match rest.chars().next()? {
+            '-' => -1,
+            '+' => 1,
+            _ => return None,
+        };
+        let unit = match rest.chars().last()? {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            'w' => 604_800,
+            _ => return None,
+        };
+        let digits = rest.get(1..rest.len() - 1)?;
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let count: i64 = digits.parse().ok()?;
+        TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
+    };
+    Some(parse())
+}
+
+/// An epoch number of whichever unit its size tells.
+fn epoch(text: &str) -> Option<Instant> {
+    // Whole numbers stay whole: an f64 cannot hold 19 digits of nanoseconds.
+    if let Ok(whole) = text.parse::<i128>() {
+        let millis = match whole.unsigned_abs() / 1_000_000_000 {
+            0..5 => whole.checked_mul(1_000)?,
+            5..5_000 => whole,
+            5_000..5_000_000 => whole.div_euclid(1_000),
+            _ => whole.div_euclid(1_000_000),
+        };
+        return Instant::from_millis(i64::try_from(millis).ok()?).ok();
+    }
+    let number: f64 = text.parse().ok()?;
+    let per_milli = match number.abs() / 1e9 {
+        size if size < 5.0 => 1e3,
+        size if size < 5e3 => 1.0,
+        size if size < 5e6 => 1e-3,
+        _ => 1e-6,
+    };
+    // Rounded to the microsecond first: 1.001 s is 1000.9999999 ms in binary.
+    let millis = ((number * per_milli * 1e3).round() / 1e3).floor();
+    #[expect(clippy::cast_possible_truncation, reason = "an f64 cast saturates, and from_millis then refuses")]
+    Instant::from_millis(millis as i64).ok()
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let utc: DateTime<Utc> =
+            DateTime::from_timestamp_millis(self.0).expect("within the years 1970 to 9999");
+        f.write_str(&utc.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl Serialize for Instant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Instant = Instant(1_768_147_200_000); // 2026-01-11T16:00:00Z
+
+    fn parsed(text: &str) -> String {
+        Instant::parse(text, NOW).map_or_else(|e| format!("error: {e}"), |i| i.to_string())
+    }
+
+    #[test]
+    fn every_accepted_form_is_read() {
+        for (text, instant) in [
+            ("2026-01-11T16:00:00Z", "2026-01-11T16:00:00.000Z"),
+            ("2026-01-12T01:00:00+09:00", "2026-01-11T16:00:00.000Z"),
+            ("2026-01-11 16:00:00.1239Z", "2026-01-11T16:00:00.123Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
+            ("1768147200", "2026-01-11T16:00:00.000Z"),
+            ("1768147200.5", "2026-01-11T16:00:00.500Z"),
+            ("1.7681472e9", "2026-01-11T16:00:00.000Z"),
+            ("1768147200123", "2026-01-11T16:00:00.123Z"),
+            ("1768147200123456", "2026-01-11T16:00:00.123Z"),
+            ("1768147200123456789", "2026-01-11T16:00:00.123Z"),
+            ("0", "1970-01-01T00:00:00.000Z"),
+            ("now", "2026-01-11T16:00:00.000Z"),
+            ("-24h", "2026-01-10T16:00:00.000Z"),
+            ("now-7d", "2026-01-04T16:00:00.000Z"),
+            ("now+30s", "2026-01-11T16:00:30.000Z"),
+            ("-2w", "2025-12-28T16:00:00.000Z"),
+            ("-15m", "2026-01-11T15:45:00.000Z"),
+        ] {
+            assert_eq!(parsed(text), instant, "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_a_hint() {
+        for (text, hint) in [
+            ("", "is no instant"),
+            ("yesterday", "is no instant"),
+            ("2026-13-01T00:00:00Z", "is no instant"),
+            ("-5y", "is no instant"),
+            ("now-", "is no instant"),
+            ("now-h", "is no instant"),
+            ("2026-01-11", "is no instant"),
+            ("2026-01-11T16:00:00", "has no offset"),
+            ("2026-01-11 16:00:00.5", "has no offset"),
+            ("0001-01-01T00:00:00Z", "outside of the years"),
+            ("1969-12-31T23:59:59.999Z", "outside of the years"),
+            ("-1", "outside of the years"),
+            ("1e400", "outside of the years"),
+            ("99999999999999999999999999999999999999999", "outside of the years"),
+        ] {
+            assert!(parsed(text).contains(hint), "{text}: {}", parsed(text));
+        }
+        assert!(Instant::parse("+10000-01-01T00:00:00Z", NOW).is_err());
+        assert!(Instant::from_millis(Instant::MAX.0 + 1).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_texts_is_the_order_of_instants(
+            a in Instant::MIN.0..=Instant::MAX.0,
+            b in Instant::MIN.0..=Instant::MAX.0,
+        ) {
+            let texts = Instant(a).to_string().cmp(&Instant(b).to_string());
+            prop_assert_eq!(texts, a.cmp(&b));
+            prop_assert_eq!(Instant::parse(&Instant(a).to_string(), NOW), Ok(Instant(a)));
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,40}") {
+            let _ = Instant::parse(&text, NOW);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Measured values: exact decimal numbers as `DynamoDB` keeps them. No arithmetic.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::excerpt;
+
+/// A decimal number with at most 38 significant digits, 0 or from 1E-130 to 9.99…E+125 in size.
+///
+/// These are the limits of `DynamoDB`'s type N, which is exact, so the digits are kept as text and
+/// never pass through binary floating point. One number has one text: `21.50` and `2.15e1` are both
+/// `21.5`, and equal.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Number(String);
+
+/// Why a text is no [`Number`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// No decimal number at all: `NaN`, infinity, hexadecimal, words.
+    #[error("{0:?} is not a number")]
+    Unreadable(String),
+    /// More than 38 significant digits.
+    #[error("has {0} significant digits; at most 38 can be kept exactly")]
+    TooPrecise(usize),
+    /// Smaller than 1E-130 or larger than 9.99…E+125.
+    #[error("{0:?} is outside of 1E-130 to 9.99E+125")]
+    OutOfRange(String),
+}
+
+const MOST_DIGITS: usize = 38;
+/// Above this many digits before or after the point the text turns to scientific notation.
+const PLAIN: i64 = 40;
+
+impl Number {
+    /// Reads decimal or scientific notation, as JSON has it; a leading `+` and bare `.5` are taken as well.
+    pub fn parse(text: &str) -> Result<Self, NumberError> {
+        let unreadable = || NumberError::Unreadable(excerpt(text));
+        let out_of_range = || NumberError::OutOfRange(excerpt(text));
+        let (negative, rest) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        let exponent_digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+        if whole.len() + fraction.len() == 0 || !digits(whole) || !digits(fraction) {
+            return Err(unreadable());
+        }
+        if exponent_digits.is_empty() || !digits(exponent_digits) {
+            return Err(unreadable());
+        }
+
+        let all = [whole, fraction].concat();
+        let significant = all.trim_start_matches('0').trim_end_matches('0');
+        if significant.is_empty() {
+            return Ok(Self("0".to_owned()));
+        }
+        if significant.len() > MOST_DIGITS {
+            return Err(NumberError::TooPrecise(significant.len()));
+        }
+        // The position of the decimal point, counted from the first significant digit.
+        let leading = all.len() - all.trim_start_matches('0').len();
+        let length = |s: &str| i64::try_from(s.len()).map_err(|_| out_of_range());
+        let exponent: i64 = exponent.parse().map_err(|_| out_of_range())?;
+        let point = length(whole)?
+            .checked_sub(i64::try_from(leading).map_err(|_| out_of_range())?)
+            .and_then(|point| point.checked_add(exponent))
+            .ok_or_else(out_of_range)?;
+        if !(-129..=126).contains(&point) {
+            return Err(out_of_range());
+        }
+        Ok(Self(canonical(negative, significant, point)))
+    }
+
+    /// The number as text: JSON's notation.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn canonical(negative: bool, significant: &str, point: i64) -> String {
+    let sign = if negative { "-" } else { "" };
+    let length = i64::try_from(significant.len()).expect("at most 38");
+    let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
+    if (-PLAIN..=0).contains(&point) {
+        format!("{sign}0.{}{significant}", zeros(-point))
+    } else if (1..length).contains(&point) {
+        let (whole, fraction) = significant.split_at(usize::try_from(point).expect("positive"));
+        format!("{sign}{whole}.{fraction}")
+    } else if (length..=PLAIN).contains(&point) {
+        format!("{sign}{significant}{}", zeros(point - length))
+    } else {
+        let (first, rest) = significant.split_at(1);
+        let dot = if rest.is_empty() { "" } else { "." };
+        format!("{sign}{first}{dot}{rest}E{}", point - 1)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A raw JSON value keeps all 38 digits; serde's own number types do not.
+        RawValue::from_string(self.0.clone())
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_number_has_one_text() {
+        for (text, canonical) in [
+            ("512", "512"),
+            ("0", "0"),
+            ("-0.0", "0"),
+            ("0e99999999999999999999", "0"),
+            ("21.50", "21.5"),
+            ("2.15e1", "21.5"),
+            ("+.5", "0.5"),
+            ("-007", "-7"),
+            ("8048.1", "8048.1"),
+            ("100", "100"),
+            ("1E2", "100"),
+            ("1e-3", "0.001"),
+            ("-1.5e-130", "-1.5E-130"),
+            ("9.99e125", "9.99E125"),
+            ("12345678901234567890123456789012345678", "12345678901234567890123456789012345678"),
+        ] {
+            assert_eq!(Number::parse(text).map(|n| n.0), Ok(canonical.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_table_cannot_hold_is_refused() {
+        for text in ["", "NaN", "Infinity", "-inf", "0x10", "1,5", "1e", "e5", "--1", "1 ", "٣", "."] {
+            assert!(matches!(Number::parse(text), Err(NumberError::Unreadable(_))), "{text}");
+        }
+        for text in ["1e400", "1e126", "1e-131", "-1e126", "1e99999999999999999999"] {
+            assert!(matches!(Number::parse(text), Err(NumberError::OutOfRange(_))), "{text}");
+        }
+        let long = "1".repeat(39);
+        assert_eq!(Number::parse(&long), Err(NumberError::TooPrecise(39)));
+    }
+
+    #[test]
+    fn json_keeps_every_digit() {
+        let number = Number::parse("0.1234567890123456789012345678901234567").expect("37 digits");
+        let json = serde_json::to_string(&number).expect("a number");
+        assert_eq!(json, "0.1234567890123456789012345678901234567");
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_text_is_the_same_number_and_stays(n in -1e20f64..1e20, e in -20i32..20) {
+            let text = format!("{n}e{e}");
+            let number = Number::parse(&text).expect("few digits");
+            prop_assert_eq!(Number::parse(number.as_str()), Ok(number.clone()));
+            let (a, b): (f64, f64) = (text.parse().unwrap(), number.as_str().parse().unwrap());
+            prop_assert_eq!(a, b);
+        }
+    }
+}

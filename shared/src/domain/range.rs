@@ -1,0 +1,111 @@
+//! Time ranges, half open, and the order in which they are read.
+
+use chrono::TimeDelta;
+
+use super::{Instant, InstantError};
+
+/// All instants `t` with `from <= t < to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    from: Instant,
+    to: Instant,
+}
+
+/// Why two texts are no [`TimeRange`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// `from` cannot be read.
+    #[error("{0}")]
+    From(InstantError),
+    /// `to` cannot be read.
+    #[error("{0}")]
+    To(InstantError),
+    /// Nothing lies between them.
+    #[error("from ({0}) must be before to ({1})")]
+    Empty(Instant, Instant),
+}
+
+impl TimeRange {
+    /// The range between two instants.
+    pub fn new(from: Instant, to: Instant) -> Result<Self, RangeError> {
+        if from < to { Ok(Self { from, to }) } else { Err(RangeError::Empty(from, to)) }
+    }
+
+    /// The range that a query names: without `to` up to now and one millisecond, so that what was
+    /// measured this very moment is in; without `from` the 24 hours before `to`.
+    pub fn parse(from: Option<&str>, to: Option<&str>, now: Instant) -> Result<Self, RangeError> {
+        let to = match to {
+            Some(text) => Instant::parse(text, now).map_err(RangeError::To)?,
+            None => now.saturating_add(TimeDelta::milliseconds(1)),
+        };
+        let from = match from {
+            Some(text) => Instant::parse(text, now).map_err(RangeError::From)?,
+            None => to.saturating_add(-TimeDelta::hours(24)),
+        };
+        Self::new(from, to)
+    }
+
+    /// The first instant inside.
+    #[must_use]
+    pub const fn from(self) -> Instant {
+        self.from
+    }
+
+    /// The first instant behind.
+    #[must_use]
+    pub const fn to(self) -> Instant {
+        self.to
+    }
+
+    /// The last instant inside: `DynamoDB`'s BETWEEN includes both ends.
+    #[must_use]
+    pub fn last(self) -> Instant {
+        self.to.saturating_add(-TimeDelta::milliseconds(1))
+    }
+
+    /// Whether `instant` lies inside.
+    #[must_use]
+    pub fn contains(self, instant: Instant) -> bool {
+        (self.from..self.to).contains(&instant)
+    }
+}
+
+/// The order of a range query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Oldest first.
+    #[default]
+    Ascending,
+    /// Newest first.
+    Descending,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Instant {
+        Instant::parse(text, Instant::MIN).expect("an instant")
+    }
+
+    #[test]
+    fn without_bounds_it_is_the_last_day_and_this_millisecond() {
+        let now = at("2026-01-11T16:00:00Z");
+        let range = TimeRange::parse(None, None, now).expect("a range");
+        assert!(range.contains(now) && range.last() == now);
+        assert_eq!(range.from(), at("2026-01-10T16:00:00.001Z"));
+        let range = TimeRange::parse(None, Some("2026-01-02T00:00:00Z"), now).expect("a range");
+        assert_eq!(range.from(), at("2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn an_empty_or_backward_range_is_refused() {
+        let now = at("2026-01-11T16:00:00Z");
+        for from in ["now", "now+1h"] {
+            let error = TimeRange::parse(Some(from), Some("now"), now).expect_err(from);
+            assert!(error.to_string().contains("must be before"), "{error}");
+        }
+        assert!(matches!(TimeRange::parse(Some("x"), None, now), Err(RangeError::From(_))));
+        assert!(matches!(TimeRange::parse(None, Some("x"), now), Err(RangeError::To(_))));
+    }
+}

@@ -1,0 +1,12 @@
+//! HTTP as Roomtide speaks it: requests, answers, problems, routes. Knows nothing of what they are about.
+
+pub mod gateway;
+pub mod members;
+pub mod problem;
+pub mod request;
+pub mod response;
+pub mod routes;
+
+pub use problem::{FieldError, Problem, ProblemKind};
+pub use request::Request;
+pub use response::Response;

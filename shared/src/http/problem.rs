@@ -1,0 +1,178 @@
+//! What went wrong, as RFC 9457 says it to a client: the one place where the status of a failure is decided.
+
+use serde::Serialize;
+
+use super::Response;
+use crate::store::StoreError;
+
+/// The kinds of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The request cannot be understood.
+    BadRequest,
+    /// Nothing of that name is here.
+    NotFound,
+    /// The path exists, the method on it does not.
+    MethodNotAllowed,
+    /// Too many bytes or readings.
+    TooLarge,
+    /// The table is asked for too much.
+    Throttled,
+    /// The table cannot be reached, or time ran out.
+    Unavailable,
+    /// Our own fault.
+    Internal,
+}
+
+impl ProblemKind {
+    /// The status code.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::TooLarge => 413,
+            Self::Throttled => 429,
+            Self::Unavailable => 503,
+            Self::Internal => 500,
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::BadRequest => "The request is not valid",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::TooLarge => "The request is too large",
+            Self::Throttled => "Too many requests",
+            Self::Unavailable => "The table is unavailable",
+            Self::Internal => "Something went wrong",
+        }
+    }
+
+    const fn slug(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad-request",
+            Self::NotFound => "not-found",
+            Self::MethodNotAllowed => "method-not-allowed",
+            Self::TooLarge => "too-large",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// One thing that is wrong with one part of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Which of several readings, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// Which member or parameter; absent where the whole is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+/// A failure as the client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What sort of failure.
+    pub kind: ProblemKind,
+    /// What happened, for a person.
+    pub detail: String,
+    /// Where several things are wrong, each.
+    pub errors: Vec<FieldError>,
+    /// Readings that are not stored, by their place in the request, where others are.
+    pub not_stored: Vec<usize>,
+}
+
+/// After how many seconds a client should try again.
+const RETRY_AFTER: u32 = 2;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_stored: &'a [usize],
+}
+
+impl Problem {
+    /// A failure of that kind.
+    #[must_use]
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), errors: Vec::new(), not_stored: Vec::new() }
+    }
+
+    /// A request with one parameter or member that cannot be taken.
+    #[must_use]
+    pub fn field(field: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let error = FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
+        let detail = format!("{field}: {message}");
+        Self { errors: vec![error], ..Self::new(ProblemKind::BadRequest, detail) }
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn respond(&self) -> Response {
+        let body = Body {
+            r#type: format!("urn:roomtide:problem:{}", self.kind.slug()),
+            title: self.kind.title(),
+            status: self.kind.status(),
+            detail: &self.detail,
+            errors: &self.errors,
+            not_stored: &self.not_stored,
+        };
+        let body = serde_json::to_vec(&body).expect("our own types have string keys");
+        let response = Response::new(self.kind.status(), "application/problem+json", body);
+        match self.kind {
+            ProblemKind::Throttled | ProblemKind::Unavailable => response.with("retry-after", RETRY_AFTER),
+            _ => response,
+        }
+    }
+}
+
+impl From<&StoreError> for Problem {
+    /// The client learns what it can do; the chain of causes is for the log.
+    fn from(error: &StoreError) -> Self {
+        let kind = match error {
+            StoreError::Throttled(_) => ProblemKind::Throttled,
+            StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
+            StoreError::Refused(_) | StoreError::Unreadable(_) | StoreError::RegistryTooLarge(_) => {
+                ProblemKind::Internal
+            }
+        };
+        let mut detail = error.to_string();
+        detail[..1].make_ascii_uppercase();
+        Self::new(kind, detail + ".")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retryable_failure_says_when_to_come_back() {
+        let response = Problem::from(&StoreError::Throttled("x".into())).respond();
+        assert_eq!(response.status, 429);
+        assert!(response.headers.contains(&("retry-after", "2".to_owned())));
+        assert_eq!(Problem::from(&StoreError::TimedOut).respond().status, 503);
+    }
+
+    #[test]
+    fn the_chain_of_causes_stays_in_the_log() {
+        let response = Problem::from(&StoreError::Refused("secret table name".into())).respond();
+        assert_eq!(response.status, 500);
+        assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
+    }
+}

@@ -1,0 +1,247 @@
+//! The ports: one trait per access pattern, in words of the domain. Says nothing of keys, items or the SDK.
+
+pub mod dynamodb;
+pub mod item;
+pub mod keys;
+#[cfg(any(test, feature = "fake"))]
+pub mod memory;
+
+mod budget;
+
+use std::future::Future;
+
+use chrono::TimeDelta;
+
+pub use budget::Budget;
+
+use crate::domain::{
+    Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId, RoomPatch,
+    TimeRange,
+};
+
+/// Why the table did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// More was asked than the table's capacity gives; the same request succeeds later.
+    #[error("the table is asked for more than its capacity")]
+    Throttled(#[source] Cause),
+    /// The table could not be reached or failed; the same request may succeed later.
+    #[error("the table cannot be reached")]
+    Unavailable(#[source] Cause),
+    /// The invocation's time is over.
+    #[error("there was no time left to ask the table")]
+    TimedOut,
+    /// The table refuses the request itself; repeating it does not help.
+    #[error("the table refuses the request")]
+    Refused(#[source] Cause),
+    /// An item that cannot be what its key says.
+    #[error("an item of the table cannot be read")]
+    Unreadable(#[source] item::ItemError),
+    /// The registry holds more items than a function may keep in memory.
+    #[error("the registry holds more than {0} items of one kind")]
+    RegistryTooLarge(usize),
+}
+
+/// What a [`StoreError`] came from.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+impl StoreError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Throttled(_) | Self::Unavailable(_) | Self::TimedOut)
+    }
+}
+
+/// The answer of a port.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Pattern 1: store readings.
+///
+/// Done twice, it changes nothing: a reading is a full put under a key made of its device and instant.
+pub trait PutReadings: Send + Sync {
+    /// Stores readings, of which no two have the same device and instant, each to be deleted
+    /// `retention` after its instant.
+    fn put_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// What became of readings: those not named here are stored.
+#[derive(Debug, Default)]
+pub struct PutOutcome {
+    /// The positions of the readings that may not be stored, ascending.
+    pub unstored: Vec<usize>,
+    /// Why, where anything is unstored.
+    pub cause: Option<StoreError>,
+}
+
+/// Patterns 3, 4 and 6: readings of a device or a room in a range.
+pub trait QueryReadings: Send + Sync {
+    /// A page of one device's readings.
+    fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+
+    /// A page of one room's readings, all its devices merged in time order.
+    ///
+    /// `devices` are those that the registry says are in the room; a table without its index by room
+    /// is asked for them one by one.
+    fn room_readings(
+        &self,
+        room: &RoomId,
+        devices: &[DeviceId],
+        query: &RangeQuery,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+}
+
+/// Which part of a range is asked for.
+#[derive(Debug, Clone)]
+pub struct RangeQuery {
+    /// The whole range.
+    pub range: TimeRange,
+    /// Oldest or newest first.
+    pub order: Order,
+    /// The last reading of the page before.
+    pub after: Option<Position>,
+    /// How many readings at the most.
+    pub limit: usize,
+    /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
+    pub consistent: bool,
+}
+
+/// The place of a reading among others, in time and then by device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// When.
+    pub at: Instant,
+    /// Who.
+    pub device: DeviceId,
+}
+
+impl Position {
+    /// The place of a reading.
+    #[must_use]
+    pub fn of(reading: &Reading) -> Self {
+        Self { at: reading.at, device: reading.device.clone() }
+    }
+}
+
+/// Some readings of a range, in its order.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The readings.
+    pub readings: Vec<Reading>,
+    /// Whether there are more behind the last.
+    pub has_more: bool,
+}
+
+/// Pattern 2: list devices and rooms; and look one of them up.
+pub trait ReadRegistry: Send + Sync {
+    /// All devices by id.
+    fn devices(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Device>>> + Send;
+    /// All rooms by id.
+    fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Room>>> + Send;
+    /// One device, as it is this moment.
+    fn device(
+        &self,
+        id: &DeviceId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// One room, as it is this moment.
+    fn room(&self, id: &RoomId, budget: &Budget)
+    -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+}
+
+/// The registration of what is met for the first time.
+///
+/// Done twice, or by many at once, it leaves the item of whoever came first.
+pub trait Register: Send + Sync {
+    /// Registers a device, unless it is registered.
+    fn register_device(
+        &self,
+        device: &Device,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Registration<Device>>> + Send;
+    /// Registers a room, unless it is registered.
+    fn register_room(
+        &self,
+        room: &Room,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Registration<Room>>> + Send;
+}
+
+/// What came of a registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registration<T> {
+    /// It is registered as given.
+    New,
+    /// It was registered before, as this.
+    Known(T),
+}
+
+/// What the stream's readings add to the registry.
+///
+/// Done twice, the second time is refused and changes nothing: each part is written only while it is
+/// newer, earlier or absent.
+pub trait Learn: Send + Sync {
+    /// Adds what was learned of a device; never touches what a person set.
+    fn learn_device(
+        &self,
+        id: &DeviceId,
+        learned: &Learned,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
+    /// Notes an earlier first reading of a room.
+    fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Room>>> + Send;
+}
+
+/// What came of learning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Learning<T> {
+    /// It is written; this is the whole item now.
+    Written(T),
+    /// The registry knew better meanwhile: as this, or it is not registered.
+    Refused(Option<T>),
+}
+
+/// A person's edits of the registry. Done twice, they leave what was set.
+pub trait EditRegistry: Send + Sync {
+    /// Edits a device.
+    fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<Device>>> + Send;
+    /// Edits a room.
+    fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<Room>>> + Send;
+}
+
+/// What came of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited<T> {
+    /// It is written; this is the whole item now.
+    Written(T),
+    /// Nothing of that id is registered.
+    Unknown,
+    /// The device has never sent this metric.
+    UnknownMetric(MetricName),
+}

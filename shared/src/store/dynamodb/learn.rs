@@ -1,0 +1,61 @@
+//! `UpdateItem`: what readings teach the registry. Never touches what a person set.
+
+use super::DynamoStore;
+use super::update::{Update, Updated};
+use crate::domain::{Device, DeviceId, Instant, Learned, MetricInfo, Room, RoomId};
+use crate::store::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
+use crate::store::item::{Attribute, Item, ItemError};
+use crate::store::keys::{Key, ROOM};
+use crate::store::{Budget, Learn, Learning, StoreError, StoreResult, item};
+
+impl Learn for DynamoStore {
+    async fn learn_device(
+        &self,
+        id: &DeviceId,
+        learned: &Learned,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut update = Update::of(Key::Device(id.clone()));
+        if let Some(first_seen) = learned.first_seen {
+            earlier(&mut update, first_seen);
+        }
+        if let Some((at, room)) = &learned.room {
+            update.set(&[ROOM], Attribute::S(room.to_string()));
+            update.set(&[ROOM_AT], Attribute::S(at.to_string()));
+            update.only_if_below(&[ROOM_AT], Attribute::S(at.to_string()));
+        }
+        for name in &learned.metrics {
+            let info = item::metric(&MetricInfo::from(name));
+            update.set_if_absent(&[METRICS, name.as_str()], info);
+        }
+        learning(update.send(self, budget).await?, item::to_device)
+    }
+
+    async fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Room>> {
+        let mut update = Update::of(Key::Room(id.clone()));
+        earlier(&mut update, first_seen);
+        learning(update.send(self, budget).await?, item::to_room)
+    }
+}
+
+fn earlier(update: &mut Update, first_seen: Instant) {
+    let first_seen = Attribute::S(first_seen.to_string());
+    update.set(&[FIRST_SEEN], first_seen.clone());
+    update.only_if_above(&[FIRST_SEEN], first_seen);
+}
+
+fn learning<T>(
+    updated: Updated,
+    decode: fn(Item) -> Result<T, ItemError>,
+) -> StoreResult<Learning<T>> {
+    match updated {
+        Updated::Written(now) => decode(now).map(Learning::Written),
+        Updated::Refused(was) => was.map(decode).transpose().map(Learning::Refused),
+    }
+    .map_err(StoreError::Unreadable)
+}

@@ -1,0 +1,88 @@
+//! `Query` and `GetItem` on the registry's two partitions. Caches nothing.
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+
+use super::attribute::{from_sdk, to_sdk};
+use super::error::store_error;
+use super::{DynamoStore, note_read};
+use crate::domain::{Device, DeviceId, Room, RoomId};
+use crate::store::item::{Item, ItemError};
+use crate::store::keys::{DEVICES, Key, PK, ROOMS};
+use crate::store::{Budget, ReadRegistry, StoreError, StoreResult, item};
+
+/// A registry beyond this would not fit into the memory of a small function.
+const MOST: usize = 10_000;
+
+impl ReadRegistry for DynamoStore {
+    async fn devices(&self, budget: &Budget) -> StoreResult<Vec<Device>> {
+        self.list(DEVICES, item::to_device, budget).await
+    }
+
+    async fn rooms(&self, budget: &Budget) -> StoreResult<Vec<Room>> {
+        self.list(ROOMS, item::to_room, budget).await
+    }
+
+    async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
+        self.find(&Key::Device(id.clone()), item::to_device, budget).await
+    }
+
+    async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
+        self.find(&Key::Room(id.clone()), item::to_room, budget).await
+    }
+}
+
+impl DynamoStore {
+    async fn list<T>(
+        &self,
+        partition: &str,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Vec<T>> {
+        let mut all = Vec::new();
+        let mut start = None;
+        loop {
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("#p = :p")
+                .expression_attribute_names("#p", PK)
+                .expression_attribute_values(":p", AttributeValue::S(partition.to_owned()))
+                .set_exclusive_start_key(start)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send();
+            let answer = budget.within(answer).await?.map_err(store_error)?;
+            note_read(budget, answer.consumed_capacity());
+            // An item that is no device or room would otherwise take the whole registry down.
+            let found = answer.items.unwrap_or_default().into_iter();
+            all.extend(found.filter_map(|i| decode(from_sdk(i)).ok()));
+            if all.len() > MOST {
+                return Err(StoreError::RegistryTooLarge(MOST));
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Consistent, because it is asked where a list that may be old has no answer.
+    async fn find<T>(
+        &self,
+        key: &Key,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Option<T>> {
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(to_sdk(item::key(key))))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        let answer = budget.within(answer).await?.map_err(store_error)?;
+        note_read(budget, answer.consumed_capacity());
+        answer.item.map(|i| decode(from_sdk(i)).map_err(StoreError::Unreadable)).transpose()
+    }
+}

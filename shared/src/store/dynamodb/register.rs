@@ -1,0 +1,60 @@
+//! `PutItem` where nothing is: the registration of devices and rooms. Never overwrites.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+
+use super::attribute::{from_sdk, to_sdk};
+use super::error::store_error;
+use super::{DynamoStore, note_write};
+use crate::domain::{Device, Room};
+use crate::store::item::{Item, ItemError};
+use crate::store::keys::PK;
+use crate::store::{Budget, Register, Registration, StoreError, StoreResult, item};
+
+impl Register for DynamoStore {
+    async fn register_device(
+        &self,
+        device: &Device,
+        budget: &Budget,
+    ) -> StoreResult<Registration<Device>> {
+        self.put_if_absent(item::from_device(device), item::to_device, budget).await
+    }
+
+    async fn register_room(&self, room: &Room, budget: &Budget) -> StoreResult<Registration<Room>> {
+        self.put_if_absent(item::from_room(room), item::to_room, budget).await
+    }
+}
+
+impl DynamoStore {
+    async fn put_if_absent<T>(
+        &self,
+        new: Item,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Registration<T>> {
+        let answer = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(to_sdk(new)))
+            .condition_expression("attribute_not_exists(#p)")
+            .expression_attribute_names("#p", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match budget.within(answer).await? {
+            Ok(answer) => {
+                note_write(budget, answer.consumed_capacity());
+                Ok(Registration::New)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                    budget.add_write(1.0);
+                    let known = failed.item.clone().unwrap_or_default();
+                    decode(from_sdk(known)).map(Registration::Known).map_err(StoreError::Unreadable)
+                }
+                _ => Err(store_error(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Domain to item and back: one codec for ingest, query and the stream. Speaks neither the SDK nor events.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use super::keys::{self, Key};
+use self::attribute::{DIP, FIRST_SEEN, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
+use crate::domain::{
+    Device, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
+};
+
+/// An item's attributes by name.
+pub type Item = BTreeMap<String, Attribute>;
+
+/// The types of attributes that the table holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attribute {
+    /// A string.
+    S(String),
+    /// A number, as text.
+    N(String),
+    /// A list.
+    L(Vec<Attribute>),
+    /// A map.
+    M(Item),
+    /// A type that no item of ours has.
+    Other,
+}
+
+/// Why an item is not what its key says.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// An attribute that has to be there is not, or has another type.
+    #[error("{0} is missing or has another type")]
+    Missing(&'static str),
+    /// The key is none of the table's, or of another kind of item.
+    #[error("the key {0:?}, {1:?} is not that of such an item")]
+    Key(String, String),
+    /// An attribute whose content cannot be.
+    #[error("{attribute} is not valid")]
+    Invalid {
+        /// Which.
+        attribute: &'static str,
+        /// Why.
+        #[source]
+        why: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The attributes of registry items, for those who write some of them.
+pub(super) mod attribute {
+    pub(in crate::store) const NAME: &str = "name";
+    pub(in crate::store) const ROOM_AT: &str = "room_at";
+    pub(in crate::store) const KIND: &str = "kind";
+    pub(in crate::store) const TAGS: &str = "tags";
+    pub(in crate::store) const METRICS: &str = "metrics";
+    pub(in crate::store) const FIRST_SEEN: &str = "first_seen";
+    pub(in crate::store) const UNIT: &str = "unit";
+    pub(in crate::store) const MODULUS: &str = "modulus";
+    pub(in crate::store) const MAX_W: &str = "max_w";
+    pub(in crate::store) const DIP: &str = "dip";
+}
+
+/// The key attributes of an item.
+#[must_use]
+pub fn key(key: &Key) -> Item {
+    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))].into()
+}
+
+/// The item of a reading, to be deleted `retention` after its instant.
+#[must_use]
+pub fn from_reading(reading: &Reading, retention: Option<TimeDelta>) -> Item {
+    let mut item = key(&Key::Reading(reading.device.clone(), reading.at));
+    if let Some(room) = &reading.room {
+        item.insert(keys::ROOM.to_owned(), Attribute::S(room.to_string()));
+    }
+    if let Some(retention) = retention {
+        let seconds = reading.at.saturating_add(retention).as_millis() / 1_000;
+        item.insert(keys::TTL.to_owned(), Attribute::N(seconds.to_string()));
+    }
+    for (name, value) in reading.metrics() {
+        item.insert(name.to_string(), Attribute::N(value.to_string()));
+    }
+    item
+}
+
+/// The reading of an item.
+///
+/// Attributes that are no metrics are passed over: other writers may add their own.
+pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
+    let Key::Reading(device, at) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let room = match item.get(keys::ROOM) {
+        None => None,
+        Some(Attribute::S(room)) => Some(room.parse::<RoomId>().map_err(invalid(keys::ROOM))?),
+        Some(_) => return Err(ItemError::Missing(keys::ROOM)),
+    };
+    let metrics = item.into_iter().filter_map(|(name, value)| match value {
+        Attribute::N(value) => {
+            Some((MetricName::try_from(name).ok()?, Number::parse(&value).ok()?))
+        }
+        _ => None,
+    });
+    Reading::new(device, at, room, metrics.collect()).map_err(invalid(METRICS))
+}
+
+/// The item of a device.
+#[must_use]
+pub fn from_device(device: &Device) -> Item {
+    let mut item = key(&Key::Device(device.id.clone()));
+    put(&mut item, NAME, device.name.clone());
+    put(&mut item, keys::ROOM, device.room.as_ref().map(RoomId::to_string));
+    put(&mut item, ROOM_AT, device.room_at.map(|at| at.to_string()));
+    put(&mut item, KIND, device.kind.clone());
+    put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
+    if !device.tags.is_empty() {
+        item.insert(TAGS.to_owned(), tags(&device.tags));
+    }
+    // Always there, even empty: a nested attribute can be set only where its parent exists.
+    let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
+    item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
+    item
+}
+
+/// The device of an item.
+pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
+    let Key::Device(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let metrics = match item.remove(METRICS) {
+        Some(Attribute::M(metrics)) => metrics,
+        _ => Item::new(),
+    };
+    let tags = match item.remove(TAGS) {
+        Some(Attribute::L(tags)) => tags,
+        _ => Vec::new(),
+    };
+    Ok(Device {
+        id,
+        name: text(&mut item, NAME),
+        room: text(&mut item, keys::ROOM).map(RoomId::try_from).transpose().map_err(invalid(keys::ROOM))?,
+        room_at: instant(&mut item, ROOM_AT)?,
+        kind: text(&mut item, KIND),
+        tags: tags.into_iter().filter_map(string).collect(),
+        metrics: metrics
+            .into_iter()
+            .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
+            .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
+            .collect::<Result<_, _>>()?,
+        first_seen: instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
+    })
+}
+
+/// The item of a room.
+#[must_use]
+pub fn from_room(room: &Room) -> Item {
+    let mut item = key(&Key::Room(room.id.clone()));
+    put(&mut item, NAME, room.name.clone());
+    put(&mut item, FIRST_SEEN, Some(room.first_seen.to_string()));
+    item
+}
+
+/// The room of an item.
+pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
+    let Key::Room(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let first_seen = instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
+    Ok(Room { id, name: text(&mut item, NAME), first_seen })
+}
+
+/// The attribute of a device's labels.
+pub(super) fn tags(tags: &[String]) -> Attribute {
+    Attribute::L(tags.iter().cloned().map(Attribute::S).collect())
+}
+
+/// The attribute of what is known of a metric.
+pub(super) fn metric(info: &MetricInfo) -> Attribute {
+    let mut item = Item::new();
+    put(&mut item, KIND, Some(info.kind.as_str().to_owned()));
+    put(&mut item, UNIT, info.unit.clone());
+    for (name, value) in [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (DIP, &info.dip)] {
+        if let Some(value) = value {
+            item.insert(name.to_owned(), Attribute::N(value.to_string()));
+        }
+    }
+    Attribute::M(item)
+}
+
+fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError> {
+    let Attribute::M(mut item) = info else { return Err(ItemError::Missing(METRICS)) };
+    let kind = text(&mut item, KIND).and_then(|kind| MetricKind::parse(&kind));
+    let mut number = |attribute| match item.remove(attribute) {
+        Some(Attribute::N(value)) => Number::parse(&value).map(Some).map_err(invalid(attribute)),
+        _ => Ok(None),
+    };
+    let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
+    let kind = kind.unwrap_or_else(|| name.well_known().0);
+    Ok(MetricInfo { kind, unit: text(&mut item, UNIT), modulus, max_w, dip })
+}
+
+/// The two parts of an item's key, cut short, for a log.
+#[must_use]
+pub fn describe_key(item: &Item) -> (String, String) {
+    let part = |name| match item.get(name) {
+        Some(Attribute::S(text)) => crate::domain::excerpt(text),
+        _ => String::new(),
+    };
+    (part(keys::PK), part(keys::SK))
+}
+
+fn parse_key(item: &Item) -> Result<Key, ItemError> {
+    let part = |name| match item.get(name) {
+        Some(Attribute::S(text)) => Ok(text.as_str()),
+        _ => Err(ItemError::Missing(name)),
+    };
+    Key::parse(part(keys::PK)?, part(keys::SK)?).ok_or_else(|| foreign_key(item))
+}
+
+fn foreign_key(item: &Item) -> ItemError {
+    let (pk, sk) = describe_key(item);
+    ItemError::Key(pk, sk)
+}
+
+fn put(item: &mut Item, name: &str, text: Option<String>) {
+    if let Some(text) = text {
+        item.insert(name.to_owned(), Attribute::S(text));
+    }
+}
+
+fn string(attribute: Attribute) -> Option<String> {
+    match attribute {
+        Attribute::S(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn text(item: &mut Item, name: &str) -> Option<String> {
+    item.remove(name).and_then(string)
+}
+
+fn instant(item: &mut Item, name: &'static str) -> Result<Option<Instant>, ItemError> {
+    let parse = |text: String| Instant::parse(&text, Instant::MIN).map_err(invalid(name));
+    text(item, name).map(parse).transpose()
+}
+
+fn invalid<E: std::error::Error + Send + Sync + 'static>(
+    attribute: &'static str,
+) -> impl Fn(E) -> ItemError {
+    move |why| ItemError::Invalid { attribute, why: Box::new(why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Sighting;
+
+    fn reading() -> Reading {
+        Reading::new(
+            "remo-e".parse().expect("an id"),
+            Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant"),
+            Some("chiyoda1-a".parse().expect("an id")),
+            [("current_w".parse().expect("a name"), Number::parse("512").expect("a number"))].into(),
+        )
+        .expect("a reading")
+    }
+
+    #[test]
+    fn a_reading_is_one_item_and_comes_back() {
+        let item = from_reading(&reading(), Some(TimeDelta::days(1)));
+        let expected: Item = [
+            ("pk", Attribute::S("remo-e".into())),
+            ("sk", Attribute::S("TS#2026-01-11T16:00:00.000Z".into())),
+            ("room", Attribute::S("chiyoda1-a".into())),
+            ("current_w", Attribute::N("512".into())),
+            ("exp", Attribute::N("1768233600".into())),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        assert_eq!(item, expected);
+        assert_eq!(to_reading(item).expect("a reading"), reading());
+    }
+
+    #[test]
+    fn attributes_of_others_are_passed_over() {
+        let mut item = from_reading(&reading(), None);
+        item.insert("note".into(), Attribute::S("hello".into()));
+        item.insert("Upper".into(), Attribute::N("1".into()));
+        item.insert("ver".into(), Attribute::N("1".into()));
+        assert_eq!(to_reading(item).expect("a reading"), reading());
+    }
+
+    #[test]
+    fn an_item_that_is_no_reading_says_why() {
+        let broken = |change: &dyn Fn(&mut Item)| {
+            let mut item = from_reading(&reading(), None);
+            change(&mut item);
+            crate::telemetry::chain(&to_reading(item).expect_err("broken"))
+        };
+        let set = |name: &'static str, value: Attribute| {
+            move |item: &mut Item| drop(item.insert(name.to_owned(), value.clone()))
+        };
+        assert!(broken(&set("pk", Attribute::S("DEVICE".into()))).contains("DEVICE"));
+        assert!(broken(&set("sk", Attribute::S("TS#now".into()))).contains("TS#now"));
+        assert!(broken(&set("room", Attribute::N("1".into()))).contains("room is missing or"));
+        assert!(broken(&set("room", Attribute::S("a#b".into()))).contains("holds '#'"));
+        assert!(broken(&|item| drop(item.remove("pk"))).contains("pk is missing"));
+        assert!(broken(&|item| drop(item.remove("current_w"))).contains("no metric"));
+    }
+
+    #[test]
+    fn registry_items_come_back() {
+        let mut device = Sighting::of(&reading()).register("remo-e".parse().expect("an id"));
+        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+        device.name = Some("Smart meter".into());
+        device.kind = Some("power".into());
+        device.tags = vec!["meter".into(), "B-route".into()];
+        device.room_at = Some(Instant::MAX);
+        let info = device.metrics.values_mut().next().expect("one");
+        info.modulus = Some(Number::parse("100000").expect("a number"));
+        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+
+        let room = Room {
+            id: "chiyoda1-a".parse().expect("an id"),
+            name: Some("Bedroom".into()),
+            first_seen: device.first_seen,
+        };
+        assert_eq!(to_room(from_room(&room)).expect("a room"), room);
+    }
+}

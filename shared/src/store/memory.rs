@@ -1,0 +1,291 @@
+//! The ports in memory, with failures on demand: for tests. Counts no capacity units.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chrono::TimeDelta;
+
+use super::{
+    Budget, EditRegistry, Edited, Learn, Learning, Page, Position, PutOutcome, PutReadings,
+    QueryReadings, RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
+};
+use crate::domain::{
+    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MetricInfo, Order, Reading, Room, RoomId,
+    RoomPatch,
+};
+
+/// A table in memory. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    readings: BTreeMap<Position, Reading>,
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeMap<RoomId, Room>,
+    failures: Vec<StoreError>,
+    unstored: Vec<usize>,
+    calls: Calls,
+}
+
+/// How often the table was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Reads of any kind.
+    pub reads: usize,
+    /// Writes of any kind to the registry.
+    pub registry_writes: usize,
+    /// Calls of [`PutReadings`].
+    pub puts: usize,
+}
+
+impl MemoryStore {
+    /// Lets the next calls fail with these errors, one each.
+    pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        self.state().failures.extend(errors);
+    }
+
+    /// Leaves the readings at these positions of the next put unstored.
+    pub fn leave_unstored(&self, positions: &[usize]) {
+        self.state().unstored = positions.to_vec();
+    }
+
+    /// How often the table was asked so far.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.state().calls
+    }
+
+    /// Everything stored, by time.
+    #[must_use]
+    pub fn readings(&self) -> Vec<Reading> {
+        self.state().readings.values().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics while it holds the table")
+    }
+
+    fn read(&self) -> StoreResult<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        state.calls.reads += 1;
+        state.pop_failure().map_or(Ok(state), Err)
+    }
+
+    fn write(&self) -> StoreResult<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        state.calls.registry_writes += 1;
+        state.pop_failure().map_or(Ok(state), Err)
+    }
+
+    fn page(&self, query: &RangeQuery, keep: impl Fn(&Reading) -> bool) -> StoreResult<Page> {
+        let state = self.read()?;
+        let mut found: Vec<Reading> = state
+            .readings
+            .values()
+            .filter(|r| query.range.contains(r.at) && keep(r))
+            .filter(|r| match (&query.after, query.order) {
+                (None, _) => true,
+                (Some(after), Order::Ascending) => Position::of(r) > *after,
+                (Some(after), Order::Descending) => Position::of(r) < *after,
+            })
+            .cloned()
+            .collect();
+        if query.order == Order::Descending {
+            found.reverse();
+        }
+        let has_more = found.len() > query.limit;
+        found.truncate(query.limit);
+        Ok(Page { readings: found, has_more })
+    }
+}
+
+impl State {
+    fn pop_failure(&mut self) -> Option<StoreError> {
+        (!self.failures.is_empty()).then(|| self.failures.remove(0))
+    }
+}
+
+impl PutReadings for MemoryStore {
+    async fn put_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> PutOutcome {
+        let mut state = self.state();
+        state.calls.puts += 1;
+        if let Some(cause) = state.pop_failure() {
+            return PutOutcome { unstored: (0..readings.len()).collect(), cause: Some(cause) };
+        }
+        let unstored = std::mem::take(&mut state.unstored);
+        for (n, reading) in readings.iter().enumerate() {
+            if !unstored.contains(&n) {
+                state.readings.insert(Position::of(reading), reading.clone());
+            }
+        }
+        let cause = (!unstored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
+        PutOutcome { unstored, cause }
+    }
+}
+
+impl QueryReadings for MemoryStore {
+    async fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        _budget: &Budget,
+    ) -> StoreResult<Page> {
+        self.page(query, |reading| reading.device == *device)
+    }
+
+    async fn room_readings(
+        &self,
+        room: &RoomId,
+        _devices: &[DeviceId],
+        query: &RangeQuery,
+        _budget: &Budget,
+    ) -> StoreResult<Page> {
+        self.page(query, |reading| reading.room.as_ref() == Some(room))
+    }
+}
+
+impl ReadRegistry for MemoryStore {
+    async fn devices(&self, _budget: &Budget) -> StoreResult<Vec<Device>> {
+        Ok(self.read()?.devices.values().cloned().collect())
+    }
+
+    async fn rooms(&self, _budget: &Budget) -> StoreResult<Vec<Room>> {
+        Ok(self.read()?.rooms.values().cloned().collect())
+    }
+
+    async fn device(&self, id: &DeviceId, _budget: &Budget) -> StoreResult<Option<Device>> {
+        Ok(self.read()?.devices.get(id).cloned())
+    }
+
+    async fn room(&self, id: &RoomId, _budget: &Budget) -> StoreResult<Option<Room>> {
+        Ok(self.read()?.rooms.get(id).cloned())
+    }
+}
+
+impl Register for MemoryStore {
+    async fn register_device(
+        &self,
+        device: &Device,
+        _budget: &Budget,
+    ) -> StoreResult<Registration<Device>> {
+        let mut state = self.write()?;
+        if let Some(known) = state.devices.get(&device.id) {
+            return Ok(Registration::Known(known.clone()));
+        }
+        state.devices.insert(device.id.clone(), device.clone());
+        Ok(Registration::New)
+    }
+
+    async fn register_room(&self, room: &Room, _budget: &Budget) -> StoreResult<Registration<Room>> {
+        let mut state = self.write()?;
+        if let Some(known) = state.rooms.get(&room.id) {
+            return Ok(Registration::Known(known.clone()));
+        }
+        state.rooms.insert(room.id.clone(), room.clone());
+        Ok(Registration::New)
+    }
+}
+
+impl Learn for MemoryStore {
+    async fn learn_device(
+        &self,
+        id: &DeviceId,
+        learned: &Learned,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(id) else { return Ok(Learning::Refused(None)) };
+        let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
+        let newer =
+            learned.room.as_ref().is_none_or(|(at, _)| device.room_at.is_none_or(|known| known < *at));
+        if !(earlier && newer) {
+            return Ok(Learning::Refused(Some(device.clone())));
+        }
+        device.first_seen = learned.first_seen.unwrap_or(device.first_seen);
+        if let Some((at, room)) = &learned.room {
+            (device.room_at, device.room) = (Some(*at), Some(room.clone()));
+        }
+        for name in &learned.metrics {
+            device.metrics.entry(name.clone()).or_insert_with(|| MetricInfo::from(name));
+        }
+        Ok(Learning::Written(device.clone()))
+    }
+
+    async fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Room>> {
+        let mut state = self.write()?;
+        match state.rooms.get_mut(id) {
+            Some(room) if first_seen < room.first_seen => {
+                room.first_seen = first_seen;
+                Ok(Learning::Written(room.clone()))
+            }
+            known => Ok(Learning::Refused(known.cloned())),
+        }
+    }
+}
+
+impl EditRegistry for MemoryStore {
+    async fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<Device>> {
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(id) else { return Ok(Edited::Unknown) };
+        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
+            return Ok(Edited::UnknownMetric(name.clone()));
+        }
+        edit(&mut device.name, &patch.name);
+        edit(&mut device.kind, &patch.kind);
+        edit(&mut device.room, &patch.room);
+        match patch.room {
+            Edit::Keep => {}
+            Edit::Clear => device.room_at = None,
+            Edit::Set(_) => device.room_at = Some(Instant::MAX),
+        }
+        match &patch.tags {
+            Edit::Keep => {}
+            Edit::Clear => device.tags.clear(),
+            Edit::Set(tags) => device.tags.clone_from(tags),
+        }
+        for (name, patch) in &patch.metrics {
+            let info = device.metrics.get_mut(name).expect("looked up above");
+            edit(&mut info.unit, &patch.unit);
+            edit(&mut info.modulus, &patch.modulus);
+            edit(&mut info.max_w, &patch.max_w);
+            edit(&mut info.dip, &patch.dip);
+        }
+        Ok(Edited::Written(device.clone()))
+    }
+
+    async fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<Room>> {
+        let mut state = self.write()?;
+        let Some(room) = state.rooms.get_mut(id) else { return Ok(Edited::Unknown) };
+        edit(&mut room.name, &patch.name);
+        Ok(Edited::Written(room.clone()))
+    }
+}
+
+fn edit<T: Clone>(field: &mut Option<T>, edit: &Edit<T>) {
+    match edit {
+        Edit::Keep => {}
+        Edit::Clear => *field = None,
+        Edit::Set(value) => *field = Some(value.clone()),
+    }
+}

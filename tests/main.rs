@@ -1,0 +1,5 @@
+//! What holds across packages, one module a subject. Unit tests are beside the code, not here.
+
+mod architecture;
+mod source;
+mod template;
