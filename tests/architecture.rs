@@ -279,7 +279,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Code that is shipped: the packages but for their tests.
-fn is_product(path: &str) -> bool {
+pub(crate) fn is_product(path: &str) -> bool {
     let in_package = PRODUCT.iter().any(|folder| path.starts_with(&format!("{folder}/")));
     in_package && path.contains("/src/") && !path.ends_with("/tests.rs")
 }

@@ -57,7 +57,8 @@ impl Engine {
             // A file that goes with the process, not SQLite's `:memory:`: that could not be opened
             // twice, and the stream is read and trimmed over a connection of its own.
             Data::Memory => {
-                let scratch = TempDir::with_prefix("roomtide-").context("cannot make a temporary directory")?;
+                let scratch = TempDir::with_prefix("roomtide-")
+                    .context("cannot make a temporary directory")?;
                 (scratch.path().to_owned(), Some(scratch))
             }
             Data::Dir(directory) => (directory.clone(), None),
@@ -106,7 +107,8 @@ impl Engine {
 
     /// Whether the table holds nothing at all.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
-        let first = ScanRequest { table_name: TABLE.to_owned(), limit: Some(1), ..ScanRequest::default() };
+        let first =
+            ScanRequest { table_name: TABLE.to_owned(), limit: Some(1), ..ScanRequest::default() };
         Ok(self.database.scan(first)?.count == 0)
     }
 
@@ -123,7 +125,10 @@ impl Engine {
         let _ = stop.send(());
         let ended = thread.join();
         drop((database, stream, lock, scratch));
-        if ended.is_err() { bail!("the engine's thread failed") } else { Ok(()) }
+        if ended.is_err() {
+            bail!("the engine's thread failed");
+        }
+        Ok(())
     }
 }
 
@@ -160,12 +165,18 @@ fn open(file: &Path) -> anyhow::Result<(Database, Connection)> {
 }
 
 fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
-    let full = error.chain().filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).any(|cause| {
-        matches!(
-            cause.sqlite_error_code(),
-            Some(ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
-        )
-    });
+    let full =
+        error.chain().filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).any(|cause| {
+            matches!(
+                cause.sqlite_error_code(),
+                Some(
+                    ErrorCode::DiskFull
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::PermissionDenied
+                )
+            )
+        });
     let file = file.display();
     if full {
         anyhow::anyhow!("cannot open {file}: {error:#}")
@@ -193,7 +204,8 @@ fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
 /// Serves the engine from a thread and runtime of its own: its handlers block, and doing so must not
 /// hold up the functions. One thread, because the engine lets only one request in at a time anyway.
 fn serve(database: Database) -> anyhow::Result<(String, oneshot::Sender<()>, JoinHandle<()>)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
     listener.set_nonblocking(true)?;
     let endpoint = format!("http://{}", listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -239,11 +251,13 @@ mod tests {
             fs::write(&file, &bytes).unwrap();
             let error = start(directory.path()).err().unwrap().to_string();
             assert!(error.contains("roomtide.db") && error.contains("damaged"), "{error}");
-            bytes[0..512].copy_from_slice(&{
-                let fresh = tempfile::tempdir().unwrap();
-                start(fresh.path()).unwrap().stop().unwrap();
-                fs::read(fresh.path().join("roomtide.db")).unwrap()
-            }[0..512]);
+            bytes[0..512].copy_from_slice(
+                &{
+                    let fresh = tempfile::tempdir().unwrap();
+                    start(fresh.path()).unwrap().stop().unwrap();
+                    fs::read(fresh.path().join("roomtide.db")).unwrap()
+                }[0..512],
+            );
         }
     }
 

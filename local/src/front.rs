@@ -37,7 +37,9 @@ pub(crate) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
             "port {port} is already in use, perhaps by another roomtide; choose another with --port"
         ),
-        _ => anyhow::anyhow!("cannot listen on 127.0.0.1:{port}: {error}; choose another with --port"),
+        _ => anyhow::anyhow!(
+            "cannot listen on 127.0.0.1:{port}: {error}; choose another with --port"
+        ),
     })
 }
 
@@ -51,7 +53,10 @@ pub(crate) async fn serve(
     let app = Router::new().fallback(answer).with_state(front);
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
     let stopped = async move { drop(stop.wait_for(|stop| *stop).await) };
-    axum::serve(listener, service).with_graceful_shutdown(stopped).await.context("the server stopped")
+    axum::serve(listener, service)
+        .with_graceful_shutdown(stopped)
+        .await
+        .context("the server stopped")
 }
 
 /// Hands an HTTP event to the function whose route it is; those without a route go to query, which
@@ -69,11 +74,14 @@ pub(crate) async fn invoke(
     // because one that panics must not take the server with it.
     let answer = tokio::spawn(async move {
         match function {
-            Function::Query => Ok(functions.query.handle(event, deadline).await),
+            Function::Query => Ok(Box::pin(functions.query.handle(event, deadline)).await),
             Function::Ingest => {
-                match functions.ingest.handle(ingest::Event::Http(Box::new(event)), deadline).await? {
+                let event = ingest::Event::Http(Box::new(event));
+                match Box::pin(functions.ingest.handle(event, deadline)).await? {
                     ingest::Reply::Http(response) => Ok(*response),
-                    ingest::Reply::Iot(_) => anyhow::bail!("ingest answered a request as if it were a message"),
+                    ingest::Reply::Iot(_) => {
+                        anyhow::bail!("ingest answered a request as if it were a message")
+                    }
                 }
             }
         }
@@ -114,7 +122,8 @@ impl Front {
         peer: IpAddr,
     ) -> serde_json::Result<ApiGatewayV2httpRequest> {
         let now = SystemClock.now();
-        let id = format!("{:x}-{:x}", now.as_millis(), self.requests.fetch_add(1, Ordering::Relaxed));
+        let id =
+            format!("{:x}-{:x}", now.as_millis(), self.requests.fetch_add(1, Ordering::Relaxed));
         event::event(parts, body, peer, now, &id)
     }
 }
@@ -122,9 +131,9 @@ impl Front {
 /// The response that API Gateway makes of a function's answer.
 fn response(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Response> {
     let body = match answer.body.unwrap_or_default() {
-        encodings::Body::Text(text) if answer.is_base64_encoded => {
-            STANDARD.decode(text).context("the answer's body is not the base64 that it says it is")?
-        }
+        encodings::Body::Text(text) if answer.is_base64_encoded => STANDARD
+            .decode(text)
+            .context("the answer's body is not the base64 that it says it is")?,
         encodings::Body::Text(text) => text.into_bytes(),
         encodings::Body::Binary(bytes) => bytes,
         _ => Vec::new(),

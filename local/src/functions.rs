@@ -57,9 +57,9 @@ impl Functions {
                 registry::Settings { registry_max_age },
             )),
         };
-        functions.ingest.load().await;
-        functions.query.load().await;
-        functions.registry.load().await;
+        Box::pin(functions.ingest.load()).await;
+        Box::pin(functions.query.load()).await;
+        Box::pin(functions.registry.load()).await;
         functions
     }
 }

@@ -32,15 +32,18 @@ impl EventSourceMapping {
         let (Some(mapping), None) = (mappings.next(), mappings.next()) else {
             bail!("the template does not have exactly one event of type DynamoDB")
         };
-        Self::from_properties(&mapping["Properties"]).context("the template's event of type DynamoDB")
+        Self::from_properties(&mapping["Properties"])
+            .context("the template's event of type DynamoDB")
     }
 
     fn from_properties(properties: &Value) -> anyhow::Result<Self> {
-        let number = |name: &str| properties[name].as_u64().with_context(|| format!("{name} is no number"));
+        let number =
+            |name: &str| properties[name].as_u64().with_context(|| format!("{name} is no number"));
         if properties["FunctionResponseTypes"][0] != "ReportBatchItemFailures" {
             bail!("the registry reports batch item failures; the mapping has to listen");
         }
-        let filters = properties["FilterCriteria"]["Filters"].as_array().map_or(&[][..], Vec::as_slice);
+        let filters =
+            properties["FilterCriteria"]["Filters"].as_array().map_or(&[][..], Vec::as_slice);
         Ok(Self {
             batch_size: usize::try_from(number("BatchSize")?)?.max(1),
             retries: u32::try_from(number("MaximumRetryAttempts")?)?,
@@ -79,7 +82,8 @@ impl Pattern {
     fn parse(pattern: &Value) -> anyhow::Result<Self> {
         match pattern {
             Value::Object(members) => {
-                let members = members.iter().map(|(name, inner)| Ok((name.clone(), Self::parse(inner)?)));
+                let members =
+                    members.iter().map(|(name, inner)| Ok((name.clone(), Self::parse(inner)?)));
                 Ok(Self::Members(members.collect::<anyhow::Result<_>>()?))
             }
             Value::Array(rules) => {
@@ -151,7 +155,8 @@ mod tests {
 
     #[test]
     fn rules_match_what_they_say() {
-        let pattern = json!({"a": ["x", 1], "b": [{"exists": false}], "c": {"d": [{"prefix": "p"}]}});
+        let pattern =
+            json!({"a": ["x", 1], "b": [{"exists": false}], "c": {"d": [{"prefix": "p"}]}});
         let pattern = Pattern::parse(&pattern).unwrap();
         assert!(pattern.matches(Some(&json!({"a": 1, "c": {"d": "pq"}}))));
         assert!(!pattern.matches(Some(&json!({"a": 2, "c": {"d": "pq"}}))));

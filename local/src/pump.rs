@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_millis(25);
 /// How many records are read at once; the engine gives no more.
 const PAGE: usize = 1_000;
 /// How long an invocation may take, as the template's `Timeout` says.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause before the first repetition; each further one is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -89,7 +89,9 @@ struct Pump {
 impl Pump {
     async fn next_page(&self, after: i64) -> anyhow::Result<Vec<Record>> {
         let stream = Arc::clone(&self.stream);
-        let read = move || if stream.newest()? > after { stream.read(after, PAGE) } else { Ok(Vec::new()) };
+        let read = move || {
+            if stream.newest()? > after { stream.read(after, PAGE) } else { Ok(Vec::new()) }
+        };
         tokio::task::spawn_blocking(read).await?
     }
 
@@ -99,16 +101,13 @@ impl Pump {
     }
 
     /// Delivers records batch by batch; gives the last one's number, or `None` when told to stop.
-    async fn deliver(
-        &self,
-        records: Vec<Record>,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Option<i64> {
+    async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
         let wanted = records.into_iter().filter(|record| self.mapping.lets_through(&record.event));
         let wanted = wanted.map(|record| serde_json::from_value(record.event));
-        let wanted: Vec<EventRecord> =
-            wanted.collect::<Result<_, _>>().expect("the engine's records are those of DynamoDB Streams");
+        let wanted: Vec<EventRecord> = wanted
+            .collect::<Result<_, _>>()
+            .expect("the engine's records are those of DynamoDB Streams");
         let policy = Policy { retries: self.mapping.retries, bisect: self.mapping.bisect };
         for batch in wanted.chunks(self.mapping.batch_size) {
             let mut delivery = Delivery::new(batch.len(), policy);
@@ -122,7 +121,9 @@ impl Pump {
                 let outcome = match answer {
                     None => Outcome::FailedWhole,
                     Some(answer) => match outcome(&answer, &batch[range.clone()]) {
-                        Outcome::FailedFrom(position) => Outcome::FailedFrom(range.start + position),
+                        Outcome::FailedFrom(position) => {
+                            Outcome::FailedFrom(range.start + position)
+                        }
                         other => other,
                     },
                 };
@@ -140,7 +141,9 @@ impl Pump {
     async fn invoke(&self, event: Event) -> Option<DynamoDbEventResponse> {
         let registry = Arc::clone(&self.registry);
         // A task of its own: when the function panics, that is an answer, not the end of the pump.
-        let answer = tokio::spawn(async move { registry.handle(event, Deadline::after(TIMEOUT)).await });
+        let answer = tokio::spawn(async move {
+            Box::pin(registry.handle(event, Deadline::after(TIMEOUT))).await
+        });
         tokio::time::timeout(TIMEOUT, answer).await.ok()?.ok()
     }
 
@@ -169,8 +172,9 @@ fn outcome(answer: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
     let mut first = None;
     for failure in &answer.batch_item_failures {
         let named = failure.item_identifier.as_deref().filter(|name| !name.is_empty());
-        let position =
-            batch.iter().position(|record| named.is_some() && record.change.sequence_number.as_deref() == named);
+        let position = batch.iter().position(|record| {
+            named.is_some() && record.change.sequence_number.as_deref() == named
+        });
         // AWS takes an identifier that is missing, empty or unknown for a failure of the whole batch.
         let Some(position) = position else { return Outcome::FailedWhole };
         first = Some(first.map_or(position, |first: usize| first.min(position)));
@@ -220,8 +224,12 @@ mod tests {
     }
 
     fn answer(identifiers: &serde_json::Value) -> DynamoDbEventResponse {
-        let failures: Vec<_> =
-            identifiers.as_array().unwrap().iter().map(|id| json!({"itemIdentifier": id})).collect();
+        let failures: Vec<_> = identifiers
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|id| json!({"itemIdentifier": id}))
+            .collect();
         serde_json::from_value(json!({"batchItemFailures": failures})).unwrap()
     }
 

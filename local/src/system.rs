@@ -28,7 +28,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long requests and batches under way are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a function that no one waits for over HTTP may take.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Where the table lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,10 @@ pub struct System {
 
 impl fmt::Debug for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("System").field("url", &self.url).field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("System")
+            .field("url", &self.url)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,8 +102,13 @@ impl System {
         let data = options.data;
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
         let store = engine.store_config(room_index);
-        let functions =
-            Functions::start(&store, options.registry_max_age, options.retention_days, &options.telemetry).await;
+        let functions = Functions::start(
+            &store,
+            options.registry_max_age,
+            options.retention_days,
+            &options.telemetry,
+        );
+        let functions = functions.await;
 
         let progress = Arc::new(Progress::default());
         let (stop, stopped) = watch::channel(false);
@@ -152,12 +160,12 @@ impl System {
 
     /// Hands an event to ingest.
     pub async fn invoke_ingest(&self, event: ingest::Event) -> anyhow::Result<ingest::Reply> {
-        Ok(self.functions.ingest.handle(event, Deadline::after(TIMEOUT)).await?)
+        Ok(Box::pin(self.functions.ingest.handle(event, Deadline::after(TIMEOUT))).await?)
     }
 
     /// Hands stream records to the registry.
     pub async fn invoke_registry(&self, event: Event) -> DynamoDbEventResponse {
-        self.functions.registry.handle(event, Deadline::after(TIMEOUT)).await
+        Box::pin(self.functions.registry.handle(event, Deadline::after(TIMEOUT))).await
     }
 
     /// Waits until the stream is delivered, with what the registry wrote meanwhile.
@@ -217,5 +225,47 @@ async fn sweep(
         // What could not be deleted now is found by the next sweep.
         drop(tokio::task::spawn_blocking(move || sweep()).await);
         rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn devices(system: &System) -> Value {
+        let event = json!({
+            "version": "2.0", "rawPath": "/devices", "requestContext": {"http": {"method": "GET"}},
+        });
+        let answer = system.invoke_http(serde_json::from_value(event).unwrap()).await.unwrap();
+        let Some(aws_lambda_events::encodings::Body::Text(body)) = answer.body else {
+            panic!("{answer:?}")
+        };
+        serde_json::from_str(&body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_only_the_stream_tells_reaches_the_registry_and_survives_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = || Options {
+            data: Data::Dir(directory.path().to_owned()),
+            registry_max_age: Duration::ZERO,
+            ..Options::default()
+        };
+        let system = System::start(options()).await.unwrap();
+        assert!(system.is_empty().unwrap());
+        let message = r#"{"device_id": "remo", "room": "study", "temperature": 21.5}"#;
+        system.invoke_ingest(serde_json::from_str(message).unwrap()).await.unwrap();
+        system.settle().await.unwrap();
+        let metrics = devices(&system).await["data"][0]["metrics"].clone();
+        assert!(metrics.get("temperature").is_some(), "{metrics}");
+        assert!(system.dead_letters().is_empty());
+        system.shutdown().await.unwrap();
+
+        let system = System::start(options()).await.unwrap();
+        system.settle().await.unwrap();
+        assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
+        system.shutdown().await.unwrap();
     }
 }

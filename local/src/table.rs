@@ -8,8 +8,8 @@ use crate::template::Template;
 
 /// What the template says of the table: enough to create the same one on any engine.
 ///
-/// The members are named as `CreateTable` names them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The members are named as the template and `CreateTable` name them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TableDefinition {
     /// How capacity is paid for.
@@ -19,12 +19,11 @@ pub struct TableDefinition {
     /// The table's own key.
     pub key_schema: Vec<KeyElement>,
     /// The indexes; none when the template's conditions leave all of them out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub global_secondary_indexes: Vec<Index>,
     /// What a stream record shows.
     pub stream_specification: StreamSpecification,
     /// The attribute by which items expire.
-    #[serde(skip_serializing)]
     pub time_to_live_specification: TimeToLive,
 }
 
@@ -72,7 +71,7 @@ pub struct Projection {
 }
 
 /// The table's stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StreamSpecification {
     /// Which images a record holds.
@@ -108,9 +107,19 @@ impl TableDefinition {
     /// The body of the `CreateTable` request that makes it under the name `table`.
     #[must_use]
     pub fn create_request(&self, table: &str) -> Value {
-        let mut request = serde_json::to_value(self).expect("text and lists are JSON");
-        request["TableName"] = table.into();
-        request["StreamSpecification"]["StreamEnabled"] = true.into();
+        let mut request = json!({
+            "TableName": table,
+            "BillingMode": self.billing_mode,
+            "AttributeDefinitions": self.attribute_definitions,
+            "KeySchema": self.key_schema,
+            "StreamSpecification": {
+                "StreamEnabled": true, "StreamViewType": self.stream_specification.stream_view_type,
+            },
+        });
+        // An empty list is refused; no index is no member.
+        if !self.global_secondary_indexes.is_empty() {
+            request["GlobalSecondaryIndexes"] = json!(self.global_secondary_indexes);
+        }
         request
     }
 
@@ -155,6 +164,9 @@ mod tests {
     #[test]
     fn expiry_is_as_the_template_says() {
         let request = TableDefinition::own().unwrap().expiry_request("t");
-        assert_eq!(request["TimeToLiveSpecification"], json!({"AttributeName": "exp", "Enabled": true}));
+        assert_eq!(
+            request["TimeToLiveSpecification"],
+            json!({"AttributeName": "exp", "Enabled": true})
+        );
     }
 }

@@ -66,7 +66,9 @@ impl Deployment<'_> {
                 ("Ref", Value::String(name)) if name == "AWS::NoValue" => return Ok(None),
                 ("Ref", Value::String(name)) => {
                     let parameter = self.parameters.get(name.as_str());
-                    return Ok(Some(parameter.map_or_else(|| value.clone(), |v| Value::from(v.as_str()))));
+                    return Ok(Some(
+                        parameter.map_or_else(|| value.clone(), |v| Value::from(v.as_str())),
+                    ));
                 }
                 ("Fn::If", Value::Array(branches)) => {
                     let [Value::String(condition), yes, no] = branches.as_slice() else {
@@ -107,9 +109,12 @@ impl Deployment<'_> {
         match intrinsic(expression) {
             Some(("Condition", Value::String(name))) => self.holds(name),
             Some(("Fn::Equals", Value::Array(sides))) if sides.len() == 2 => {
-                Ok(self.resolve(&sides[0])?.as_ref().map(text) == self.resolve(&sides[1])?.as_ref().map(text))
+                Ok(self.resolve(&sides[0])?.as_ref().map(text)
+                    == self.resolve(&sides[1])?.as_ref().map(text))
             }
-            Some(("Fn::Not", Value::Array(inner))) if inner.len() == 1 => Ok(!self.decide(&inner[0])?),
+            Some(("Fn::Not", Value::Array(inner))) if inner.len() == 1 => {
+                Ok(!self.decide(&inner[0])?)
+            }
             Some(("Fn::And", Value::Array(inner))) => {
                 inner.iter().try_fold(true, |all, one| Ok(self.decide(one)? && all))
             }
@@ -158,7 +163,9 @@ fn long_form(yaml: &Yaml<'_>) -> anyhow::Result<Value> {
             Scalar::FloatingPoint(value) => Value::from(value.into_inner()),
             Scalar::String(value) => Value::from(value.as_ref()),
         },
-        Yaml::Sequence(values) => Value::Array(values.iter().map(long_form).collect::<Result<_, _>>()?),
+        Yaml::Sequence(values) => {
+            Value::Array(values.iter().map(long_form).collect::<Result<_, _>>()?)
+        }
         Yaml::Mapping(values) => {
             let mut object = Map::new();
             for (name, value) in values {

@@ -7,6 +7,8 @@
 mod body;
 mod event;
 mod reading;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

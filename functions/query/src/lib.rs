@@ -9,6 +9,8 @@ mod params;
 mod ranges;
 mod registry;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,6 +5,8 @@
 //! conditions that refuse whatever is older or was set by a person.
 
 mod record;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

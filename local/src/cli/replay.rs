@@ -1,6 +1,10 @@
 //! `roomtide replay`: sample events to the functions that take them. Goes through no HTTP.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line speaks to its terminal"
+)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +22,7 @@ use crate::{Data, Options, System};
 /// What is replayed, and where to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// JSON files: an event of API Gateway, an IoT rule's message, or stream records
+    /// JSON files: an event of API Gateway, the message of an `IoT` rule, or stream records
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Replay into the data kept here instead of into an empty table that is then forgotten
@@ -56,7 +60,11 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file)?;
     let answer = match recognise(&text)? {
         Sample::Http(event) => {
-            let line = format!("{} {}", event.request_context.http.method, event.raw_path.as_deref().unwrap_or("/"));
+            let line = format!(
+                "{} {}",
+                event.request_context.http.method,
+                event.raw_path.as_deref().unwrap_or("/")
+            );
             let answer = system.invoke_http(*event).await?;
             format!("{line} -> {}", shown(answer)?)
         }
@@ -85,14 +93,17 @@ enum Sample {
 fn recognise(text: &str) -> anyhow::Result<Sample> {
     let event: Value = serde_json::from_str(text).context("this is not JSON")?;
     if event.get("requestContext").is_some() {
-        let event = serde_json::from_value(event).context("this is no HTTP event of payload format 2.0")?;
+        let event =
+            serde_json::from_value(event).context("this is no HTTP event of payload format 2.0")?;
         return Ok(Sample::Http(event));
     }
     if let Some(records) = event.get("Records").and_then(Value::as_array) {
         if let Some(other) = records.iter().find(|record| record["eventSource"] != "aws:dynamodb") {
             bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
         }
-        return Ok(Sample::Stream(serde_json::from_value(event).context("these are no stream records")?));
+        return Ok(Sample::Stream(
+            serde_json::from_value(event).context("these are no stream records")?,
+        ));
     }
     if event.get("device_id").is_some() {
         // From the text, because a number must arrive as it was written.
@@ -115,8 +126,9 @@ fn shown(answer: ApiGatewayV2httpResponse) -> anyhow::Result<String> {
     };
     let body = match serde_json::from_slice::<Value>(&body) {
         Ok(json) => serde_json::to_string_pretty(&json)?,
-        Err(_) => String::from_utf8(body)
-            .unwrap_or_else(|error| format!("({} bytes that are not text)", error.into_bytes().len())),
+        Err(_) => String::from_utf8(body).unwrap_or_else(|error| {
+            format!("({} bytes that are not text)", error.into_bytes().len())
+        }),
     };
     Ok(format!("{}\n{}", answer.status_code, body.trim_end()))
 }
@@ -131,7 +143,10 @@ mod tests {
     fn an_event_is_recognised_by_its_shape() {
         let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
         assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
-        assert!(matches!(recognise(r#"{"device_id": "remo", "temperature": 20}"#), Ok(Sample::Iot(_))));
+        assert!(matches!(
+            recognise(r#"{"device_id": "remo", "temperature": 20}"#),
+            Ok(Sample::Iot(_))
+        ));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
     }
 

@@ -46,7 +46,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         Some(_) => println!("  data    {}", system.data_file().display()),
         None => println!("  data    in memory, gone when this ends"),
     }
-    println!("  engine  {} (DynamoDB API, table {})", system.engine_endpoint(), system.store_config().table);
+    println!(
+        "  engine  {} (DynamoDB API, table {})",
+        system.engine_endpoint(),
+        system.store_config().table
+    );
     let result = tokio::select! {
         result = greet(&system, directory, args.empty) => result,
         () = signal => Ok(()),
@@ -59,9 +63,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
 /// Fills an empty table and says what to try; then there is nothing to do but to wait.
 async fn greet(system: &System, directory: Option<PathBuf>, empty: bool) -> anyhow::Result<()> {
     if !empty {
-        welcome::fill(system, directory.as_deref()).await.context("the sample home cannot be stored")?;
+        welcome::fill(system, directory.as_deref())
+            .await
+            .context("the sample home cannot be stored")?;
     }
-    println!("{}", welcome::what_to_try(system.url(), empty));
+    println!("{}", welcome::what_to_try(system).await?);
     std::future::pending().await
 }
 

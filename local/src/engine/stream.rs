@@ -44,13 +44,18 @@ pub(crate) struct Record {
 
 impl Stream {
     /// The stream of `table`, over `connection`, which must be to the same file as `database`.
-    pub(crate) fn open(database: &Database, connection: Connection, table: &str) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        database: &Database,
+        connection: Connection,
+        table: &str,
+    ) -> anyhow::Result<Self> {
         // Without it every write looks at all records to number the next one.
         connection.execute_batch(
             "CREATE INDEX IF NOT EXISTS roomtide_stream_order
              ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
         )?;
-        let request = ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
+        let request =
+            ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
         let streams = database.list_streams(request)?.streams;
         let arn = streams.into_iter().next().context("the table has no stream")?.stream_arn;
         let request = DescribeStreamRequest { stream_arn: arn.clone(), ..Default::default() };
@@ -88,9 +93,11 @@ impl Stream {
             sequence_number: from.1,
         })?;
         let shard_iterator = iterator.shard_iterator.context("the engine gave no iterator")?;
-        let page = self.database.get_records(GetRecordsRequest { shard_iterator, limit: Some(limit) })?;
+        let page =
+            self.database.get_records(GetRecordsRequest { shard_iterator, limit: Some(limit) })?;
         let records = page.records.into_iter().map(|record| {
-            let number = stored(&record.dynamodb.sequence_number).context("a record without a number")?;
+            let number =
+                stored(&record.dynamodb.sequence_number).context("a record without a number")?;
             let mut event = serde_json::to_value(record)?;
             event["eventSourceARN"] = self.arn.as_str().into();
             Ok(Record { number, event })
@@ -152,7 +159,11 @@ mod tests {
         stream.trim(records[2].number).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
         stream.trim(newest).unwrap();
-        assert_eq!(stream.newest().unwrap(), newest, "the newest stays, so that no number comes twice");
+        assert_eq!(
+            stream.newest().unwrap(),
+            newest,
+            "the newest stays, so that no number comes twice"
+        );
         put(&engine, "TS#5");
         let after = stream.read(newest, 10).unwrap();
         assert!(after.len() == 1 && after[0].number > newest);

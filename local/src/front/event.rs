@@ -24,9 +24,11 @@ pub(crate) fn event(
     let path = parts.uri.path();
     let method = parts.method.as_str();
     let route = routes::find_path(method, path).ok();
-    let route_key =
-        route.as_ref().map_or_else(|| "$default".to_owned(), |(route, _)| format!("{method} {}", route.path));
-    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let route_key = route
+        .as_ref()
+        .map_or_else(|| "$default".to_owned(), |(route, _)| format!("{method} {}", route.path));
+    let header =
+        |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let host = header(http::header::HOST);
     let mut headers = joined_headers(parts);
     headers.insert("x-forwarded-for".to_owned(), peer.to_string());
@@ -91,7 +93,8 @@ fn joined_headers(parts: &Parts) -> BTreeMap<String, String> {
     let mut joined = BTreeMap::new();
     for name in parts.headers.keys().filter(|name| *name != COOKIE) {
         let values = parts.headers.get_all(name).into_iter();
-        let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let values: Vec<_> =
+            values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
         joined.insert(name.as_str().to_owned(), values.join(","));
     }
     joined
@@ -116,7 +119,10 @@ fn is_text(content_type: &str, content_encoding: &str) -> bool {
     let plain = content_encoding.is_empty() || content_encoding.eq_ignore_ascii_case("identity");
     plain
         && (media.starts_with("text/")
-            || matches!(media.as_str(), "application/json" | "application/xml" | "application/javascript"))
+            || matches!(
+                media.as_str(),
+                "application/json" | "application/xml" | "application/javascript"
+            ))
 }
 
 #[cfg(test)]
@@ -144,7 +150,10 @@ mod tests {
         let event = event_of(request, b"");
         assert_eq!(event.version.as_deref(), Some("2.0"));
         assert_eq!(event.raw_path.as_deref(), Some("/devices/a%3Ab/readings"));
-        assert_eq!(event.raw_query_string.as_deref(), Some("from=-24h&metrics=a&metrics=b&q=x%20y"));
+        assert_eq!(
+            event.raw_query_string.as_deref(),
+            Some("from=-24h&metrics=a&metrics=b&q=x%20y")
+        );
         assert_eq!(event.query_string_parameters.all("metrics"), Some(vec!["a", "b"]));
         assert_eq!(event.query_string_parameters.first("q"), Some("x y"));
         assert_eq!(event.path_parameters["id"], "a:b");
@@ -156,7 +165,10 @@ mod tests {
         assert_eq!(context.route_key.as_deref(), Some("GET /devices/{id}/readings"));
         assert_eq!(context.request_id.as_deref(), Some("id-1"));
         assert_eq!(context.time.as_deref(), Some("11/Jan/2026:16:00:00 +0000"));
-        assert_eq!((context.http.method, context.http.source_ip.as_deref()), (http::Method::GET, Some("127.0.0.1")));
+        assert_eq!(
+            (context.http.method, context.http.source_ip.as_deref()),
+            (http::Method::GET, Some("127.0.0.1"))
+        );
     }
 
     #[test]

@@ -79,7 +79,9 @@ impl Delivery {
                 self.push(first..records.end, failures);
                 Verdict::Pause(failures)
             }
-            Outcome::FailedWhole | Outcome::FailedFrom(_) if self.policy.bisect && records.len() > 1 => {
+            Outcome::FailedWhole | Outcome::FailedFrom(_)
+                if self.policy.bisect && records.len() > 1 =>
+            {
                 let middle = records.start + records.len() / 2;
                 self.push(middle..records.end, failures);
                 self.push(records.start..middle, failures);
@@ -129,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_batch_that_succeeds_is_handed_over_once() {
-        assert_eq!(run(5, POLICY, |_| Outcome::Done), (vec![0..5], vec![]));
+        let (seen, given_up) = run(5, POLICY, |_| Outcome::Done);
+        assert_eq!((seen.len(), &seen[0], given_up), (1, &(0..5), vec![]));
         assert_eq!(run(0, POLICY, |_| Outcome::Done), (vec![], vec![]));
     }
 
@@ -137,7 +140,11 @@ mod tests {
     fn a_partial_failure_is_tried_again_from_its_record() {
         let mut failed = false;
         let (seen, given_up) = run(5, POLICY, |_| {
-            if std::mem::replace(&mut failed, true) { Outcome::Done } else { Outcome::FailedFrom(3) }
+            if std::mem::replace(&mut failed, true) {
+                Outcome::Done
+            } else {
+                Outcome::FailedFrom(3)
+            }
         });
         assert_eq!((seen, given_up), (vec![0..5, 3..5], vec![]));
     }
@@ -185,7 +192,9 @@ mod tests {
         assert_eq!(given_up, [0, 1, 2, 3]);
         let mut failures = [0; 4];
         let (_, given_up) = run(4, POLICY, |mut records| {
-            let Some(failing) = records.find(|n| failures[*n] < POLICY.retries) else { return Outcome::Done };
+            let Some(failing) = records.find(|n| failures[*n] < POLICY.retries) else {
+                return Outcome::Done;
+            };
             failures[failing] += 1;
             Outcome::FailedFrom(failing)
         });

@@ -24,6 +24,7 @@ struct State {
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
     failures: Vec<StoreError>,
+    write_failures: Vec<StoreError>,
     unstored: Vec<usize>,
     calls: Calls,
 }
@@ -43,6 +44,11 @@ impl MemoryStore {
     /// Lets the next calls fail with these errors, one each.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
         self.state().failures.extend(errors);
+    }
+
+    /// Lets the next writes to the registry fail with these errors, one each.
+    pub fn fail_registry_writes_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        self.state().write_failures.extend(errors);
     }
 
     /// Leaves the readings at these positions of the next put unstored.
@@ -75,7 +81,8 @@ impl MemoryStore {
     fn write(&self) -> StoreResult<MutexGuard<'_, State>> {
         let mut state = self.state();
         state.calls.registry_writes += 1;
-        state.pop_failure().map_or(Ok(state), Err)
+        let failure = state.write_failures.pop().or_else(|| state.pop_failure());
+        failure.map_or(Ok(state), Err)
     }
 
     fn page(&self, query: &RangeQuery, keep: impl Fn(&Reading) -> bool) -> StoreResult<Page> {

@@ -1,0 +1,200 @@
+//! The function on a table in memory that fails on demand.
+
+use std::sync::{Arc, Mutex};
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use serde_json::{Value, json};
+use shared::clock::TestClock;
+use shared::store::StoreError;
+use shared::store::memory::MemoryStore;
+
+use super::*;
+
+struct Bench {
+    store: MemoryStore,
+    clock: TestClock,
+    ingest: Ingest<MemoryStore, TestClock>,
+    log: Arc<Mutex<String>>,
+}
+
+impl Bench {
+    fn on(store: MemoryStore) -> Self {
+        let now = Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant");
+        let clock = TestClock::at(now);
+        let log = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&log);
+        let telemetry = Telemetry::to(Arc::new(move |line| {
+            sink.lock().expect("no panic while held").push_str(line);
+        }));
+        let settings = Settings { registry_max_age: Duration::from_secs(60), retention_days: None };
+        let ingest = Ingest::new(store.clone(), clock.clone(), telemetry, settings);
+        Self { store, clock, ingest, log }
+    }
+
+    fn new() -> Self {
+        Self::on(MemoryStore::default())
+    }
+
+    async fn send(&self, event: Value) -> Result<(i64, Value), Failure> {
+        let event: Event = serde_json::from_str(&event.to_string()).expect("an event");
+        let deadline = Deadline::after(Duration::from_secs(5));
+        Ok(match self.ingest.handle(event, deadline).await? {
+            Reply::Http(answer) => {
+                let body = json!(answer)["body"].as_str().map(ToOwned::to_owned).unwrap_or_default();
+                (answer.status_code, serde_json::from_str(&body).expect("JSON"))
+            }
+            Reply::Iot(receipt) => (0, json!(receipt)),
+        })
+    }
+
+    async fn post(&self, body: &str) -> (i64, Value) {
+        self.send(http("POST", "/readings", body)).await.expect("HTTP is always answered")
+    }
+}
+
+fn http(method: &str, path: &str, body: &str) -> Value {
+    let mut event = json!(ApiGatewayV2httpRequest::default());
+    event["rawPath"] = json!(path);
+    event["requestContext"]["http"]["method"] = json!(method);
+    event["body"] = json!(body);
+    event
+}
+
+const ONE: &str = r#"{"device_id": "d", "room": "r", "temperature": 21.5}"#;
+
+#[tokio::test]
+async fn once_everything_is_known_a_request_is_one_put_and_nothing_else() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    assert_eq!(bench.post(ONE).await, (201, json!({"accepted": 1})));
+    let before = bench.store.calls();
+    assert_eq!((before.reads, before.puts, before.registry_writes), (2, 1, 2));
+    bench.post(ONE).await;
+    let after = bench.store.calls();
+    assert_eq!((after.reads, after.puts, after.registry_writes), (2, 2, 2));
+}
+
+#[tokio::test]
+async fn the_registry_is_read_again_when_it_has_grown_old() {
+    let bench = Bench::new();
+    bench.post(ONE).await;
+    bench.clock.advance(Duration::from_secs(61));
+    bench.post(ONE).await;
+    assert_eq!(bench.store.calls().reads, 4);
+}
+
+#[tokio::test]
+async fn a_reading_without_a_room_gets_the_devices() {
+    let bench = Bench::new();
+    bench.post(ONE).await;
+    bench.clock.advance(Duration::from_secs(1));
+    bench.post(r#"{"device_id": "d", "temperature": 22}"#).await;
+    let rooms: Vec<_> = bench.store.readings().into_iter().map(|r| r.room.expect("a room")).collect();
+    assert_eq!(rooms.iter().map(RoomId::as_str).collect::<Vec<_>>(), ["r", "r"]);
+}
+
+#[tokio::test]
+async fn what_is_not_stored_is_named_and_the_client_is_told_to_come_back() {
+    let bench = Bench::new();
+    bench.store.leave_unstored(&[1]);
+    let body = r#"[{"device_id": "a", "t": 1}, {"t": 1}, {"device_id": "b", "t": 1}, {"device_id": "b", "u": 1}]"#;
+    let (status, answer) = bench.post(body).await;
+    assert_eq!(status, 429);
+    assert_eq!(answer["not_stored"], json!([2, 3]), "both that became one");
+    assert_eq!(answer["errors"][0]["index"], 1);
+    assert!(answer["detail"].as_str().expect("text").starts_with("1 readings are stored, 2 are not"));
+    assert_eq!(bench.store.readings().len(), 1);
+}
+
+#[tokio::test]
+async fn without_the_registry_nothing_is_stored_and_all_is_named() {
+    let bench = Bench::new();
+    bench.store.fail_with([StoreError::TimedOut]);
+    let (status, answer) = bench.post(ONE).await;
+    assert_eq!((status, &answer["not_stored"]), (503, &json!([0])));
+    assert!(bench.store.readings().is_empty());
+    assert_eq!(bench.post(ONE).await.0, 201, "the next request tries again");
+}
+
+#[tokio::test]
+async fn a_failed_registration_is_left_to_the_stream() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    bench.store.fail_registry_writes_with([StoreError::TimedOut, StoreError::TimedOut]);
+    assert_eq!(bench.post(ONE).await.0, 201);
+    assert!(bench.log.lock().expect("no panic").contains("registry.error"));
+    assert_eq!(bench.store.readings().len(), 1);
+    bench.post(ONE).await;
+    assert_eq!(bench.store.calls().registry_writes, 4, "the next request tries again");
+}
+
+#[tokio::test]
+async fn an_iot_message_that_is_not_stored_fails_and_is_repeated() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    bench.store.leave_unstored(&[0]);
+    let message = json!({"device_id": "d", "timestamp": 1_768_147_200, "temperature": 21.5});
+    assert!(bench.send(message.clone()).await.is_err());
+    assert_eq!(bench.send(message).await.expect("stored"), (0, json!({"accepted": 1})));
+}
+
+#[tokio::test]
+async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
+    let bench = Bench::new();
+    for (message, why) in [
+        (json!({"device_id": "d", "readings": 5}), "array"),
+        (json!({"readings": []}), "device_id is missing"),
+        (json!({"device_id": "ROOM", "readings": []}), "reserved"),
+        (json!({"device_id": "d", "temperature": "warm"}), "must be a number"),
+    ] {
+        let (_, answer) = bench.send(message).await.expect("answered");
+        assert_eq!(answer["accepted"], 0);
+        assert!(answer["rejected"][0]["message"].as_str().expect("text").contains(why), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_beyond_the_limits_are_refused() {
+    use base64::Engine as _;
+    use std::io::Write as _;
+
+    let bench = Bench::new();
+    assert_eq!(bench.post(&" ".repeat((1 << 20) + 1)).await.0, 413);
+    let gzip = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gzip.write_all(bytes).expect("memory");
+        gzip.finish().expect("memory")
+    };
+    let post = async |bytes: &[u8]| {
+        let mut event = http("POST", "/readings", "");
+        event["body"] = json!(base64::engine::general_purpose::STANDARD.encode(bytes));
+        event["isBase64Encoded"] = json!(true);
+        bench.send(event).await.expect("HTTP is always answered")
+    };
+    assert_eq!(post(&gzip(ONE.as_bytes())).await.0, 201);
+    assert_eq!(post(&gzip(&vec![b' '; 9 << 20])).await.0, 413, "a bomb");
+    let whole = gzip(ONE.as_bytes());
+    assert_eq!(post(&whole[..whole.len() - 9]).await.0, 400, "cut short");
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_not_answered_here() {
+    let bench = Bench::new();
+    for (method, path, status) in
+        [("GET", "/readings", 405), ("POST", "/reading", 404), ("GET", "/devices", 404)]
+    {
+        let (answered, _) = bench.send(http(method, path, ONE)).await.expect("answered");
+        assert_eq!(answered, status, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_holds_no_body() {
+    let bench = Bench::new();
+    bench.post(r#"{"device_id": "canary-id", "temperature": "canary-value"}"#).await;
+    bench.post(r#"{"device_id": "canary-id", "canary_metric": 1}"#).await;
+    bench.post("canary").await;
+    let log = bench.log.lock().expect("no panic").clone();
+    assert!(log.contains("readings.accepted"));
+    assert!(!log.contains("canary"), "{log}");
+}

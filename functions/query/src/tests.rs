@@ -1,0 +1,301 @@
+//! The function on a table in memory. Sample events are run by the workspace's tests.
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use serde_json::{Value, json};
+use shared::clock::TestClock;
+use shared::domain::{Instant, MetricName, Number, Reading, Sighting};
+use shared::store::memory::MemoryStore;
+use shared::store::{PutReadings as _, StoreError};
+
+use super::*;
+
+struct Bench {
+    store: MemoryStore,
+    clock: TestClock,
+    query: Query<MemoryStore, TestClock>,
+}
+
+struct Answer {
+    status: i64,
+    headers: Value,
+    text: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers[name].as_str().unwrap_or_default()
+    }
+}
+
+impl Bench {
+    /// Three devices in two rooms, ten readings each, one a minute.
+    async fn new() -> Self {
+        let store = MemoryStore::default();
+        let clock = TestClock::at(at(60));
+        let settings = Settings { registry_max_age: Duration::from_secs(60) };
+        let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
+        let bench = Self { store, clock, query };
+        for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
+            let readings: Vec<Reading> = (0..10).map(|minute| reading(device, minute, room)).collect();
+            bench.store.put_readings(&readings, None, &budget()).await;
+            let id = device.parse().expect("an id");
+            let device = Sighting::of(&readings[0]).register(id);
+            bench.store.register_device(&device, &budget()).await.expect("memory");
+            let room = shared::domain::Room { id: room.parse().expect("an id"), name: None, first_seen: at(0) };
+            bench.store.register_room(&room, &budget()).await.expect("memory");
+        }
+        bench
+    }
+
+    async fn send(&self, method: &str, url: &str, headers: Value, body: &str) -> Answer {
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut event = json!(ApiGatewayV2httpRequest::default());
+        event["rawPath"] = json!(path);
+        event["rawQueryString"] = json!(query);
+        event["headers"] = headers;
+        event["requestContext"]["http"]["method"] = json!(method);
+        event["body"] = json!(body);
+        let event = serde_json::from_value(event).expect("an event");
+        let answer = json!(self.query.handle(event, Deadline::after(Duration::from_secs(5))).await);
+        Answer {
+            status: answer["statusCode"].as_i64().expect("a status"),
+            text: answer["body"].as_str().unwrap_or_default().to_owned(),
+            headers: answer["headers"].clone(),
+        }
+    }
+
+    async fn get(&self, url: &str) -> Answer {
+        self.send("GET", url, json!({}), "").await
+    }
+
+    async fn patch(&self, url: &str, body: &str) -> Answer {
+        self.send("PATCH", url, json!({}), body).await
+    }
+}
+
+fn budget() -> Budget {
+    Budget::until(Deadline::after(Duration::from_secs(5)))
+}
+
+fn at(minute: i64) -> Instant {
+    Instant::from_millis(1_768_147_200_000 + minute * 60_000).expect("an instant")
+}
+
+fn reading(device: &str, minute: i64, room: &str) -> Reading {
+    let metric = |name: &str| name.parse::<MetricName>().expect("a name");
+    let number = |n: i64| Number::parse(&n.to_string()).expect("a number");
+    let mut metrics: std::collections::BTreeMap<_, _> = [(metric("temperature"), number(minute))].into();
+    if minute == 3 {
+        metrics.insert(metric("battery"), number(90));
+    }
+    let (device, room) = (device.parse().expect("an id"), room.parse().expect("an id"));
+    Reading::new(device, at(minute), Some(room), metrics).expect("a reading")
+}
+
+#[tokio::test]
+async fn lists_come_from_the_cache_with_their_age() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
+    let reads = bench.store.calls().reads;
+    bench.clock.advance(Duration::from_secs(20));
+    let answer = bench.get("/devices").await;
+    assert_eq!(answer.json()["data"].as_array().map(Vec::len), Some(3));
+    assert_eq!((answer.header("age"), answer.header("cache-control")), ("20", "private, max-age=40"));
+    let etag = answer.header("etag").to_owned();
+    let again = bench.send("GET", "/devices", json!({"if-none-match": etag}), "").await;
+    assert_eq!((again.status, again.text.as_str(), again.header("etag")), (304, "", etag.as_str()));
+    assert_eq!(bench.store.calls().reads, reads);
+    bench.clock.advance(Duration::from_secs(40));
+    assert_eq!(bench.get("/rooms").await.header("age"), "0");
+    assert_eq!(bench.store.calls().reads, reads + 2);
+}
+
+#[tokio::test]
+async fn an_edit_is_seen_by_the_next_read_at_once() {
+    let bench = Bench::new().await;
+    let etag = bench.get("/devices").await.header("etag").to_owned();
+    let edited = bench.patch("/devices/a", r#"{"name": "Kitchen", "room": "new-room"}"#).await;
+    assert_eq!((edited.status, &edited.json()["name"]), (200, &json!("Kitchen")));
+    let list = bench.get("/devices").await;
+    assert_eq!(list.json()["data"][0]["room"], "new-room");
+    assert_ne!(list.header("etag"), etag);
+    let rooms = bench.get("/rooms").await.json();
+    assert_eq!(rooms["data"].as_array().map(Vec::len), Some(3), "a room that a person names exists");
+    let room = bench.patch("/rooms/r", r#"{"name": "Bedroom"}"#).await;
+    assert_eq!(room.json(), bench.get("/rooms/r").await.json());
+}
+
+#[tokio::test]
+async fn edits_of_what_is_not_there_are_refused() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.patch("/devices/nobody", r#"{"name": "x"}"#).await.status, 404);
+    assert_eq!(bench.patch("/rooms/nowhere", r#"{"name": "x"}"#).await.status, 404);
+    let unknown = bench.patch("/devices/a", r#"{"metrics": {"co2": {"unit": "ppm"}}}"#).await;
+    assert_eq!((unknown.status, &unknown.json()["errors"][0]["field"]), (400, &json!("metrics.co2")));
+    assert_eq!(bench.patch("/devices/ROOM", r#"{"name": "x"}"#).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_walk_along_cursors_finds_every_reading_once_in_order() {
+    let bench = Bench::new().await;
+    for (path, all, order) in
+        [("/rooms/r", 20, "asc"), ("/rooms/r", 20, "desc"), ("/devices/c", 10, "asc"), ("/devices/c", 10, "desc")]
+    {
+        for limit in [1, 3, 7, 10, 20] {
+            let url = format!("{path}/readings?from=-2h&order={order}&limit={limit}");
+            let mut found = Vec::new();
+            let mut cursor = String::new();
+            loop {
+                let page = bench.get(&format!("{url}{cursor}")).await.json();
+                let rows = page["data"].as_array().expect("a list").clone();
+                assert!(rows.len() <= limit);
+                found.extend(rows.iter().map(|row| format!("{}{}", row["timestamp"], row["device_id"])));
+                // A relative range stays where it was on the first page.
+                bench.clock.advance(Duration::from_secs(30));
+                match page["next_cursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => break,
+                }
+            }
+            let mut sorted = found.clone();
+            sorted.sort();
+            sorted.dedup();
+            if order == "desc" {
+                sorted.reverse();
+            }
+            assert_eq!((found.len(), &found), (all, &sorted), "{url}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_next_page_is_linked_with_the_same_parameters() {
+    let bench = Bench::new().await;
+    let page = bench.get("/devices/a/readings?from=-2h&limit=4&format=csv").await;
+    let link = page.header("link").to_owned();
+    let next = link.trim_start_matches('<').split('>').next().expect("an address");
+    let page = bench.get(next).await;
+    assert_eq!(page.text.lines().count(), 5, "{link}: {}", page.text);
+    assert!(page.text.starts_with("timestamp,room,temperature\n2026-01-11T16:04:00.000Z,r,4\n"));
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_query_is_refused() {
+    let bench = Bench::new().await;
+    let page = bench.get("/devices/a/readings?from=-2h&limit=4").await.json();
+    let cursor = page["next_cursor"].as_str().expect("a cursor");
+    assert_eq!(bench.get(&format!("/devices/a/readings?from=-2h&limit=2&cursor={cursor}")).await.status, 200);
+    for url in [
+        format!("/devices/b/readings?from=-2h&limit=4&cursor={cursor}"),
+        format!("/rooms/r/readings?from=-2h&limit=4&cursor={cursor}"),
+        format!("/devices/a/readings?from=-3h&limit=4&cursor={cursor}"),
+        format!("/devices/a/readings?from=-2h&order=desc&cursor={cursor}"),
+        format!("/devices?cursor={cursor}"),
+        "/devices/a/readings?cursor=forged".to_owned(),
+    ] {
+        let answer = bench.get(&url).await;
+        assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (400, &json!("cursor")), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn lists_page_and_filter() {
+    let bench = Bench::new().await;
+    let first = bench.get("/devices?limit=2").await.json();
+    assert_eq!((&first["data"][1]["device_id"], &first["has_more"]), (&json!("b"), &json!(true)));
+    let url = format!("/devices?limit=2&cursor={}", first["next_cursor"].as_str().expect("a cursor"));
+    let second = bench.get(&url).await.json();
+    assert_eq!((&second["data"][0]["device_id"], &second["has_more"]), (&json!("c"), &json!(false)));
+    let in_room = bench.get("/devices?room=s").await.json();
+    assert_eq!(in_room["data"].as_array().map(Vec::len), Some(1));
+    assert_eq!(bench.get("/rooms/r/devices").await.json()["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(bench.get("/rooms/nowhere/devices").await.status, 404);
+    let csv = bench.get("/rooms?format=csv").await;
+    assert_eq!(csv.text, "room_id,name,first_seen\nr,,2026-01-11T16:00:00.000Z\ns,,2026-01-11T16:00:00.000Z\n");
+}
+
+#[tokio::test]
+async fn every_form_holds_the_same_rows() {
+    let bench = Bench::new().await;
+    let url = "/rooms/r/readings?from=-2h&metrics=battery,temperature&limit=3";
+    let rows = bench.get(url).await.json()["data"].clone();
+    let ndjson = bench.get(&format!("{url}&format=ndjson")).await.text;
+    let lines: Vec<Value> = ndjson.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rows, json!(lines));
+    let csv = bench.send("GET", url, json!({"accept": "text/csv"}), "").await;
+    assert!(csv.header("content-type").starts_with("text/csv"));
+    assert!(csv.text.starts_with("timestamp,device_id,battery,temperature\n2026-01-11T16:00:00.000Z,a,,0\n"));
+    let battery = bench.get("/devices/a/readings?from=-2h&metrics=battery").await.json();
+    assert_eq!(battery["data"].as_array().map(Vec::len), Some(1), "only readings that have it");
+}
+
+#[tokio::test]
+async fn latest_is_by_the_readings_own_time_and_by_metric() {
+    let bench = Bench::new().await;
+    let latest = bench.get("/devices/a/latest").await.json();
+    assert_eq!(latest["timestamp"], "2026-01-11T16:09:00.000Z");
+    assert_eq!(latest["metrics"]["temperature"], json!({"value": 9, "timestamp": "2026-01-11T16:09:00.000Z"}));
+    assert_eq!(latest["metrics"]["battery"], json!({"value": 90, "timestamp": "2026-01-11T16:03:00.000Z"}));
+    let room = bench.get("/rooms/r/latest").await.json();
+    assert_eq!(room["data"].as_array().map(Vec::len), Some(2));
+    let all = bench.get("/devices?latest=true").await;
+    assert_eq!(all.json()["data"][2]["latest"]["metrics"]["temperature"]["value"], 9);
+    assert_eq!(all.header("etag"), "", "values are not cached");
+    assert_eq!(bench.get("/devices/nobody/latest").await.status, 404);
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_be_taken_are_named() {
+    let bench = Bench::new().await;
+    for (url, field) in [
+        ("/devices/a/readings?form=-2h", "form"),
+        ("/devices/a/readings?from=-2h&from=-3h", "from"),
+        ("/devices/a/readings?from=2026-01-11T16:00:00", "from"),
+        ("/devices/a/readings?to=soon", "to"),
+        ("/devices/a/readings?from=now&to=-1h", "from"),
+        ("/devices/a/readings?order=up", "order"),
+        ("/devices/a/readings?limit=0", "limit"),
+        ("/devices/a/readings?limit=10001", "limit"),
+        ("/devices/a/readings?limit=x", "limit"),
+        ("/devices/a/readings?metrics=PK", "metrics"),
+        ("/devices/a/readings?format=xml", "format"),
+        ("/devices?latest=yes", "latest"),
+        ("/devices?room=a%23b", "room"),
+        ("/devices/a%23b", "device_id"),
+        ("/devices/DEVICE", "device_id"),
+        ("/rooms/token/readings", "room_id"),
+        ("/health?x=1", ""),
+    ] {
+        let answer = bench.get(url).await;
+        if field.is_empty() {
+            assert_eq!(answer.status, 200, "{url}");
+            continue;
+        }
+        assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (400, &json!(field)), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_fails_is_told_as_such() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
+    bench.store.fail_with([StoreError::Throttled("x".into())]);
+    let answer = bench.get("/devices/a/readings").await;
+    assert_eq!((answer.status, answer.header("retry-after")), (429, "2"));
+    bench.clock.advance(Duration::from_secs(61));
+    bench.store.fail_with([StoreError::TimedOut]);
+    assert_eq!(bench.get("/devices").await.status, 200, "an old list is better than none");
+}
+
+#[tokio::test]
+async fn a_large_answer_is_compressed_for_who_takes_it_and_the_id_is_echoed() {
+    let bench = Bench::new().await;
+    let headers = json!({"accept-encoding": "br, gzip", "x-request-id": "abc"});
+    let answer = bench.send("GET", "/openapi.json", headers, "").await;
+    assert_eq!((answer.header("content-encoding"), answer.header("x-request-id")), ("gzip", "abc"));
+    assert_eq!(bench.get("/openapi.json").await.header("content-encoding"), "");
+}

@@ -1,0 +1,339 @@
+//! Every sample event, run through its handler: folder and tests name the same files. Starts no engine.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use ingest::{Ingest, Reply};
+use query::Query;
+use registry::Registry;
+use serde_json::{Value, json};
+use shared::clock::{Deadline, TestClock};
+use shared::domain::{Device, Instant};
+use shared::store::memory::MemoryStore;
+use shared::store::{Budget, ReadRegistry as _};
+use shared::telemetry::Telemetry;
+
+/// The three functions on one table in memory, at 16:05 of the day of the events.
+struct Bench {
+    store: MemoryStore,
+    ingest: Ingest<MemoryStore, TestClock>,
+    query: Query<MemoryStore, TestClock>,
+    registry: Registry<MemoryStore, TestClock>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let store = MemoryStore::default();
+        let clock = TestClock::at(Instant::parse("2026-01-11T16:05:00Z", Instant::MIN).expect("an instant"));
+        // Nothing is cached: the functions of a bench share the table, not a cache.
+        let age = Duration::ZERO;
+        let silent = Telemetry::silent;
+        Self {
+            ingest: Ingest::new(
+                store.clone(),
+                clock.clone(),
+                silent(),
+                ingest::Settings { registry_max_age: age, retention_days: None },
+            ),
+            query: Query::new(
+                store.clone(),
+                clock.clone(),
+                silent(),
+                query::Settings { registry_max_age: age },
+            ),
+            registry: Registry::new(
+                store.clone(),
+                clock,
+                silent(),
+                registry::Settings { registry_max_age: age },
+            ),
+            store,
+        }
+    }
+
+    /// What the handler of the event's folder answers.
+    async fn run(&self, file: &str) -> Value {
+        let text = std::fs::read_to_string(folder().join(file)).expect(file);
+        let deadline = Deadline::after(Duration::from_secs(10));
+        match file.split('/').next() {
+            Some("ingest") => {
+                let event: ingest::Event = serde_json::from_str(&text).expect(file);
+                match self.ingest.handle(event, deadline).await.expect("memory does not fail") {
+                    Reply::Http(response) => http(&json!(response)),
+                    iot @ Reply::Iot(_) => json!({"status": null, "body": iot}),
+                }
+            }
+            Some("query") => {
+                let event = serde_json::from_str(&text).expect(file);
+                http(&json!(self.query.handle(event, deadline).await))
+            }
+            Some("registry") => {
+                let event = serde_json::from_str(&text).expect(file);
+                json!(self.registry.handle(event, deadline).await)
+            }
+            _ => panic!("{file} is in no function's folder"),
+        }
+    }
+
+    async fn device(&self, id: &str) -> Device {
+        let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
+        let device = self.store.device(&id.parse().expect("an id"), &budget).await;
+        device.expect("memory does not fail").unwrap_or_else(|| panic!("{id} is registered"))
+    }
+
+    async fn registry(&self) -> (Vec<Device>, usize) {
+        let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
+        let devices = self.store.devices(&budget).await.expect("memory does not fail");
+        (devices, self.store.rooms(&budget).await.expect("memory does not fail").len())
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../events")
+}
+
+fn http(response: &Value) -> Value {
+    let text = response["body"].as_str().unwrap_or_default();
+    let body = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+    json!({"status": response["statusCode"], "headers": response["headers"], "body": body})
+}
+
+type Check = for<'a> fn(&'a Bench, Value) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// An event, the events before it, and what must come of it, said once and said again.
+struct Case {
+    file: &'static str,
+    before: &'static [&'static str],
+    check: Check,
+}
+
+const ARRAY: &str = "ingest/array.json";
+const NEW_DEVICE: &str = "registry/new-device.json";
+
+macro_rules! cases {
+    ($($file:literal after [$($before:expr),*] |$bench:ident, $answer:ident| $check:block)*) => {
+        const CASES: &[Case] = &[$(Case {
+            file: $file,
+            before: &[$($before),*],
+            check: |$bench, $answer| Box::pin(async move { let _ = $bench; $check }),
+        }),*];
+    };
+}
+
+cases! {
+    "ingest/one-reading.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.store.readings().len(), 1);
+        assert_eq!(bench.device("remo-e").await.room.expect("a room").as_str(), "chiyoda1-a");
+    }
+    "ingest/array.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 3}));
+        assert_eq!(bench.store.readings().len(), 3);
+        assert_eq!(bench.registry().await.1, 1);
+    }
+    "ingest/readings-member.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 2}));
+        assert_eq!(bench.store.readings().len(), 2);
+    }
+    "ingest/ndjson.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 3}));
+        assert_eq!(bench.store.readings().len(), 3);
+    }
+    "ingest/gzip.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 3}));
+        assert_eq!(bench.store.readings().len(), 3);
+    }
+    "ingest/same-instant-twice.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 2}));
+        let readings = bench.store.readings();
+        let one = readings.iter().find(|r| r.at.to_string() == "2026-01-11T16:00:00.000Z" && r.device.as_str() == "remo-3");
+        let one = one.expect("it is there");
+        assert_eq!(one.metrics().len(), 2, "both metrics are in one reading");
+        assert_eq!(one.room.as_ref().expect("the registry's").as_str(), "chiyoda1-a");
+    }
+    "ingest/some-refused.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 207);
+        assert_eq!(answer["body"]["accepted"], 1);
+        let rejected: Vec<_> = answer["body"]["rejected"].as_array().expect("a list").iter()
+            .map(|r| (r["index"].as_u64().expect("a number"), r["field"].as_str().expect("a name").to_owned())).collect();
+        let expected = [(1, "device_id"), (2, "temperature"), (3, "pk"), (4, "timestamp")];
+        assert_eq!(rejected, expected.map(|(n, field)| (n, field.to_owned())));
+        assert_eq!(bench.store.readings().len(), 1);
+    }
+    "ingest/none-valid.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["headers"]["content-type"], "application/problem+json");
+        assert!(answer["body"]["errors"][0]["message"].as_str().expect("text").contains("'#'"));
+        assert!(bench.store.readings().is_empty());
+    }
+    "ingest/not-json.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert!(answer["body"]["detail"].as_str().expect("text").contains("line 1 column"));
+        assert!(bench.store.readings().is_empty());
+    }
+    "ingest/iot-rule.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.store.readings()[0].device.as_str(), "remo-3");
+    }
+    "ingest/iot-rule-batch.json" after [] |bench, answer| {
+        assert_eq!(answer["body"]["accepted"], 2);
+        assert_eq!(answer["body"]["rejected"][0]["index"], 2);
+        assert!(bench.store.readings().iter().all(|r| r.device.as_str() == "remo-3"));
+    }
+    "query/list-devices.json" after [ARRAY] |bench, answer| {
+        let ids: Vec<_> = answer["body"]["data"].as_array().expect("a list").iter().map(|d| &d["device_id"]).collect();
+        assert_eq!(ids, ["remo-3", "remo-e"]);
+        assert_eq!(answer["body"]["data"][1]["metrics"]["cumulative_kwh_p"], json!({"kind": "counter", "unit": "kWh"}));
+        assert!(answer["headers"]["etag"].is_string());
+    }
+    "query/list-devices-latest.json" after [ARRAY] |bench, answer| {
+        let latest = &answer["body"]["data"][0]["latest"];
+        assert_eq!(latest["metrics"]["temperature"], json!({"value": 21.6, "timestamp": "2026-01-11T16:01:00.000Z"}));
+    }
+    "query/show-device.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["room"], "chiyoda1-a");
+        assert_eq!(answer["body"]["first_seen"], "2026-01-11T16:00:00.000Z");
+    }
+    "query/unknown-device.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 404);
+        assert!(answer["body"]["detail"].as_str().expect("text").contains("nobody"));
+    }
+    "query/device-readings.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"], json!({"data": [
+            {"timestamp": "2026-01-11T16:01:00.000Z", "room": "chiyoda1-a", "humidity": 45.5, "temperature": 21.6},
+            {"timestamp": "2026-01-11T16:00:00.000Z", "room": "chiyoda1-a", "humidity": 45, "temperature": 21.5},
+        ], "has_more": false, "next_cursor": null}));
+    }
+    "query/device-readings-csv.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"], "timestamp,room,temperature\n\
+            2026-01-11T16:00:00.000Z,chiyoda1-a,21.5\n2026-01-11T16:01:00.000Z,chiyoda1-a,21.6\n");
+    }
+    "query/bad-range.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "from");
+        assert!(answer["body"]["detail"].as_str().expect("text").contains("offset"));
+    }
+    "query/foreign-cursor.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "cursor");
+    }
+    "query/device-latest.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["device_id"], "remo-3");
+        assert_eq!(answer["body"]["timestamp"], "2026-01-11T16:01:00.000Z");
+        assert_eq!(answer["body"]["metrics"]["humidity"]["value"], 45.5);
+    }
+    "query/list-rooms.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["data"], json!([
+            {"room_id": "chiyoda1-a", "name": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
+    }
+    "query/show-room.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["room_id"], "chiyoda1-a");
+    }
+    "query/room-devices.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(2));
+    }
+    "query/room-readings.json" after [ARRAY] |bench, answer| {
+        let devices: Vec<_> = answer["body"]["data"].as_array().expect("a list").iter().map(|r| &r["device_id"]).collect();
+        assert_eq!(devices, ["remo-3", "remo-e"]);
+        assert_eq!(answer["body"]["has_more"], true);
+        let link = answer["headers"]["link"].as_str().expect("a link");
+        assert!(link.contains(answer["body"]["next_cursor"].as_str().expect("a cursor")), "{link}");
+    }
+    "query/room-latest.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["data"][1]["metrics"]["current_w"]["value"], 512);
+    }
+    "query/health.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"status": "ok"}));
+    }
+    "query/openapi.json" after [] |bench, answer| {
+        assert_eq!(answer["body"]["openapi"], "3.1.0");
+    }
+    "query/edit-device.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["name"], "Smart meter");
+        assert_eq!(answer["body"]["metrics"]["cumulative_kwh_p"]["modulus"], 100_000);
+        assert_eq!(bench.device("remo-e").await.kind.as_deref(), Some("power"));
+    }
+    "query/edit-room.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["name"], "Bedroom");
+    }
+    "query/bad-edit.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "first_seen");
+    }
+    "registry/new-device.json" after [] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+        let (devices, rooms) = bench.registry().await;
+        assert_eq!((devices.len(), rooms), (2, 1));
+        let metrics = bench.device("remo-3").await.metrics;
+        assert_eq!(metrics.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["humidity", "temperature"]);
+    }
+    "registry/new-metric.json" after [NEW_DEVICE] |bench, _answer| {
+        let metrics = bench.device("remo-3").await.metrics;
+        let co2 = metrics.iter().find(|(name, _)| name.as_str() == "co2").expect("learned");
+        assert_eq!(co2.1.unit.as_deref(), Some("ppm"));
+    }
+    "registry/moved.json" after [NEW_DEVICE] |bench, _answer| {
+        assert_eq!(bench.device("remo-3").await.room.expect("a room").as_str(), "chiyoda1-b");
+        assert_eq!(bench.registry().await.1, 2);
+    }
+    "registry/late-reading.json" after [NEW_DEVICE] |bench, _answer| {
+        let device = bench.device("remo-3").await;
+        assert_eq!(device.room.expect("a room").as_str(), "chiyoda1-a");
+        assert_eq!(device.first_seen.to_string(), "2026-01-11T15:30:00.000Z");
+    }
+    "registry/reordered.json" after [NEW_DEVICE] |bench, _answer| {
+        assert_eq!(bench.device("remo-3").await.room.expect("a room").as_str(), "chiyoda1-c");
+    }
+    "registry/expired.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+        assert_eq!(bench.device("remo-3").await.first_seen.to_string(), "2026-01-11T16:00:00.000Z");
+    }
+    "registry/own-writes.json" after [] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+        assert_eq!(bench.store.calls(), shared::store::memory::Calls::default(), "it asks for nothing");
+    }
+    "registry/poison.json" after [] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}), "poison blocks nothing");
+        let (devices, _) = bench.registry().await;
+        assert_eq!(devices.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["remo-9"]);
+    }
+}
+
+#[tokio::test]
+async fn every_event_is_answered_as_it_should_be_and_again_when_it_is_repeated() {
+    for case in CASES {
+        let bench = Bench::new();
+        for file in case.before {
+            bench.run(file).await;
+        }
+        println!("{}", case.file);
+        let answer = bench.run(case.file).await;
+        (case.check)(&bench, answer).await;
+        let state = (bench.store.readings(), bench.registry().await);
+        if case.file == "registry/own-writes.json" {
+            continue; // its check counts every call
+        }
+        let answer = bench.run(case.file).await;
+        (case.check)(&bench, answer).await;
+        assert_eq!((bench.store.readings(), bench.registry().await), state, "{} twice", case.file);
+    }
+}
+
+#[test]
+fn folder_and_tests_name_the_same_files() {
+    let mut found = BTreeSet::new();
+    for function in std::fs::read_dir(folder()).expect("the folder") {
+        let function = function.expect("an entry").path();
+        for file in std::fs::read_dir(&function).expect("one folder a function") {
+            let file = file.expect("an entry").path();
+            let name = file.strip_prefix(folder()).expect("below the folder").to_str().expect("UTF-8").to_owned();
+            found.insert(name);
+        }
+    }
+    let tested: BTreeSet<String> = CASES.iter().map(|case| case.file.to_owned()).collect();
+    assert_eq!(found, tested, "left: files, right: tested");
+}
