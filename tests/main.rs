@@ -1,6 +1,13 @@
 //! What holds across packages, one module a subject. Unit tests are beside the code, not here.
 
 mod architecture;
+mod client;
+mod contract;
+mod engine;
 mod events;
+mod flow;
+mod given;
+mod openapi;
 mod source;
 mod template;
+mod wire;

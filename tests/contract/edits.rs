@@ -1,0 +1,192 @@
+//! A person's edits: what is set, what is taken away, what stays.
+
+use std::collections::BTreeSet;
+
+use shared::domain::{
+    Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch,
+};
+use shared::store::Edited;
+
+use super::Ports;
+use super::registry::{device_now, registered};
+use crate::given::{at, budget, device, metric, number, room};
+
+async fn edit(store: &impl Ports, patch: &DevicePatch) -> Edited<Device> {
+    store.edit_device(&device("d"), patch, &budget()).await.expect("asked")
+}
+
+async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
+    match edit(store, patch).await {
+        Edited::Written(now) => {
+            assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
+            now
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn everything() -> DevicePatch {
+    DevicePatch {
+        name: Edit::Set("Smart meter".into()),
+        room: Edit::Set(room("room-b")),
+        kind: Edit::Set("power".into()),
+        tags: Edit::Set(vec!["meter".into(), "B-route".into()]),
+        metrics: [(
+            metric("temperature"),
+            MetricPatch {
+                unit: Edit::Set("K".into()),
+                modulus: Edit::Set(number("100000")),
+                max_w: Edit::Set(number("0.1")),
+                dip: Edit::Set(number("1E-130")),
+            },
+        )]
+        .into(),
+    }
+}
+
+pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) {
+    for patch in [everything(), DevicePatch::default()] {
+        assert_eq!(edit(store, &patch).await, Edited::Unknown);
+    }
+    let patch = RoomPatch { name: Edit::Set("Kitchen".into()) };
+    let asked = store.edit_room(&room("room-a"), &patch, &budget()).await.expect("asked");
+    assert_eq!(asked, Edited::Unknown);
+    assert_eq!(store.devices(&budget()).await.expect("read"), []);
+    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+}
+
+pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    let now = edited(store, &everything()).await;
+    assert_eq!(now.name.as_deref(), Some("Smart meter"));
+    assert_eq!((now.room, now.room_at), (Some(room("room-b")), Some(Instant::MAX)));
+    assert_eq!(now.kind.as_deref(), Some("power"));
+    assert_eq!(now.tags, ["meter", "B-route"]);
+    let info = &now.metrics[&metric("temperature")];
+    assert_eq!(info.unit.as_deref(), Some("K"));
+    assert_eq!(info.modulus, Some(number("100000")));
+    assert_eq!(info.max_w, Some(number("0.1")));
+    assert_eq!(info.dip, Some(number("1E-130")));
+
+    let nothing = MetricPatch {
+        unit: Edit::Clear,
+        modulus: Edit::Clear,
+        max_w: Edit::Clear,
+        dip: Edit::Clear,
+    };
+    let nothing = DevicePatch {
+        name: Edit::Clear,
+        room: Edit::Clear,
+        kind: Edit::Clear,
+        tags: Edit::Clear,
+        metrics: [(metric("temperature"), nothing)].into(),
+    };
+    let now = edited(store, &nothing).await;
+    let mut expected = Device { room: None, room_at: None, ..before };
+    expected.metrics.values_mut().for_each(|info| info.unit = None);
+    assert_eq!(now, expected);
+}
+
+pub(super) async fn edited_twice_is_edited_once(store: &impl Ports) {
+    registered(store, "d").await;
+    let once = edited(store, &everything()).await;
+    assert_eq!(edited(store, &everything()).await, once);
+    let empty = DevicePatch { tags: Edit::Set(Vec::new()), ..DevicePatch::default() };
+    assert_eq!(edited(store, &empty).await.tags, [""; 0]);
+    assert_eq!(edited(store, &empty).await.tags, [""; 0]);
+}
+
+pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
+    registered(store, "d").await;
+    let before = edited(store, &everything()).await;
+    let patch = DevicePatch { name: Edit::Set("Meter".into()), ..DevicePatch::default() };
+    let now = edited(store, &patch).await;
+    assert_eq!(now, Device { name: Some("Meter".into()), ..before.clone() });
+
+    let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
+    let patch = DevicePatch { metrics: [(metric("temperature"), settings)].into(), ..DevicePatch::default() };
+    let mut expected = now;
+    expected.metrics.values_mut().for_each(|info| info.dip = None);
+    assert_eq!(edited(store, &patch).await, expected);
+}
+
+pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
+    registered(store, "d").await;
+    learn(store, &["cumulative_kwh_p", "cumulative_kwh_n"]).await;
+    let set = |modulus: &str| MetricPatch { modulus: Edit::Set(number(modulus)), ..MetricPatch::default() };
+    let patch = DevicePatch {
+        metrics: [
+            (metric("cumulative_kwh_p"), set("100000")),
+            (metric("cumulative_kwh_n"), set("1000")),
+        ]
+        .into(),
+        ..DevicePatch::default()
+    };
+    let now = edited(store, &patch).await;
+    assert_eq!(now.metrics[&metric("cumulative_kwh_p")].modulus, Some(number("100000")));
+    assert_eq!(now.metrics[&metric("cumulative_kwh_n")].modulus, Some(number("1000")));
+    assert_eq!(now.metrics[&metric("temperature")].modulus, None);
+    assert_eq!(now.metrics[&metric("cumulative_kwh_n")].unit.as_deref(), Some("kWh"));
+}
+
+pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
+    registered(store, "d").await;
+    let names = ["count", "min", "hour", "name", "unit", "kind", "metrics", "modulus", "size", "first_seen"];
+    learn(store, &names).await;
+    let settings = MetricPatch {
+        unit: Edit::Set("x".into()),
+        dip: Edit::Set(number("2")),
+        modulus: Edit::Clear,
+        ..MetricPatch::default()
+    };
+    let patch = DevicePatch {
+        name: Edit::Set("still a name".into()),
+        metrics: names.iter().map(|name| (metric(name), settings.clone())).collect(),
+        ..DevicePatch::default()
+    };
+    let now = edited(store, &patch).await;
+    assert_eq!(now.name.as_deref(), Some("still a name"));
+    assert_eq!(now.first_seen, at(100));
+    for name in names {
+        let info = &now.metrics[&metric(name)];
+        assert_eq!((info.unit.as_deref(), info.dip.as_ref()), (Some("x"), Some(&number("2"))), "{name}");
+    }
+}
+
+pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    let mut patch = everything();
+    patch.metrics.insert(metric("humidity"), MetricPatch::default());
+    assert_eq!(edit(store, &patch).await, Edited::UnknownMetric(metric("humidity")));
+    assert_eq!(device_now(store, "d").await, before);
+}
+
+pub(super) async fn a_room_has_a_name(store: &impl Ports) {
+    let before = Room { id: room("room-a"), name: None, first_seen: at(0) };
+    store.register_room(&before, &budget()).await.expect("written");
+    let named = Room { name: Some("Kitchen".into()), ..before.clone() };
+    for (name, expected) in [
+        (Edit::Set("Kitchen".to_owned()), &named),
+        (Edit::Set("Kitchen".to_owned()), &named),
+        (Edit::Keep, &named),
+        (Edit::Clear, &before),
+        (Edit::Clear, &before),
+    ] {
+        let patch = RoomPatch { name };
+        let asked = store.edit_room(&before.id, &patch, &budget()).await.expect("asked");
+        assert_eq!(asked, Edited::Written(expected.clone()));
+        let now = store.room(&before.id, &budget()).await.expect("read");
+        assert_eq!(now.as_ref(), Some(expected));
+    }
+}
+
+pub(super) async fn nothing_edited_is_nothing_changed(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    assert_eq!(edited(store, &DevicePatch::default()).await, before);
+}
+
+async fn learn(store: &impl Ports, names: &[&str]) {
+    let metrics: BTreeSet<_> = names.iter().map(|name| metric(name)).collect();
+    let learned = Learned { metrics, ..Learned::default() };
+    store.learn_device(&device("d"), &learned, &budget()).await.expect("asked");
+}

@@ -1,0 +1,113 @@
+//! What is in the table behind the ports: other programs read it too. Not for a store without items.
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use shared::domain::{Order, Room};
+use shared::store::{PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _};
+
+use super::readings::put;
+use super::registry::registered;
+use crate::engine::Table;
+use crate::given::{always, at, budget, device, reading_in, room};
+
+pub(super) async fn a_reading_is_one_item(table: &Table) {
+    put(&table.store(), &[reading_in("d", 0, "room-a")]).await;
+    let expected = json!([{
+        "pk": {"S": "d"},
+        "sk": {"S": "TS#2026-01-11T16:00:00.000Z"},
+        "room": {"S": "room-a"},
+        "temperature": {"N": "21.5"},
+    }]);
+    assert_eq!(Value::from(table.items("d").await), expected);
+}
+
+pub(super) async fn an_expiry_is_seconds_after_the_readings_own_instant(table: &Table) {
+    // Both are over a year ahead of the year in which this was written: no engine deletes them yet.
+    let readings = [reading_in("d", 0, "room-a"), reading_in("d", 1_999, "room-a")];
+    let days = |days| Some(TimeDelta::days(days));
+    table.store().put_readings(&readings, days(36_500), &budget()).await;
+    let expiries = async || -> Vec<Value> {
+        table.items("d").await.iter().map(|item| item["exp"].clone()).collect()
+    };
+    let seconds = at(0).as_millis() / 1_000 + 36_500 * 86_400;
+    assert_eq!(expiries().await, [0, 1].map(|n| json!({"N": (seconds + n).to_string()})));
+    // Sent again without a retention, the mark is gone with the rest of the old item.
+    put(&table.store(), &readings).await;
+    assert_eq!(expiries().await, [Value::Null, Value::Null]);
+}
+
+pub(super) async fn a_registration_is_one_item(table: &Table) {
+    let store = table.store();
+    registered(&store, "d").await;
+    let expected = json!([{
+        "pk": {"S": "DEVICE"},
+        "sk": {"S": "d"},
+        "room": {"S": "room-a"},
+        "room_at": {"S": "2026-01-11T16:00:00.100Z"},
+        "first_seen": {"S": "2026-01-11T16:00:00.100Z"},
+        "metrics": {"M": {"temperature": {"M": {"kind": {"S": "gauge"}, "unit": {"S": "°C"}}}}},
+    }]);
+    assert_eq!(Value::from(table.items("DEVICE").await), expected);
+    let room = Room { id: room("room-a"), name: Some("Kitchen".into()), first_seen: at(0) };
+    store.register_room(&room, &budget()).await.expect("written");
+    let expected = json!([{
+        "pk": {"S": "ROOM"},
+        "sk": {"S": "room-a"},
+        "name": {"S": "Kitchen"},
+        "first_seen": {"S": "2026-01-11T16:00:00.000Z"},
+    }]);
+    assert_eq!(Value::from(table.items("ROOM").await), expected);
+}
+
+pub(super) async fn what_others_left_is_passed_over(table: &Table) {
+    let store = table.store();
+    let reading = reading_in("d", 0, "room-a");
+    put(&store, std::slice::from_ref(&reading)).await;
+    let known = registered(&store, "d").await;
+    let sk = |millis| json!({"S": format!("TS#{}", at(millis))});
+    // No metric; another writing of an instant; a rollup; a device without what makes one.
+    for item in [
+        json!({"pk": {"S": "d"}, "sk": sk(1), "room": {"S": "room-a"}}),
+        json!({"pk": {"S": "d"}, "sk": {"S": "TS#2026-01-11T16:00:00.5Z"}, "room": {"S": "room-a"}}),
+        json!({"pk": {"S": "d"}, "sk": {"S": "M15#2026-01-11T16:00:00.000Z"}, "room": {"S": "room-a"}}),
+        json!({"pk": {"S": "DEVICE"}, "sk": {"S": "e"}, "room": {"S": "room-a"}}),
+        json!({"pk": {"S": "DEVICE"}, "sk": {"S": "e#f"}}),
+        json!({"pk": {"S": "ROOM"}, "sk": {"S": "room-z"}}),
+    ] {
+        table.put_item(item).await;
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        for limit in [1, 10] {
+            let query =
+                RangeQuery { range: always(), order, after: None, limit, consistent: false };
+            let pages = [
+                store.device_readings(&device("d"), &query, &budget()).await.expect("read"),
+                store
+                    .room_readings(&room("room-a"), &[device("d")], &query, &budget())
+                    .await
+                    .expect("read"),
+            ];
+            for page in pages {
+                assert_eq!(page.readings, std::slice::from_ref(&reading), "{order:?} {limit}");
+            }
+        }
+    }
+    assert_eq!(store.devices(&budget()).await.expect("read"), [known]);
+    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+}
+
+pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {
+    let store = table.store();
+    let readings: Vec<_> = (0..200).map(|n| reading_in("d", n, "room-a")).collect();
+    put(&store, &readings).await;
+    let budget = budget();
+    let query = RangeQuery {
+        range: always(),
+        order: Order::Descending,
+        after: None,
+        limit: 1,
+        consistent: false,
+    };
+    store.device_readings(&device("d"), &query, &budget).await.expect("read");
+    assert!((budget.read_units() - 0.5).abs() < 0.1, "{}", budget.read_units());
+}

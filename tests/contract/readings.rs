@@ -1,0 +1,124 @@
+//! Readings go in and come out. Ranges are next door.
+
+use chrono::TimeDelta;
+use shared::domain::{MAX_METRICS, Order, Reading};
+use shared::store::RangeQuery;
+
+use super::Ports;
+use crate::given::{always, budget, device, reading, reading_in};
+
+/// Puts readings, all of which must be stored.
+pub(super) async fn put(store: &impl Ports, readings: &[Reading]) {
+    let put = store.put_readings(readings, None, &budget()).await;
+    assert!(put.unstored.is_empty() && put.cause.is_none(), "{put:?}");
+}
+
+/// All readings of a device, oldest first, whatever was acknowledged before.
+pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
+    let query = RangeQuery {
+        range: always(),
+        order: Order::Ascending,
+        after: None,
+        limit: 10_000,
+        consistent: true,
+    };
+    let page = store.device_readings(&device(id), &query, &budget()).await.expect("read");
+    assert!(!page.has_more);
+    page.readings
+}
+
+pub(super) async fn a_reading_comes_back_as_it_was(store: &impl Ports) {
+    let in_a_room = reading_in("d", 0, "room-a");
+    let elsewhere = reading("d", 1, &[("current_w", "-512"), ("cumulative_kwh_p", "8048.1")]);
+    put(store, &[in_a_room.clone(), elsewhere.clone()]).await;
+    assert_eq!(all_of(store, "d").await, [in_a_room, elsewhere]);
+}
+
+pub(super) async fn put_twice_is_put_once(store: &impl Ports) {
+    let readings: Vec<_> = (0..30).map(|n| reading_in("d", n, "room-a")).collect();
+    put(store, &readings).await;
+    put(store, &readings).await;
+    assert_eq!(all_of(store, "d").await, readings);
+}
+
+pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
+    let first = Reading {
+        room: Some("room-a".parse().expect("an id")),
+        ..reading("d", 0, &[("temperature", "21.5"), ("humidity", "45")])
+    };
+    put(store, &[first]).await;
+    let second = reading("d", 0, &[("temperature", "22")]);
+    put(store, &[second.clone()]).await;
+    assert_eq!(all_of(store, "d").await, [second]);
+}
+
+pub(super) async fn the_extremes_of_numbers_are_exact(store: &impl Ports) {
+    let values = [
+        "0",
+        "1E-130",
+        "-1E-130",
+        "9.99E125",
+        "-9.99E125",
+        "99999999999999999999999999999999999999",
+        "9.9999999999999999999999999999999999999E125",
+        "-9.9999999999999999999999999999999999999E125",
+        "1.2345678901234567890123456789012345678E-130",
+        "12345678901234567890.123456789012345678",
+        "0.00000000000000000000000000000000000001",
+        "0.1",
+        "100000000000000000000000000000000000000000",
+        "1E40",
+        "1E-40",
+    ];
+    let readings: Vec<_> =
+        (0..).zip(values).map(|(n, value)| reading("d", n, &[("co2", value)])).collect();
+    put(store, &readings).await;
+    assert_eq!(all_of(store, "d").await, readings);
+}
+
+pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
+    // Words of DynamoDB's expressions, and attributes that other items of the table have.
+    let names = [
+        "count", "min", "max", "sum", "avg", "hour", "minute", "second", "state", "type", "zone", "unit",
+        "name", "time", "temp", "ttl", "data", "date", "day", "year", "percent", "status", "size", "level",
+        "position", "range", "values", "select", "between", "kind", "metrics", "tags", "modulus", "dip",
+    ];
+    let metrics: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
+    let reading = reading("d", 0, &metrics);
+    put(store, &[reading.clone()]).await;
+    assert_eq!(all_of(store, "d").await, [reading]);
+}
+
+pub(super) async fn the_largest_reading_is_one_item(store: &impl Ports) {
+    let id = "i".repeat(128);
+    let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
+    let metrics: Vec<_> =
+        names.iter().map(|name| (name.as_str(), "-1.2345678901234567890123456789012345678E-130")).collect();
+    let readings: Vec<_> = (0..25)
+        .map(|n| Reading { room: Some("r".repeat(128).parse().expect("an id")), ..reading(&id, n, &metrics) })
+        .collect();
+    put(store, &readings).await;
+    assert_eq!(all_of(store, &id).await, readings);
+}
+
+pub(super) async fn putting_nothing_does_nothing(store: &impl Ports) {
+    put(store, &[]).await;
+}
+
+pub(super) async fn more_than_one_batch_is_put(store: &impl Ports) {
+    for count in [1, 24, 25, 26, 226] {
+        let id = format!("d{count}");
+        let readings: Vec<_> = (0..count).map(|n| reading_in(&id, n, "room-a")).collect();
+        put(store, &readings).await;
+        assert_eq!(all_of(store, &id).await, readings);
+    }
+}
+
+pub(super) async fn a_reading_that_will_expire_is_read_like_any_other(store: &impl Ports) {
+    let reading = reading_in("d", 0, "room-a");
+    // Long enough to be still there, whenever this runs.
+    let retention = Some(TimeDelta::days(365 * 1_000));
+    let put = store.put_readings(std::slice::from_ref(&reading), retention, &budget()).await;
+    assert!(put.unstored.is_empty() && put.cause.is_none(), "{put:?}");
+    assert_eq!(all_of(store, "d").await, [reading]);
+}

@@ -1,0 +1,247 @@
+//! Registration and learning: what is first, what is newer, and what a person has decided.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use shared::domain::{
+    Device, DevicePatch, Edit, Instant, Learned, MAX_METRICS, MetricPatch, Room, Sighting,
+};
+use shared::store::{Edited, Learning, Registration};
+
+use super::Ports;
+use crate::given::{at, budget, device, metric, number, reading_in, room};
+
+/// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
+fn new_device(id: &str) -> Device {
+    Sighting::of(&reading_in(id, 100, "room-a")).register(device(id))
+}
+
+fn new_room(id: &str) -> Room {
+    Room { id: room(id), name: None, first_seen: at(100) }
+}
+
+fn metrics(names: &[&str]) -> BTreeSet<shared::domain::MetricName> {
+    names.iter().map(|name| metric(name)).collect()
+}
+
+pub(super) async fn registered(store: &impl Ports, id: &str) -> Device {
+    let device = new_device(id);
+    let registration = store.register_device(&device, &budget()).await.expect("written");
+    assert_eq!(registration, Registration::New);
+    device
+}
+
+pub(super) async fn device_now(store: &impl Ports, id: &str) -> Device {
+    store.device(&device(id), &budget()).await.expect("read").expect("registered")
+}
+
+async fn learn(store: &impl Ports, learned: &Learned) -> Learning<Device> {
+    store.learn_device(&device("d"), learned, &budget()).await.expect("asked")
+}
+
+#[track_caller]
+fn written<T: std::fmt::Debug>(learning: Learning<T>) -> T {
+    match learning {
+        Learning::Written(now) => now,
+        Learning::Refused(now) => panic!("refused: {now:?}"),
+    }
+}
+
+pub(super) async fn an_empty_registry_is_empty(store: &impl Ports) {
+    assert_eq!(store.devices(&budget()).await.expect("read"), []);
+    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+    assert_eq!(store.device(&device("d"), &budget()).await.expect("read"), None);
+    assert_eq!(store.room(&room("room-a"), &budget()).await.expect("read"), None);
+}
+
+pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
+    let first = registered(store, "d").await;
+    let later = Sighting::of(&reading_in("d", 5, "room-b")).register(device("d"));
+    for again in [&first, &later] {
+        let registration = store.register_device(again, &budget()).await.expect("asked");
+        assert_eq!(registration, Registration::Known(first.clone()));
+    }
+    assert_eq!(device_now(store, "d").await, first);
+}
+
+pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) {
+    let claims: Vec<_> = (0..10)
+        .map(|n| Sighting::of(&reading_in("d", n, &format!("room-{n}"))).register(device("d")))
+        .collect();
+    let budget = budget();
+    let results = join_all(claims.iter().map(|claim| store.register_device(claim, &budget))).await;
+    let now = device_now(store, "d").await;
+    let mut first = 0;
+    for (claim, result) in claims.iter().zip(results) {
+        match result.expect("asked") {
+            Registration::New => {
+                first += 1;
+                assert_eq!(*claim, now);
+            }
+            Registration::Known(known) => assert_eq!(known, now),
+        }
+    }
+    assert_eq!(first, 1);
+}
+
+pub(super) async fn devices_and_rooms_are_apart_and_listed_by_id(store: &impl Ports) {
+    let ids = ["same", "b", "a", "B", "a.b", "a-b", "a:b", "0"];
+    for id in ids {
+        registered(store, id).await;
+    }
+    for id in &ids[..3] {
+        let registration = store.register_room(&new_room(id), &budget()).await.expect("written");
+        assert_eq!(registration, Registration::New);
+    }
+    let devices = store.devices(&budget()).await.expect("read");
+    let listed: Vec<_> = devices.iter().map(|device| device.id.as_str()).collect();
+    assert_eq!(listed, ["0", "B", "a", "a-b", "a.b", "a:b", "b", "same"]);
+    assert!(devices.iter().all(|device| *device == new_device(device.id.as_str())));
+    assert_eq!(store.rooms(&budget()).await.expect("read"), ["a", "b", "same"].map(new_room));
+}
+
+pub(super) async fn a_room_is_registered_once(store: &impl Ports) {
+    let first = new_room("room-a");
+    let asked = store.register_room(&first, &budget()).await.expect("written");
+    assert_eq!(asked, Registration::New);
+    let later = Room { name: Some("Kitchen".into()), ..new_room("room-a") };
+    let asked = store.register_room(&later, &budget()).await.expect("asked");
+    assert_eq!(asked, Registration::Known(first.clone()));
+    assert_eq!(store.room(&first.id, &budget()).await.expect("read"), Some(first));
+}
+
+pub(super) async fn what_is_not_registered_learns_nothing(store: &impl Ports) {
+    let learned = Learned { metrics: metrics(&["co2"]), ..Learned::default() };
+    assert_eq!(learn(store, &learned).await, Learning::Refused(None));
+    let asked = store.learn_room(&room("room-a"), at(0), &budget()).await.expect("asked");
+    assert_eq!(asked, Learning::Refused(None));
+    assert_eq!(store.devices(&budget()).await.expect("read"), []);
+    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+}
+
+pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
+    registered(store, "d").await;
+    let learned = Learned {
+        first_seen: Some(at(50)),
+        room: Some((at(200), room("room-b"))),
+        metrics: metrics(&["co2", "count"]),
+    };
+    let now = written(learn(store, &learned).await);
+    assert_eq!(now.first_seen, at(50));
+    assert_eq!((now.room.as_ref(), now.room_at), (Some(&room("room-b")), Some(at(200))));
+    let names: Vec<_> = now.metrics.keys().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["co2", "count", "temperature"]);
+    assert_eq!(now.metrics[&metric("co2")].unit.as_deref(), Some("ppm"));
+    assert_eq!(learn(store, &learned).await, Learning::Refused(Some(now.clone())));
+    // What is learned of metrics alone is written where it is not, so nothing is to be refused.
+    let only = Learned { metrics: learned.metrics, ..Learned::default() };
+    assert_eq!(written(learn(store, &only).await), now);
+    assert_eq!(device_now(store, "d").await, now);
+}
+
+pub(super) async fn an_earlier_first_reading_is_learned_a_later_refused(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    let seen = |millis| Learned { first_seen: Some(at(millis)), ..Learned::default() };
+    for later in [100, 101] {
+        assert_eq!(learn(store, &seen(later)).await, Learning::Refused(Some(before.clone())));
+    }
+    assert_eq!(written(learn(store, &seen(99)).await), Device { first_seen: at(99), ..before });
+}
+
+pub(super) async fn a_newer_room_is_learned_an_older_refused(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    let moved =
+        |millis| Learned { room: Some((at(millis), room("room-b"))), ..Learned::default() };
+    for older in [0, 99, 100] {
+        assert_eq!(learn(store, &moved(older)).await, Learning::Refused(Some(before.clone())));
+    }
+    let now = written(learn(store, &moved(101)).await);
+    assert_eq!(now, Device { room: Some(room("room-b")), room_at: Some(at(101)), ..before });
+}
+
+pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    let learned = Learned {
+        first_seen: Some(at(50)),
+        room: Some((at(99), room("room-b"))),
+        metrics: metrics(&["co2"]),
+    };
+    assert_eq!(learn(store, &learned).await, Learning::Refused(Some(before.clone())));
+    assert_eq!(device_now(store, "d").await, before);
+}
+
+pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
+    registered(store, "d").await;
+    let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
+    let patch = into(Edit::Set(room("room-c")));
+    let edited = store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
+    assert!(matches!(edited, Edited::Written(_)));
+    for newest in [at(101), Instant::from_millis(Instant::MAX.as_millis() - 1).expect("an instant")] {
+        let learned = Learned { room: Some((newest, room("room-b"))), ..Learned::default() };
+        assert!(matches!(learn(store, &learned).await, Learning::Refused(Some(_))));
+    }
+    let now = device_now(store, "d").await;
+    assert_eq!((now.room, now.room_at), (Some(room("room-c")), Some(Instant::MAX)));
+
+    // Taken back, the readings decide again.
+    store.edit_device(&device("d"), &into(Edit::Clear), &budget()).await.expect("asked");
+    let learned = Learned { room: Some((at(1), room("room-b"))), ..Learned::default() };
+    assert_eq!(written(learn(store, &learned).await).room, Some(room("room-b")));
+}
+
+pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports) {
+    registered(store, "d").await;
+    let settings = MetricPatch {
+        unit: Edit::Set("°F".into()),
+        max_w: Edit::Set(number("6000")),
+        ..MetricPatch::default()
+    };
+    let patch = DevicePatch {
+        name: Edit::Set("Sensor".into()),
+        tags: Edit::Set(vec!["b".into(), "a".into()]),
+        metrics: [(metric("temperature"), settings)].into(),
+        ..DevicePatch::default()
+    };
+    store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
+    let edited = device_now(store, "d").await;
+    let learned = Learned {
+        first_seen: Some(at(1)),
+        metrics: metrics(&["temperature", "humidity"]),
+        ..Learned::default()
+    };
+    let mut now = written(learn(store, &learned).await);
+    assert!(now.metrics.remove(&metric("humidity")).is_some());
+    assert_eq!(now, Device { first_seen: at(1), ..edited });
+}
+
+pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Ports) {
+    registered(store, "d").await;
+    let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
+    let learned = Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
+    let now = written(learn(store, &learned).await);
+    assert_eq!(now.metrics.len(), MAX_METRICS + 1);
+    assert_eq!(device_now(store, "d").await, now);
+}
+
+pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {
+    let before = new_room("room-a");
+    store.register_room(&before, &budget()).await.expect("written");
+    let learn = async |millis| store.learn_room(&before.id, at(millis), &budget()).await.expect("asked");
+    for later in [100, 200] {
+        assert_eq!(learn(later).await, Learning::Refused(Some(before.clone())));
+    }
+    let now = Room { first_seen: at(99), ..before.clone() };
+    assert_eq!(learn(99).await, Learning::Written(now.clone()));
+    assert_eq!(learn(99).await, Learning::Refused(Some(now)));
+}
+
+pub(super) async fn learned_by_many_at_once_all_is_there(store: &impl Ports) {
+    registered(store, "d").await;
+    let all: Vec<_> = (0..10)
+        .map(|n| Learned { metrics: metrics(&[&format!("m{n}"), "co2"]), ..Learned::default() })
+        .collect();
+    let (id, budget) = (device("d"), budget());
+    let results = join_all(all.iter().map(|learned| store.learn_device(&id, learned, &budget))).await;
+    results.into_iter().for_each(|result| drop(written(result.expect("asked"))));
+    assert_eq!(device_now(store, "d").await.metrics.len(), 12);
+}

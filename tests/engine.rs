@@ -1,0 +1,116 @@
+//! Engines that speak `DynamoDB`'s protocol, and fresh tables on them. Decides nothing about the tables:
+//! `template.yaml` does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use local::table::TableDefinition;
+use local::template::Template;
+use local::{Options, System};
+use serde_json::{Value, json};
+use shared::config::{Credentials, StoreConfig};
+use shared::store::dynamodb::DynamoStore;
+
+use crate::wire::{self, Message};
+
+/// An engine for as long as somebody holds it.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    endpoint: String,
+    // The system's own table is not used: its stream is delivered, which would write beside a test.
+    _system: Option<Arc<System>>,
+}
+
+impl Engine {
+    /// The embedded engine, one of its own for each test.
+    pub(crate) async fn embedded() -> Self {
+        let system = Box::pin(System::start(Options::default())).await.expect("the engine starts");
+        Self { endpoint: system.engine_endpoint().to_owned(), _system: Some(Arc::new(system)) }
+    }
+
+    /// An engine that runs already.
+    pub(crate) const fn at(endpoint: String) -> Self {
+        Self { endpoint, _system: None }
+    }
+
+    /// A fresh table, as the template deploys it with or without its index by room.
+    pub(crate) async fn table(&self, room_index: bool) -> Table {
+        static TABLES: AtomicUsize = AtomicUsize::new(0);
+        let number = TABLES.fetch_add(1, Ordering::Relaxed);
+        // An engine that outlives the process keeps the tables of earlier runs.
+        let name = format!("roomtide-{}-{number}", std::process::id());
+        let parameter = if room_index { "on" } else { "off" };
+        let definition = Template::own()
+            .and_then(|own| TableDefinition::from_template(&own, &[("RoomIndex", parameter)]))
+            .expect("the template has a table");
+        let credentials = Credentials {
+            access_key_id: "local".to_owned(),
+            secret_access_key: "local".to_owned(),
+            session_token: None,
+        };
+        let config = StoreConfig {
+            table: name.clone(),
+            region: "us-east-1".to_owned(),
+            endpoint: Some(self.endpoint.clone()),
+            credentials,
+            room_index,
+        };
+        let table = Table { engine: self.clone(), config };
+        table.ask("CreateTable", definition.create_request(&name)).await;
+        table.ask("UpdateTimeToLive", definition.expiry_request(&name)).await;
+        table
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    engine: Engine,
+    config: StoreConfig,
+}
+
+impl Table {
+    /// A store on the table, with connections of its own.
+    pub(crate) fn store(&self) -> DynamoStore {
+        DynamoStore::connect(&self.config)
+    }
+
+    /// How a store reaches the table by another address.
+    pub(crate) fn config_by_way_of(&self, endpoint: &str) -> StoreConfig {
+        StoreConfig { endpoint: Some(endpoint.to_owned()), ..self.config.clone() }
+    }
+
+    /// Where the engine answers.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.engine.endpoint
+    }
+
+    /// The items of a partition as they are in the table, by sort key.
+    pub(crate) async fn items(&self, pk: &str) -> Vec<Value> {
+        let request = json!({
+            "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": pk}},
+            "ConsistentRead": true,
+        });
+        let answer = self.ask("Query", request).await;
+        assert!(answer["LastEvaluatedKey"].is_null(), "a test's partition is below 1 MB");
+        answer["Items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Puts an item past every rule of ours, as another program might.
+    pub(crate) async fn put_item(&self, item: Value) {
+        self.ask("PutItem", json!({"Item": item})).await;
+    }
+
+    async fn ask(&self, operation: &str, mut request: Value) -> Value {
+        request["TableName"] = self.config.table.as_str().into();
+        let asked = async {
+            let mut connection = wire::connect(&self.engine.endpoint).await?;
+            Message::request(operation, &request).write(&mut connection).await?;
+            Message::read(&mut connection).await
+        };
+        let answer = asked.await.expect("the engine is reached").expect("the engine answers");
+        assert_eq!(answer.status(), 200, "{operation}: {}", String::from_utf8_lossy(&answer.body));
+        answer.json()
+    }
+}

@@ -1,0 +1,127 @@
+//! What tests are given: short constructors of ids, instants, readings and events. Holds no state.
+
+use std::time::Duration;
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use serde_json::{Value, json};
+use shared::clock::{Deadline, TestClock};
+use shared::domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, TimeRange};
+use shared::store::Budget;
+
+/// 2026-01-11T16:00:00Z, in milliseconds: the instant from which tests count.
+pub(crate) const START: i64 = 1_768_147_200_000;
+
+pub(crate) fn device(id: &str) -> DeviceId {
+    id.parse().expect("an id")
+}
+
+pub(crate) fn room(id: &str) -> RoomId {
+    id.parse().expect("an id")
+}
+
+pub(crate) fn metric(name: &str) -> MetricName {
+    name.parse().expect("a metric's name")
+}
+
+pub(crate) fn number(text: &str) -> Number {
+    Number::parse(text).expect("a number")
+}
+
+/// That many milliseconds after the start.
+pub(crate) fn at(millis: i64) -> Instant {
+    Instant::from_millis(START + millis).expect("an instant")
+}
+
+pub(crate) fn range(from: i64, to: i64) -> TimeRange {
+    TimeRange::new(at(from), at(to)).expect("a range")
+}
+
+/// All instants but the last millisecond of the year 9999.
+pub(crate) fn always() -> TimeRange {
+    TimeRange::new(Instant::MIN, Instant::MAX).expect("a range")
+}
+
+/// A reading without a room.
+pub(crate) fn reading(id: &str, millis: i64, metrics: &[(&str, &str)]) -> Reading {
+    let metrics = metrics.iter().map(|(name, value)| (metric(name), number(value)));
+    Reading::new(device(id), at(millis), None, metrics.collect()).expect("a reading")
+}
+
+/// A temperature in a room.
+pub(crate) fn reading_in(id: &str, millis: i64, in_room: &str) -> Reading {
+    Reading { room: Some(room(in_room)), ..reading(id, millis, &[("temperature", "21.5")]) }
+}
+
+/// A minute: more than any test takes, so that a slow machine fails none.
+pub(crate) fn budget() -> Budget {
+    Budget::until(minute())
+}
+
+pub(crate) fn minute() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
+/// A clock that stands an hour after the start.
+pub(crate) fn clock() -> TestClock {
+    TestClock::at(at(3_600_000))
+}
+
+/// A reading as a client sends it.
+pub(crate) fn sent(reading: &Reading) -> Value {
+    let mut body = json!({"device_id": reading.device.as_str(), "timestamp": reading.at.to_string()});
+    if let Some(room) = &reading.room {
+        body["room"] = room.as_str().into();
+    }
+    for (name, value) in reading.metrics() {
+        body[name.as_str()] = serde_json::from_str(value.as_str()).expect("a number is JSON");
+    }
+    body
+}
+
+/// `POST /readings`, as API Gateway hands it to the function.
+pub(crate) fn post(readings: &[Reading]) -> ingest::Event {
+    let body: Value = readings.iter().map(sent).collect();
+    ingest::Event::Http(Box::new(request("POST", "/readings", "", Some(&body))))
+}
+
+/// A request, as API Gateway hands it to a function.
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    query: &str,
+    body: Option<&Value>,
+) -> ApiGatewayV2httpRequest {
+    let event = json!({
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"content-type": "application/json"},
+        "requestContext": {
+            "http": {"method": method, "path": path}, "requestId": "test", "stage": "$default",
+        },
+        "body": body.map(Value::to_string),
+        "isBase64Encoded": false,
+    });
+    serde_json::from_value(event).expect("an event of API Gateway")
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: i64,
+    pub(crate) headers: Value,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// What a function gave back to API Gateway.
+    pub(crate) fn of(response: &impl serde::Serialize) -> Self {
+        let response = serde_json::to_value(response).expect("an answer is JSON");
+        let body = response["body"].as_str().unwrap_or_default();
+        Self {
+            status: response["statusCode"].as_i64().expect("an answer has a status"),
+            headers: response["headers"].clone(),
+            body: serde_json::from_str(body).unwrap_or_default(),
+        }
+    }
+}

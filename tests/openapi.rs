@@ -1,0 +1,102 @@
+//! The OpenAPI document: valid by itself, complete against the routes, true of real answers.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use shared::http::routes::ROUTES;
+
+use crate::client::{get, post, send, system};
+
+/// The places of a document at which something stands for something else.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found.insert(reference.clone());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_valid_and_lists_every_route() {
+    let system = system().await;
+    let document = get(&system, "/openapi.json").await.json();
+    oas3::from_json(document.to_string()).expect("OpenAPI 3.1");
+
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').expect("local");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    for route in ROUTES {
+        let operation = &document["paths"][route.path][route.method.to_lowercase()];
+        assert_eq!(operation["summary"], route.summary, "{} {}", route.method, route.path);
+        let named = operation["parameters"].as_array().expect("a list").iter().any(|p| p["in"] == "path");
+        assert_eq!(named, route.path.contains("{id}"), "{}", route.path);
+    }
+    let operations: usize = document["paths"].as_object().expect("paths").values().map(|path| path.as_object().expect("methods").len()).sum();
+    assert_eq!(operations, ROUTES.len(), "nothing but the routes");
+    system.shutdown().await.expect("stops");
+}
+
+#[tokio::test]
+async fn real_answers_are_what_the_document_says() {
+    let system = system().await;
+    let document = get(&system, "/openapi.json").await.json();
+    let readings = json!([
+        {"device_id": "remo-e", "timestamp": "2026-01-11T16:00:00Z", "room": "hall", "current_w": 512},
+        {"device_id": "remo-e", "timestamp": "2026-01-11T16:01:00Z", "current_w": 1e-7},
+    ]);
+    let patch = json!({"name": "Meter"}).to_string();
+    let range = "from=2026-01-11T00:00:00Z&limit=1";
+    let mut checked = 0;
+    for (method, path, url, body) in [
+        ("POST", "/readings", "/readings".to_owned(), readings.to_string()),
+        ("POST", "/readings", "/readings".to_owned(), r#"[{"device_id": "d", "t": 1}, {}]"#.to_owned()),
+        ("POST", "/readings", "/readings".to_owned(), "{}".to_owned()),
+        ("GET", "/devices", "/devices?latest=true".to_owned(), String::new()),
+        ("GET", "/devices/{id}", "/devices/remo-e".to_owned(), String::new()),
+        ("GET", "/devices/{id}", "/devices/nobody".to_owned(), String::new()),
+        ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), patch.clone()),
+        ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), "5".to_owned()),
+        ("GET", "/devices/{id}/readings", format!("/devices/remo-e/readings?{range}"), String::new()),
+        ("GET", "/devices/{id}/latest", "/devices/remo-e/latest".to_owned(), String::new()),
+        ("GET", "/rooms", "/rooms".to_owned(), String::new()),
+        ("GET", "/rooms/{id}", "/rooms/hall".to_owned(), String::new()),
+        ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), patch),
+        ("GET", "/rooms/{id}/devices", "/rooms/hall/devices".to_owned(), String::new()),
+        ("GET", "/rooms/{id}/readings", format!("/rooms/hall/readings?{range}"), String::new()),
+        ("GET", "/rooms/{id}/latest", "/rooms/hall/latest".to_owned(), String::new()),
+        ("GET", "/health", "/health".to_owned(), String::new()),
+        ("GET", "/openapi.json", "/openapi.json".to_owned(), String::new()),
+    ] {
+        let answer = send(&system, method, &url, body.as_bytes()).await;
+        system.settle().await.expect("delivered");
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let mut response = &operation["responses"][answer.status.to_string()];
+        if let Some(reference) = response["$ref"].as_str() {
+            response = document.pointer(&reference[1..]).expect("it leads somewhere");
+        }
+        let content_type = answer.header("content-type").expect("a type");
+        let schema = response["content"][content_type]["schema"].clone();
+        assert!(schema.is_object(), "{method} {url}: {} {content_type} is not in the document", answer.status);
+        let mut root = json!({"components": document["components"]});
+        root.as_object_mut().expect("an object").extend(schema.as_object().expect("an object").clone());
+        let validator = jsonschema::validator_for(&root).expect("a schema");
+        let errors: Vec<_> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{method} {url}: {errors:?} in {}", answer.json());
+        checked += 1;
+    }
+    assert!(checked > ROUTES.len());
+    // The validation can fail: an answer of another kind does not pass as a device.
+    let root = json!({"components": document["components"], "$ref": "#/components/schemas/Device"});
+    let validator = jsonschema::validator_for(&root).expect("a schema");
+    assert!(!validator.is_valid(&get(&system, "/rooms/hall").await.json()));
+    post(&system, &readings).await;
+    system.shutdown().await.expect("stops");
+}
