@@ -52,7 +52,10 @@ async fn dynamodb_local_without_room_index() -> Option<Table> {
 }
 
 /// `DynamoDB` Local, where it runs; without it a line that no test runner hides.
-#[expect(clippy::disallowed_methods, reason = "a test's own switch, not the system's configuration")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's own switch, not the system's configuration"
+)]
 fn running_elsewhere() -> Option<Engine> {
     static SAID: Once = Once::new();
     let endpoint = std::env::var("ROOMTIDE_DYNAMODB_LOCAL").ok().filter(|url| !url.is_empty());

@@ -27,7 +27,9 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let store = MemoryStore::default();
-        let clock = TestClock::at(Instant::parse("2026-01-11T16:05:00Z", Instant::MIN).expect("an instant"));
+        let clock = TestClock::at(
+            Instant::parse("2026-01-11T16:05:00Z", Instant::MIN).expect("an instant"),
+        );
         // Nothing is cached: the functions of a bench share the table, not a cache.
         let age = Duration::ZERO;
         let silent = Telemetry::silent;
@@ -269,7 +271,7 @@ cases! {
         let (devices, rooms) = bench.registry().await;
         assert_eq!((devices.len(), rooms), (2, 1));
         let metrics = bench.device("remo-3").await.metrics;
-        assert_eq!(metrics.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["humidity", "temperature"]);
+        assert_eq!(metrics.keys().map(shared::domain::MetricName::as_str).collect::<Vec<_>>(), ["humidity", "temperature"]);
     }
     "registry/new-metric.json" after [NEW_DEVICE] |bench, _answer| {
         let metrics = bench.device("remo-3").await.metrics;
@@ -330,7 +332,12 @@ fn folder_and_tests_name_the_same_files() {
         let function = function.expect("an entry").path();
         for file in std::fs::read_dir(&function).expect("one folder a function") {
             let file = file.expect("an entry").path();
-            let name = file.strip_prefix(folder()).expect("below the folder").to_str().expect("UTF-8").to_owned();
+            let name = file
+                .strip_prefix(folder())
+                .expect("below the folder")
+                .to_str()
+                .expect("UTF-8")
+                .to_owned();
             found.insert(name);
         }
     }

@@ -49,7 +49,13 @@ pub(crate) fn reading(id: &str, millis: i64, metrics: &[(&str, &str)]) -> Readin
 
 /// A temperature in a room.
 pub(crate) fn reading_in(id: &str, millis: i64, in_room: &str) -> Reading {
-    Reading { room: Some(room(in_room)), ..reading(id, millis, &[("temperature", "21.5")]) }
+    placed(reading(id, millis, &[("temperature", "21.5")]), in_room)
+}
+
+/// The reading, in a room.
+pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
+    reading.room = Some(room(in_room));
+    reading
 }
 
 /// A minute: more than any test takes, so that a slow machine fails none.
@@ -68,7 +74,8 @@ pub(crate) fn clock() -> TestClock {
 
 /// A reading as a client sends it.
 pub(crate) fn sent(reading: &Reading) -> Value {
-    let mut body = json!({"device_id": reading.device.as_str(), "timestamp": reading.at.to_string()});
+    let mut body =
+        json!({"device_id": reading.device.as_str(), "timestamp": reading.at.to_string()});
     if let Some(room) = &reading.room {
         body["room"] = room.as_str().into();
     }

@@ -36,10 +36,16 @@ async fn the_document_is_valid_and_lists_every_route() {
     for route in ROUTES {
         let operation = &document["paths"][route.path][route.method.to_lowercase()];
         assert_eq!(operation["summary"], route.summary, "{} {}", route.method, route.path);
-        let named = operation["parameters"].as_array().expect("a list").iter().any(|p| p["in"] == "path");
+        let named =
+            operation["parameters"].as_array().expect("a list").iter().any(|p| p["in"] == "path");
         assert_eq!(named, route.path.contains("{id}"), "{}", route.path);
     }
-    let operations: usize = document["paths"].as_object().expect("paths").values().map(|path| path.as_object().expect("methods").len()).sum();
+    let operations: usize = document["paths"]
+        .as_object()
+        .expect("paths")
+        .values()
+        .map(|path| path.as_object().expect("methods").len())
+        .sum();
     assert_eq!(operations, ROUTES.len(), "nothing but the routes");
     system.shutdown().await.expect("stops");
 }
@@ -57,14 +63,24 @@ async fn real_answers_are_what_the_document_says() {
     let mut checked = 0;
     for (method, path, url, body) in [
         ("POST", "/readings", "/readings".to_owned(), readings.to_string()),
-        ("POST", "/readings", "/readings".to_owned(), r#"[{"device_id": "d", "t": 1}, {}]"#.to_owned()),
+        (
+            "POST",
+            "/readings",
+            "/readings".to_owned(),
+            r#"[{"device_id": "d", "t": 1}, {}]"#.to_owned(),
+        ),
         ("POST", "/readings", "/readings".to_owned(), "{}".to_owned()),
         ("GET", "/devices", "/devices?latest=true".to_owned(), String::new()),
         ("GET", "/devices/{id}", "/devices/remo-e".to_owned(), String::new()),
         ("GET", "/devices/{id}", "/devices/nobody".to_owned(), String::new()),
         ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), patch.clone()),
         ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), "5".to_owned()),
-        ("GET", "/devices/{id}/readings", format!("/devices/remo-e/readings?{range}"), String::new()),
+        (
+            "GET",
+            "/devices/{id}/readings",
+            format!("/devices/remo-e/readings?{range}"),
+            String::new(),
+        ),
         ("GET", "/devices/{id}/latest", "/devices/remo-e/latest".to_owned(), String::new()),
         ("GET", "/rooms", "/rooms".to_owned(), String::new()),
         ("GET", "/rooms/{id}", "/rooms/hall".to_owned(), String::new()),
@@ -84,11 +100,18 @@ async fn real_answers_are_what_the_document_says() {
         }
         let content_type = answer.header("content-type").expect("a type");
         let schema = response["content"][content_type]["schema"].clone();
-        assert!(schema.is_object(), "{method} {url}: {} {content_type} is not in the document", answer.status);
+        assert!(
+            schema.is_object(),
+            "{method} {url}: {} {content_type} is not in the document",
+            answer.status
+        );
         let mut root = json!({"components": document["components"]});
-        root.as_object_mut().expect("an object").extend(schema.as_object().expect("an object").clone());
+        root.as_object_mut()
+            .expect("an object")
+            .extend(schema.as_object().expect("an object").clone());
         let validator = jsonschema::validator_for(&root).expect("a schema");
-        let errors: Vec<_> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
+        let errors: Vec<_> =
+            validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{method} {url}: {errors:?} in {}", answer.json());
         checked += 1;
     }

@@ -7,13 +7,10 @@ mod welcome;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use shared::clock::{Clock as _, SystemClock};
-
-use crate::import;
 
 /// Time series of homes and their devices: the whole system on this machine.
 ///
-/// Without a command it serves the API, and on the first start fills the empty table with a sample home.
+/// Without a command it serves the API.
 #[derive(Debug, Parser)]
 #[command(name = "roomtide", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -29,8 +26,6 @@ enum Command {
     Serve(serve::Args),
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
-    /// Post readings from a file to a running server
-    Import(import::ImportArgs),
 }
 
 /// Runs what the command line asks for.
@@ -40,7 +35,6 @@ pub async fn run() -> ExitCode {
         None => serve::run(cli.serve).await,
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
-        Some(Command::Import(args)) => import::run(args, SystemClock.now()).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,9 @@
 //!
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that panics says where and why"))]
+
+pub mod cli;
 pub mod table;
 pub mod template;
 

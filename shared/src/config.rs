@@ -31,7 +31,9 @@ pub struct Credentials {
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,7 +85,8 @@ impl Config {
             store: StoreConfig {
                 table: required("TABLE_NAME")?,
                 region: required("AWS_REGION")?,
-                endpoint: optional("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| optional("AWS_ENDPOINT_URL")),
+                endpoint: optional("AWS_ENDPOINT_URL_DYNAMODB")
+                    .or_else(|| optional("AWS_ENDPOINT_URL")),
                 credentials: Credentials {
                     access_key_id: required("AWS_ACCESS_KEY_ID")?,
                     secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
@@ -107,7 +110,11 @@ impl Config {
     }
 }
 
-fn number<T: FromStr>(name: &'static str, value: Option<String>, default: T) -> Result<T, ConfigError> {
+fn number<T: FromStr>(
+    name: &'static str,
+    value: Option<String>,
+    default: T,
+) -> Result<T, ConfigError> {
     let Some(value) = value else { return Ok(default) };
     value.parse().map_err(|_| ConfigError::Unreadable { name, value, expected: "a whole number" })
 }

@@ -123,7 +123,12 @@ mod tests {
     fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Budget) {
         let clock = TestClock::at(Instant::from_millis(1_768_147_200_000).expect("an instant"));
         let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
-        (MemoryStore::default(), cache, clock, Budget::until(Deadline::after(Duration::from_secs(5))))
+        (
+            MemoryStore::default(),
+            cache,
+            clock,
+            Budget::until(Deadline::after(Duration::from_secs(5))),
+        )
     }
 
     #[tokio::test]

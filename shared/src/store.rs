@@ -15,8 +15,8 @@ use chrono::TimeDelta;
 pub use budget::Budget;
 
 use crate::domain::{
-    Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId, RoomPatch,
-    TimeRange,
+    Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId,
+    RoomPatch, TimeRange,
 };
 
 /// Why the table did not do what it was asked.
@@ -156,8 +156,11 @@ pub trait ReadRegistry: Send + Sync {
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
     /// One room, as it is this moment.
-    fn room(&self, id: &RoomId, budget: &Budget)
-    -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+    fn room(
+        &self,
+        id: &RoomId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
 }
 
 /// The registration of what is met for the first time.

@@ -102,7 +102,10 @@ impl WideEvent {
         };
         self.set("timestamp", now.to_string());
         self.set("level", level);
-        self.set("duration.us", u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX));
+        self.set(
+            "duration.us",
+            u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        );
         if !self.metrics.is_empty() {
             let metrics = json!({
                 "Timestamp": now.as_millis(),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared::domain::{
-    Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch,
-};
+use shared::domain::{Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch};
 use shared::store::Edited;
 
 use super::Ports;
@@ -104,7 +102,10 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     assert_eq!(now, Device { name: Some("Meter".into()), ..before.clone() });
 
     let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
-    let patch = DevicePatch { metrics: [(metric("temperature"), settings)].into(), ..DevicePatch::default() };
+    let patch = DevicePatch {
+        metrics: [(metric("temperature"), settings)].into(),
+        ..DevicePatch::default()
+    };
     let mut expected = now;
     expected.metrics.values_mut().for_each(|info| info.dip = None);
     assert_eq!(edited(store, &patch).await, expected);
@@ -113,7 +114,10 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
 pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
     registered(store, "d").await;
     learn(store, &["cumulative_kwh_p", "cumulative_kwh_n"]).await;
-    let set = |modulus: &str| MetricPatch { modulus: Edit::Set(number(modulus)), ..MetricPatch::default() };
+    let set = |modulus: &str| MetricPatch {
+        modulus: Edit::Set(number(modulus)),
+        ..MetricPatch::default()
+    };
     let patch = DevicePatch {
         metrics: [
             (metric("cumulative_kwh_p"), set("100000")),
@@ -131,7 +135,18 @@ pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
 
 pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     registered(store, "d").await;
-    let names = ["count", "min", "hour", "name", "unit", "kind", "metrics", "modulus", "size", "first_seen"];
+    let names = [
+        "count",
+        "min",
+        "hour",
+        "name",
+        "unit",
+        "kind",
+        "metrics",
+        "modulus",
+        "size",
+        "first_seen",
+    ];
     learn(store, &names).await;
     let settings = MetricPatch {
         unit: Edit::Set("x".into()),
@@ -149,7 +164,11 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     assert_eq!(now.first_seen, at(100));
     for name in names {
         let info = &now.metrics[&metric(name)];
-        assert_eq!((info.unit.as_deref(), info.dip.as_ref()), (Some("x"), Some(&number("2"))), "{name}");
+        assert_eq!(
+            (info.unit.as_deref(), info.dip.as_ref()),
+            (Some("x"), Some(&number("2"))),
+            "{name}"
+        );
     }
 }
 

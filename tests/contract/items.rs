@@ -3,7 +3,9 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::domain::{Order, Room};
-use shared::store::{PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _};
+use shared::store::{
+    PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
+};
 
 use super::readings::put;
 use super::registry::registered;

@@ -34,7 +34,10 @@ async fn walk_room(
     loop {
         let page = store.room_readings(&room(id), devices, &query, &budget()).await.expect("read");
         assert!(page.readings.len() <= query.limit);
-        assert!(page.readings.len() == query.limit || !page.has_more, "only the last page is short");
+        assert!(
+            page.readings.len() == query.limit || !page.has_more,
+            "only the last page is short"
+        );
         query.after = page.readings.last().map(Position::of).or(query.after);
         all.extend(page.readings);
         if !page.has_more {
@@ -73,7 +76,8 @@ pub(super) async fn a_range_is_half_open(store: &impl Ports) {
         assert_eq!(offsets(store, "d", from, to).await, expected, "from {from} to {to}");
         let devices = [device("d")];
         for order in ORDERS {
-            let walked = walk_room(store, "room-a", &devices, query(range(from, to), order, 2)).await;
+            let walked =
+                walk_room(store, "room-a", &devices, query(range(from, to), order, 2)).await;
             assert_eq!(walked.len(), expected.len(), "from {from} to {to}");
         }
     }
@@ -81,8 +85,11 @@ pub(super) async fn a_range_is_half_open(store: &impl Ports) {
 
 pub(super) async fn the_first_and_last_instants_have_their_place(store: &impl Ports) {
     let put_at = [Instant::MIN, at(0), Instant::MAX];
-    let readings: Vec<_> =
-        put_at.iter().map(|at| Reading { at: *at, ..reading_in("d", 0, "room-a") }).collect();
+    let readings = put_at.map(|instant| {
+        let mut reading = reading_in("d", 0, "room-a");
+        reading.at = instant;
+        reading
+    });
     put(store, &readings).await;
     let page = of_device(store, "d", &query(always(), Order::Ascending, 10)).await;
     assert_eq!(page.readings, readings[..2], "the end of a range is outside, even the last of all");
@@ -114,7 +121,10 @@ pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
             let query = query(range(0, 5), order, limit);
             let pages = [
                 of_device(store, "d", &query).await,
-                store.room_readings(&room("room-a"), &devices, &query, &budget()).await.expect("read"),
+                store
+                    .room_readings(&room("room-a"), &devices, &query, &budget())
+                    .await
+                    .expect("read"),
             ];
             for page in pages {
                 assert_eq!(page.readings, expected[..limit.min(5)], "{order:?} {limit}");
@@ -154,9 +164,7 @@ pub(super) async fn a_walk_goes_on_behind_what_is_gone(store: &impl Ports) {
     let devices = [device("d")];
     // Nothing is at 15, as if it had expired since the page before.
     let after = Some(Position { at: at(15), device: device("d") });
-    for (order, expected) in
-        [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])]
-    {
+    for (order, expected) in [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])] {
         let query = RangeQuery { after: after.clone(), ..query(range(0, 40), order, 10) };
         let pages = [
             of_device(store, "d", &query).await,
@@ -199,7 +207,8 @@ pub(super) async fn the_same_instant_on_several_devices_is_walked_once(store: &i
     let devices: Vec<_> = ids.iter().map(|id| device(id)).collect();
     for order in ORDERS {
         for limit in [1, 2, 3, 5, 100] {
-            let walked = walk_room(store, "room-a", &devices, query(range(0, 6), order, limit)).await;
+            let walked =
+                walk_room(store, "room-a", &devices, query(range(0, 6), order, limit)).await;
             assert_walked(order, walked, &readings);
         }
     }

@@ -5,7 +5,7 @@ use shared::domain::{MAX_METRICS, Order, Reading};
 use shared::store::RangeQuery;
 
 use super::Ports;
-use crate::given::{always, budget, device, reading, reading_in};
+use crate::given::{always, budget, device, placed, reading, reading_in};
 
 /// Puts readings, all of which must be stored.
 pub(super) async fn put(store: &impl Ports, readings: &[Reading]) {
@@ -42,10 +42,7 @@ pub(super) async fn put_twice_is_put_once(store: &impl Ports) {
 }
 
 pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
-    let first = Reading {
-        room: Some("room-a".parse().expect("an id")),
-        ..reading("d", 0, &[("temperature", "21.5"), ("humidity", "45")])
-    };
+    let first = placed(reading("d", 0, &[("temperature", "21.5"), ("humidity", "45")]), "room-a");
     put(store, &[first]).await;
     let second = reading("d", 0, &[("temperature", "22")]);
     put(store, &[second.clone()]).await;
@@ -79,9 +76,10 @@ pub(super) async fn the_extremes_of_numbers_are_exact(store: &impl Ports) {
 pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
     // Words of DynamoDB's expressions, and attributes that other items of the table have.
     let names = [
-        "count", "min", "max", "sum", "avg", "hour", "minute", "second", "state", "type", "zone", "unit",
-        "name", "time", "temp", "ttl", "data", "date", "day", "year", "percent", "status", "size", "level",
-        "position", "range", "values", "select", "between", "kind", "metrics", "tags", "modulus", "dip",
+        "count", "min", "max", "sum", "avg", "hour", "minute", "second", "state", "type", "zone",
+        "unit", "name", "time", "temp", "ttl", "data", "date", "day", "year", "percent", "status",
+        "size", "level", "position", "range", "values", "select", "between", "kind", "metrics",
+        "tags", "modulus", "dip",
     ];
     let metrics: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
     let reading = reading("d", 0, &metrics);
@@ -92,11 +90,12 @@ pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
 pub(super) async fn the_largest_reading_is_one_item(store: &impl Ports) {
     let id = "i".repeat(128);
     let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
-    let metrics: Vec<_> =
-        names.iter().map(|name| (name.as_str(), "-1.2345678901234567890123456789012345678E-130")).collect();
-    let readings: Vec<_> = (0..25)
-        .map(|n| Reading { room: Some("r".repeat(128).parse().expect("an id")), ..reading(&id, n, &metrics) })
+    let metrics: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), "-1.2345678901234567890123456789012345678E-130"))
         .collect();
+    let readings: Vec<_> =
+        (0..25).map(|n| placed(reading(&id, n, &metrics), &"r".repeat(128))).collect();
     put(store, &readings).await;
     assert_eq!(all_of(store, &id).await, readings);
 }

@@ -150,8 +150,7 @@ pub(super) async fn an_earlier_first_reading_is_learned_a_later_refused(store: &
 
 pub(super) async fn a_newer_room_is_learned_an_older_refused(store: &impl Ports) {
     let before = registered(store, "d").await;
-    let moved =
-        |millis| Learned { room: Some((at(millis), room("room-b"))), ..Learned::default() };
+    let moved = |millis| Learned { room: Some((at(millis), room("room-b"))), ..Learned::default() };
     for older in [0, 99, 100] {
         assert_eq!(learn(store, &moved(older)).await, Learning::Refused(Some(before.clone())));
     }
@@ -176,7 +175,8 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let patch = into(Edit::Set(room("room-c")));
     let edited = store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
     assert!(matches!(edited, Edited::Written(_)));
-    for newest in [at(101), Instant::from_millis(Instant::MAX.as_millis() - 1).expect("an instant")] {
+    for newest in [at(101), Instant::from_millis(Instant::MAX.as_millis() - 1).expect("an instant")]
+    {
         let learned = Learned { room: Some((newest, room("room-b"))), ..Learned::default() };
         assert!(matches!(learn(store, &learned).await, Learning::Refused(Some(_))));
     }
@@ -217,7 +217,8 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
 pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Ports) {
     registered(store, "d").await;
     let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
-    let learned = Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
+    let learned =
+        Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
     let now = written(learn(store, &learned).await);
     assert_eq!(now.metrics.len(), MAX_METRICS + 1);
     assert_eq!(device_now(store, "d").await, now);
@@ -226,7 +227,8 @@ pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Po
 pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {
     let before = new_room("room-a");
     store.register_room(&before, &budget()).await.expect("written");
-    let learn = async |millis| store.learn_room(&before.id, at(millis), &budget()).await.expect("asked");
+    let learn =
+        async |millis| store.learn_room(&before.id, at(millis), &budget()).await.expect("asked");
     for later in [100, 200] {
         assert_eq!(learn(later).await, Learning::Refused(Some(before.clone())));
     }
@@ -241,7 +243,8 @@ pub(super) async fn learned_by_many_at_once_all_is_there(store: &impl Ports) {
         .map(|n| Learned { metrics: metrics(&[&format!("m{n}"), "co2"]), ..Learned::default() })
         .collect();
     let (id, budget) = (device("d"), budget());
-    let results = join_all(all.iter().map(|learned| store.learn_device(&id, learned, &budget))).await;
+    let results =
+        join_all(all.iter().map(|learned| store.learn_device(&id, learned, &budget))).await;
     results.into_iter().for_each(|result| drop(written(result.expect("asked"))));
     assert_eq!(device_now(store, "d").await.metrics.len(), 12);
 }

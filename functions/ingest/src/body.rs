@@ -104,7 +104,8 @@ fn lines(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
 fn entry(text: &str) -> Entry<'_> {
     Members::parse(text).map_err(|error| {
         if is_json(text) && !text.trim_start().starts_with('{') {
-            "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}".to_owned()
+            "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}"
+                .to_owned()
         } else {
             members::reason(&error)
         }
@@ -120,7 +121,9 @@ fn bad(detail: impl Into<String>) -> Problem {
 }
 
 fn not_json(error: &serde_json::Error) -> Problem {
-    bad(format!("The body is not JSON: {error}. NaN and Infinity are no JSON; leave such a metric out."))
+    bad(format!(
+        "The body is not JSON: {error}. NaN and Infinity are no JSON; leave such a metric out."
+    ))
 }
 
 fn too_many() -> Problem {
@@ -154,7 +157,10 @@ mod tests {
 
     #[test]
     fn a_bad_reading_does_not_take_the_others_down() {
-        assert_eq!(shape(r#"[{"a": 1}, 5, "x", [], null]"#, ""), Ok(vec![true, false, false, false, false]));
+        assert_eq!(
+            shape(r#"[{"a": 1}, 5, "x", [], null]"#, ""),
+            Ok(vec![true, false, false, false, false])
+        );
         assert_eq!(shape("{\"a\": 1}\n{\"a\": NaN}\n{\"b\"", ""), Ok(vec![true, false, false]));
         assert_eq!(shape(r#"[{"a": 1, "a": 2}]"#, ""), Ok(vec![false]));
         assert_eq!(shape(r#"[{"a": 1e400}]"#, ""), Ok(vec![true]), "the number is read later");

@@ -22,7 +22,9 @@ use shared::http::members::{Members, string};
 use shared::http::routes::{self, Function};
 use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway};
 use shared::registry_cache::{RegistryCache, Snapshot};
-use shared::store::{Budget, Position, PutReadings, ReadRegistry, Register, Registration, StoreError};
+use shared::store::{
+    Budget, Position, PutReadings, ReadRegistry, Register, Registration, StoreError,
+};
 use shared::telemetry::{Telemetry, WideEvent};
 
 pub use event::{Event, Receipt, Reply};
@@ -171,7 +173,9 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
             Ok((Some(sender), body::array(readings).map_err(|problem| problem.detail)?))
         };
         match entries() {
-            Ok((sender, entries)) => self.store_entries(entries, sender.as_ref(), budget, log).await,
+            Ok((sender, entries)) => {
+                self.store_entries(entries, sender.as_ref(), budget, log).await
+            }
             Err(message) => {
                 log.count("readings.rejected", 1);
                 let rejected = vec![FieldError { index: None, field: None, message }];
@@ -220,7 +224,11 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
         let mut stored = vec![true; sorted.readings.len()];
         put.unstored.iter().for_each(|n| stored[*n] = false);
         for (origins, stored) in sorted.origins.into_iter().zip(&stored) {
-            if *stored { outcome.accepted += origins.len() } else { outcome.not_stored.extend(origins) }
+            if *stored {
+                outcome.accepted += origins.len();
+            } else {
+                outcome.not_stored.extend(origins);
+            }
         }
         outcome.not_stored.sort_unstable();
         if let Some(cause) = &put.cause {
@@ -253,7 +261,9 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
                     .and_modify(|sighting| sighting.see(reading))
                     .or_insert_with(|| Sighting::of(reading));
             }
-            if let Some(room) = reading.room.as_ref().filter(|room| !snapshot.rooms.contains_key(room)) {
+            if let Some(room) =
+                reading.room.as_ref().filter(|room| !snapshot.rooms.contains_key(room))
+            {
                 let first = rooms.entry(room).or_insert(reading.at);
                 *first = (*first).min(reading.at);
             }

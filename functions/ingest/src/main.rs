@@ -1,2 +1,22 @@
-//! stub
-fn main(){}
+//! The deployed `ingest` function: wiring only.
+
+use ingest::{Event, Ingest, Settings};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use shared::clock::{Deadline, SystemClock};
+use shared::config::Config;
+use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::Telemetry;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let config = Config::from_env().map_err(|error| error.to_string())?;
+    let store = DynamoStore::connect(&config.store);
+    let ingest = Ingest::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    ingest.load().await;
+    let ingest = &ingest;
+    let handle = |event: LambdaEvent<Event>| async move {
+        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        ingest.handle(event.payload, deadline).await.map_err(Error::from)
+    };
+    lambda_runtime::run(service_fn(handle)).await
+}

@@ -1,6 +1,7 @@
 //! Meaning: members become a reading, or a refusal that names the field. Stores nothing.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use chrono::TimeDelta;
 use serde_json::value::RawValue;
@@ -21,11 +22,11 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     /// The whole reading is at fault.
-    pub(crate) fn whole(message: impl ToString) -> Self {
+    pub(crate) fn whole(message: impl Display) -> Self {
         Self { field: None, message: message.to_string() }
     }
 
-    fn of(field: &str, message: impl ToString) -> Self {
+    fn of(field: &str, message: impl Display) -> Self {
         Self { field: Some(excerpt(field)), message: message.to_string() }
     }
 }
@@ -73,7 +74,7 @@ fn device(value: Option<&RawValue>, sender: Option<&DeviceId>) -> Result<DeviceI
 }
 
 fn timestamp(value: &RawValue, now: Instant) -> Result<Instant, Refusal> {
-    let refuse = |why: &dyn ToString| Refusal::of("timestamp", why.to_string());
+    let refuse = |why: &dyn Display| Refusal::of("timestamp", why.to_string());
     let text = match describe(value) {
         "a string" => string(value).map_err(|why| refuse(&why))?,
         "a number" => value.get().to_owned(),
@@ -81,7 +82,9 @@ fn timestamp(value: &RawValue, now: Instant) -> Result<Instant, Refusal> {
     };
     let at = Instant::parse(&text, now).map_err(|why| refuse(&why))?;
     if at > now.saturating_add(FURTHEST_AHEAD) {
-        return Err(refuse(&format!("{at} is more than a day ahead of the server's clock ({now})")));
+        return Err(refuse(&format!(
+            "{at} is more than a day ahead of the server's clock ({now})"
+        )));
     }
     Ok(at)
 }
@@ -125,7 +128,9 @@ mod tests {
 
     #[test]
     fn without_a_timestamp_it_is_the_time_of_arrival() {
-        for json in [r#"{"device_id": "d", "t": 1}"#, r#"{"device_id": "d", "timestamp": null, "t": 1}"#] {
+        for json in
+            [r#"{"device_id": "d", "t": 1}"#, r#"{"device_id": "d", "timestamp": null, "t": 1}"#]
+        {
             assert_eq!(try_read(json, None).expect("a reading").at.to_string(), NOW);
         }
     }
@@ -140,7 +145,10 @@ mod tests {
             (r#"{"device_id": "room", "t": 1}"#, r#"device_id "room" is a reserved name"#),
             (r#"{"device_id": "a#b", "t": 1}"#, "device_id holds '#'"),
             (r#"{"device_id": "a\u0000", "t": 1}"#, r"device_id holds '\0'"),
-            (r#"{"device_id": "d", "room": "Token", "t": 1}"#, r#"room "Token" is a reserved name"#),
+            (
+                r#"{"device_id": "d", "room": "Token", "t": 1}"#,
+                r#"room "Token" is a reserved name"#,
+            ),
             (r#"{"device_id": "d", "room": 5, "t": 1}"#, "room must be a string"),
             (r#"{"device_id": "d"}"#, "there is no metric"),
             (r#"{"device_id": "d", "pk": 1}"#, r#"pk "pk" is a reserved name"#),
@@ -152,12 +160,27 @@ mod tests {
             (r#"{"device_id": "d", "t": [1]}"#, "t must be a number, not an array"),
             (r#"{"device_id": "d", "t": 1e400}"#, "t \"1e400\" is outside of"),
             (&digits, "t has 39 significant digits"),
-            (r#"{"device_id": "d", "timestamp": true, "t": 1}"#, "timestamp must be a string or a number"),
-            (r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#, "timestamp \"soon\" is no instant"),
-            (r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#, "outside of the years"),
+            (
+                r#"{"device_id": "d", "timestamp": true, "t": 1}"#,
+                "timestamp must be a string or a number",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#,
+                "timestamp \"soon\" is no instant",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#,
+                "outside of the years",
+            ),
             (r#"{"device_id": "d", "timestamp": 1e400, "t": 1}"#, "outside of the years"),
-            (r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#, "more than a day ahead"),
-            (r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#, "is no instant"),
+            (
+                r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#,
+                "more than a day ahead",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#,
+                "is no instant",
+            ),
         ] {
             assert!(refused(json).contains(expected), "{json}: {}", refused(json));
         }

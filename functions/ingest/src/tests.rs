@@ -40,7 +40,8 @@ impl Bench {
         let deadline = Deadline::after(Duration::from_secs(5));
         Ok(match self.ingest.handle(event, deadline).await? {
             Reply::Http(answer) => {
-                let body = json!(answer)["body"].as_str().map(ToOwned::to_owned).unwrap_or_default();
+                let body =
+                    json!(answer)["body"].as_str().map(ToOwned::to_owned).unwrap_or_default();
                 (answer.status_code, serde_json::from_str(&body).expect("JSON"))
             }
             Reply::Iot(receipt) => (0, json!(receipt)),
@@ -89,7 +90,8 @@ async fn a_reading_without_a_room_gets_the_devices() {
     bench.post(ONE).await;
     bench.clock.advance(Duration::from_secs(1));
     bench.post(r#"{"device_id": "d", "temperature": 22}"#).await;
-    let rooms: Vec<_> = bench.store.readings().into_iter().map(|r| r.room.expect("a room")).collect();
+    let rooms: Vec<_> =
+        bench.store.readings().into_iter().map(|r| r.room.expect("a room")).collect();
     assert_eq!(rooms.iter().map(RoomId::as_str).collect::<Vec<_>>(), ["r", "r"]);
 }
 
@@ -102,7 +104,9 @@ async fn what_is_not_stored_is_named_and_the_client_is_told_to_come_back() {
     assert_eq!(status, 429);
     assert_eq!(answer["not_stored"], json!([2, 3]), "both that became one");
     assert_eq!(answer["errors"][0]["index"], 1);
-    assert!(answer["detail"].as_str().expect("text").starts_with("1 readings are stored, 2 are not"));
+    assert!(
+        answer["detail"].as_str().expect("text").starts_with("1 readings are stored, 2 are not")
+    );
     assert_eq!(bench.store.readings().len(), 1);
 }
 

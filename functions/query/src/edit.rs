@@ -25,7 +25,11 @@ where
     C: Clock,
 {
     /// `PATCH /devices/{id}`
-    pub(crate) async fn edit_device(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn edit_device(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
         let id = device_id(id)?;
         let patch = read_body(call.request, device_patch)?;
@@ -47,7 +51,11 @@ where
     }
 
     /// `PATCH /rooms/{id}`
-    pub(crate) async fn edit_room(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn edit_room(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
         let id = room_id(id)?;
         let patch = read_body(call.request, room_patch)?;
@@ -81,8 +89,9 @@ fn read_body<T: Default + PartialEq>(
     let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
     let body = request.inflated_body()?;
     let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
-    let members = Members::parse(text)
-        .map_err(|error| bad(format!("The body is no JSON object of what to change: {}.", reason(&error))))?;
+    let members = Members::parse(text).map_err(|error| {
+        bad(format!("The body is no JSON object of what to change: {}.", reason(&error)))
+    })?;
     let patch = read(members).map_err(|(field, message)| Problem::field(&field, message))?;
     if patch == T::default() {
         return Err(bad("The body changes nothing; name at least one member to set.".to_owned()));
@@ -102,7 +111,9 @@ fn device_patch(members: Members<'_>) -> Result<DevicePatch, (String, String)> {
                 patch.metrics = metrics(value)?;
                 Ok(())
             }
-            _ => Err("is nothing that can be set; name, room, kind, tags and metrics are".to_owned()),
+            _ => {
+                Err("is nothing that can be set; name, room, kind, tags and metrics are".to_owned())
+            }
         };
         read.map_err(|why| (excerpt(&name), why))?;
     }
@@ -122,7 +133,8 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, (String, String)> {
 }
 
 fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (String, String)> {
-    let at = |path: &str| if path.is_empty() { "metrics".to_owned() } else { format!("metrics.{path}") };
+    let at =
+        |path: &str| if path.is_empty() { "metrics".to_owned() } else { format!("metrics.{path}") };
     let object = |value: &RawValue| format!("must be an object, not {}", describe(value));
     let members = Members::parse(value.get()).map_err(|_| (at(""), object(value)))?;
     let mut patches = BTreeMap::new();
@@ -146,7 +158,10 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
     Ok(patches)
 }
 
-fn edit<T>(value: &RawValue, read: impl Fn(&RawValue) -> Result<T, String>) -> Result<Edit<T>, String> {
+fn edit<T>(
+    value: &RawValue,
+    read: impl Fn(&RawValue) -> Result<T, String>,
+) -> Result<Edit<T>, String> {
     if value.get() == "null" { Ok(Edit::Clear) } else { read(value).map(Edit::Set) }
 }
 
@@ -173,8 +188,8 @@ fn room(value: &RawValue) -> Result<Edit<RoomId>, String> {
 
 fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, String> {
     edit(value, |value| {
-        let tags: Vec<String> =
-            serde_json::from_str(value.get()).map_err(|_| "must be an array of strings".to_owned())?;
+        let tags: Vec<String> = serde_json::from_str(value.get())
+            .map_err(|_| "must be an array of strings".to_owned())?;
         if tags.len() > MOST_TAGS {
             return Err(format!("are {}; at most {MOST_TAGS} are allowed", tags.len()));
         }
@@ -225,7 +240,8 @@ mod tests {
     #[test]
     fn every_bad_member_is_named() {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
-        let many = format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
+        let many =
+            format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
         for (body, expected) in [
             ("", "no JSON object"),
             ("[]", "no JSON object"),

@@ -55,9 +55,10 @@ pub(crate) fn page<R: Row>(
     cursor: Option<&str>,
 ) -> Result<Response, Problem> {
     let response = match Format::of(request, params)? {
-        Format::Json => {
-            Response::json(200, &List { data: rows, has_more: cursor.is_some(), next_cursor: cursor })
-        }
+        Format::Json => Response::json(
+            200,
+            &List { data: rows, has_more: cursor.is_some(), next_cursor: cursor },
+        ),
         Format::Csv => Response::new(200, "text/csv; charset=utf-8", csv(rows, columns)),
         Format::Ndjson => {
             let mut body = Vec::new();
@@ -69,7 +70,9 @@ pub(crate) fn page<R: Row>(
         }
     };
     Ok(match cursor {
-        Some(cursor) => response.with("link", format!("<{}>; rel=\"next\"", params.next(request, cursor))),
+        Some(cursor) => {
+            response.with("link", format!("<{}>; rel=\"next\"", params.next(request, cursor)))
+        }
         None => response,
     })
 }

@@ -25,29 +25,46 @@ where
     C: Clock,
 {
     /// `GET /devices/{id}/latest`
-    pub(crate) async fn device_latest(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn device_latest(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
         let snapshot = self.snapshot(call).await?;
         let device = self.device(id, &snapshot, call).await?;
-        let latest = self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
+        let latest =
+            self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
         let values = latest.ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, format!("The device {:?} has no readings.", device.id.as_str()))
+            Problem::new(
+                ProblemKind::NotFound,
+                format!("The device {:?} has no readings.", device.id.as_str()),
+            )
         })?;
         Ok(Response::json(200, &LatestRow { device_id: &device.id, values }))
     }
 
     /// `GET /rooms/{id}/latest`
-    pub(crate) async fn room_latest(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn room_latest(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         let params = Params::of(call.request, &["format"])?;
         let snapshot = self.snapshot(call).await?;
         let room = self.room(id, &snapshot, call).await?;
-        let devices: Vec<&Device> =
-            snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id)).collect();
+        let devices: Vec<&Device> = snapshot
+            .devices
+            .values()
+            .filter(|device| device.room.as_ref() == Some(&room.id))
+            .collect();
         let latest = self.latest_of(&devices, call).await?;
         let rows: Vec<LatestRow<'_>> = devices
             .iter()
             .zip(latest)
-            .filter_map(|(device, values)| Some(LatestRow { device_id: &device.id, values: values? }))
+            .filter_map(|(device, values)| {
+                Some(LatestRow { device_id: &device.id, values: values? })
+            })
             .collect();
         let mut columns = vec!["device_id".to_owned(), "timestamp".to_owned()];
         columns.extend(metrics_of(devices.into_iter()));
@@ -70,11 +87,13 @@ where
         let mut after = None;
         let mut readings = Vec::new();
         for limit in STEPS {
-            let query = RangeQuery { range, order: Order::Descending, after, limit, consistent: false };
+            let query =
+                RangeQuery { range, order: Order::Descending, after, limit, consistent: false };
             let page = self.store.device_readings(&device.id, &query, budget).await?;
             readings.extend(page.readings);
             let latest = LatestValues::among(&readings);
-            let complete = latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
+            let complete =
+                latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
             if complete || !page.has_more {
                 return Ok(latest);
             }

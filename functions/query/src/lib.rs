@@ -99,7 +99,8 @@ where
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
                 let mut call = Call { request: &request, budget: &budget, log: &mut log };
-                let response = self.answer(&mut call).await.unwrap_or_else(|problem| problem.respond());
+                let response =
+                    self.answer(&mut call).await.unwrap_or_else(|problem| problem.respond());
                 response.finish(&request, &budget)
             }
             Err(problem) => problem.respond(),

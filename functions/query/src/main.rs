@@ -10,7 +10,7 @@ use shared::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let config = Config::from_env()?;
+    let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store);
     let query = Query::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
     query.load().await;

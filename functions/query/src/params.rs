@@ -38,7 +38,8 @@ impl Params {
 
     /// A parameter that is read by its type.
     pub(crate) fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
-        let parse = |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()));
+        let parse =
+            |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()));
         self.get(name).map(parse).transpose()
     }
 
@@ -46,7 +47,8 @@ impl Params {
     pub(crate) fn limit(&self, default: usize, most: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(default) };
         text.parse().ok().filter(|limit| (1..=most).contains(limit)).ok_or_else(|| {
-            let message = format!("is {:?}; expected a whole number from 1 to {most}", excerpt(text));
+            let message =
+                format!("is {:?}; expected a whole number from 1 to {most}", excerpt(text));
             Problem::field("limit", message)
         })
     }
@@ -55,9 +57,10 @@ impl Params {
         match self.get("order") {
             None | Some("asc") => Ok(Order::Ascending),
             Some("desc") => Ok(Order::Descending),
-            Some(text) => {
-                Err(Problem::field("order", format!("is {:?}; expected asc or desc", excerpt(text))))
-            }
+            Some(text) => Err(Problem::field(
+                "order",
+                format!("is {:?}; expected asc or desc", excerpt(text)),
+            )),
         }
     }
 

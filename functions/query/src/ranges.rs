@@ -3,7 +3,9 @@
 use shared::clock::Clock;
 use shared::domain::{Device, RangeError, Reading, TimeRange};
 use shared::http::{Problem, Response};
-use shared::store::{EditRegistry, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register};
+use shared::store::{
+    EditRegistry, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
+};
 
 use crate::params::Params;
 use crate::registry::metrics_of;
@@ -45,7 +47,8 @@ where
         let asked = self.asked(call)?;
         let snapshot = self.snapshot(call).await?;
         let room = self.room(id, &snapshot, call).await?;
-        let devices = snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id));
+        let devices =
+            snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id));
         let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();
         let page = self.store.room_readings(&room.id, &ids, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
@@ -113,7 +116,9 @@ fn fitting(readings: &[Reading]) -> usize {
         let metrics = reading.metrics().iter();
         // The instant, the device, the room and the punctuation, each at its longest.
         bytes += 350;
-        bytes += metrics.map(|(name, value)| name.as_str().len() + value.as_str().len() + 4).sum::<usize>();
+        bytes += metrics
+            .map(|(name, value)| name.as_str().len() + value.as_str().len() + 4)
+            .sum::<usize>();
         bytes <= MOST_BYTES
     };
     readings.iter().take_while(fits).count()

@@ -9,7 +9,7 @@ use shared::store::{EditRegistry, QueryReadings, ReadRegistry, Register};
 
 use crate::format;
 use crate::params::Params;
-use crate::rows::{DEVICE_COLUMNS, DeviceRow, ROOM_COLUMNS, RoomRow};
+use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::{Call, Query, cursor};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -40,10 +40,11 @@ where
         let (devices, cursor) = part(call.request, &params, devices, |device| device.id.as_str())?;
 
         let mut columns: Vec<String> = DEVICE_COLUMNS.map(str::to_owned).into();
-        let mut rows: Vec<DeviceRow<'_>> = devices.iter().map(|device| DeviceRow::from(*device)).collect();
+        let mut rows: Vec<DeviceRow<'_>> =
+            devices.iter().map(|device| DeviceRow::from(*device)).collect();
         if with_latest {
             for (row, latest) in rows.iter_mut().zip(self.latest_of(&devices, call).await?) {
-                row.latest = Some(latest);
+                row.latest = Latest::Asked(latest);
             }
             columns.extend(metrics_of(devices.iter().copied()));
         }
@@ -64,7 +65,11 @@ where
     }
 
     /// `GET /devices/{id}`
-    pub(crate) async fn show_device(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn show_device(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
         let snapshot = self.snapshot(call).await?;
         let device = self.device(id, &snapshot, call).await?;
@@ -73,7 +78,11 @@ where
     }
 
     /// `GET /rooms/{id}`
-    pub(crate) async fn show_room(&self, call: &mut Call<'_>, id: &str) -> Result<Response, Problem> {
+    pub(crate) async fn show_room(
+        &self,
+        call: &mut Call<'_>,
+        id: &str,
+    ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
         let snapshot = self.snapshot(call).await?;
         let room = self.room(id, &snapshot, call).await?;
@@ -91,7 +100,8 @@ where
         if let Some(device) = snapshot.devices.get(&id) {
             return Ok(device.clone());
         }
-        let device = self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+        let device =
+            self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
         let device = device.ok_or_else(|| unknown("device", id.as_str()))?;
         self.registry.keep_device(device.clone());
         Ok(device)
@@ -119,11 +129,15 @@ where
         let age = self.registry.age(snapshot);
         let fresh = self.registry.max_age().saturating_sub(age).as_secs();
         let digest = Sha256::digest(&response.body);
-        let etag = digest[..8].iter().fold(String::from("W/\""), |etag, byte| format!("{etag}{byte:02x}")) + "\"";
+        let etag =
+            digest[..8].iter().fold(String::from("W/\""), |etag, byte| format!("{etag}{byte:02x}"))
+                + "\"";
         let known = request.header("if-none-match").unwrap_or_default();
-        let unchanged = known.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*"));
+        let unchanged =
+            known.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*"));
         let response = if unchanged {
-            let headers = response.headers.into_iter().filter(|(name, _)| *name == "link").collect();
+            let headers =
+                response.headers.into_iter().filter(|(name, _)| *name == "link").collect();
             Response { status: 304, headers, body: Vec::new() }
         } else {
             response

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::{SerializeMap as _, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 use shared::domain::{
     Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId,
 };
@@ -79,9 +79,24 @@ pub(crate) struct DeviceRow<'a> {
     tags: &'a [String],
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
     first_seen: Instant,
-    /// Present only where it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) latest: Option<Option<LatestValues>>,
+    #[serde(skip_serializing_if = "Latest::is_unasked")]
+    pub(crate) latest: Latest,
+}
+
+/// The newest values beside a device.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Latest {
+    /// Left out: nobody asked for them.
+    Unasked,
+    /// None where the device has no readings.
+    Asked(Option<LatestValues>),
+}
+
+impl Latest {
+    fn is_unasked(&self) -> bool {
+        matches!(self, Self::Unasked)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -116,7 +131,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             tags: &device.tags,
             metrics: metrics.collect(),
             first_seen: device.first_seen,
-            latest: None,
+            latest: Latest::Unasked,
         }
     }
 }
@@ -138,9 +153,8 @@ impl Row for DeviceRow<'_> {
             }
             "first_seen" => self.first_seen.to_string(),
             metric => {
-                let values = self.latest.as_ref().and_then(Option::as_ref);
-                let value = values.and_then(|values| values.get(metric));
-                value.map(|value| value.value.to_string()).unwrap_or_default()
+                let Latest::Asked(Some(values)) = &self.latest else { return String::new() };
+                values.get(metric).map(|value| value.value.to_string()).unwrap_or_default()
             }
         }
     }

@@ -40,12 +40,17 @@ impl Bench {
         let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
         let bench = Self { store, clock, query };
         for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
-            let readings: Vec<Reading> = (0..10).map(|minute| reading(device, minute, room)).collect();
+            let readings: Vec<Reading> =
+                (0..10).map(|minute| reading(device, minute, room)).collect();
             bench.store.put_readings(&readings, None, &budget()).await;
             let id = device.parse().expect("an id");
             let device = Sighting::of(&readings[0]).register(id);
             bench.store.register_device(&device, &budget()).await.expect("memory");
-            let room = shared::domain::Room { id: room.parse().expect("an id"), name: None, first_seen: at(0) };
+            let room = shared::domain::Room {
+                id: room.parse().expect("an id"),
+                name: None,
+                first_seen: at(0),
+            };
             bench.store.register_room(&room, &budget()).await.expect("memory");
         }
         bench
@@ -88,7 +93,8 @@ fn at(minute: i64) -> Instant {
 fn reading(device: &str, minute: i64, room: &str) -> Reading {
     let metric = |name: &str| name.parse::<MetricName>().expect("a name");
     let number = |n: i64| Number::parse(&n.to_string()).expect("a number");
-    let mut metrics: std::collections::BTreeMap<_, _> = [(metric("temperature"), number(minute))].into();
+    let mut metrics: std::collections::BTreeMap<_, _> =
+        [(metric("temperature"), number(minute))].into();
     if minute == 3 {
         metrics.insert(metric("battery"), number(90));
     }
@@ -104,7 +110,10 @@ async fn lists_come_from_the_cache_with_their_age() {
     bench.clock.advance(Duration::from_secs(20));
     let answer = bench.get("/devices").await;
     assert_eq!(answer.json()["data"].as_array().map(Vec::len), Some(3));
-    assert_eq!((answer.header("age"), answer.header("cache-control")), ("20", "private, max-age=40"));
+    assert_eq!(
+        (answer.header("age"), answer.header("cache-control")),
+        ("20", "private, max-age=40")
+    );
     let etag = answer.header("etag").to_owned();
     let again = bench.send("GET", "/devices", json!({"if-none-match": etag}), "").await;
     assert_eq!((again.status, again.text.as_str(), again.header("etag")), (304, "", etag.as_str()));
@@ -124,7 +133,11 @@ async fn an_edit_is_seen_by_the_next_read_at_once() {
     assert_eq!(list.json()["data"][0]["room"], "new-room");
     assert_ne!(list.header("etag"), etag);
     let rooms = bench.get("/rooms").await.json();
-    assert_eq!(rooms["data"].as_array().map(Vec::len), Some(3), "a room that a person names exists");
+    assert_eq!(
+        rooms["data"].as_array().map(Vec::len),
+        Some(3),
+        "a room that a person names exists"
+    );
     let room = bench.patch("/rooms/r", r#"{"name": "Bedroom"}"#).await;
     assert_eq!(room.json(), bench.get("/rooms/r").await.json());
 }
@@ -135,16 +148,22 @@ async fn edits_of_what_is_not_there_are_refused() {
     assert_eq!(bench.patch("/devices/nobody", r#"{"name": "x"}"#).await.status, 404);
     assert_eq!(bench.patch("/rooms/nowhere", r#"{"name": "x"}"#).await.status, 404);
     let unknown = bench.patch("/devices/a", r#"{"metrics": {"co2": {"unit": "ppm"}}}"#).await;
-    assert_eq!((unknown.status, &unknown.json()["errors"][0]["field"]), (400, &json!("metrics.co2")));
+    assert_eq!(
+        (unknown.status, &unknown.json()["errors"][0]["field"]),
+        (400, &json!("metrics.co2"))
+    );
     assert_eq!(bench.patch("/devices/ROOM", r#"{"name": "x"}"#).await.status, 400);
 }
 
 #[tokio::test]
 async fn a_walk_along_cursors_finds_every_reading_once_in_order() {
     let bench = Bench::new().await;
-    for (path, all, order) in
-        [("/rooms/r", 20, "asc"), ("/rooms/r", 20, "desc"), ("/devices/c", 10, "asc"), ("/devices/c", 10, "desc")]
-    {
+    for (path, all, order) in [
+        ("/rooms/r", 20, "asc"),
+        ("/rooms/r", 20, "desc"),
+        ("/devices/c", 10, "asc"),
+        ("/devices/c", 10, "desc"),
+    ] {
         for limit in [1, 3, 7, 10, 20] {
             let url = format!("{path}/readings?from=-2h&order={order}&limit={limit}");
             let mut found = Vec::new();
@@ -153,7 +172,9 @@ async fn a_walk_along_cursors_finds_every_reading_once_in_order() {
                 let page = bench.get(&format!("{url}{cursor}")).await.json();
                 let rows = page["data"].as_array().expect("a list").clone();
                 assert!(rows.len() <= limit);
-                found.extend(rows.iter().map(|row| format!("{}{}", row["timestamp"], row["device_id"])));
+                found.extend(
+                    rows.iter().map(|row| format!("{}{}", row["timestamp"], row["device_id"])),
+                );
                 // A relative range stays where it was on the first page.
                 bench.clock.advance(Duration::from_secs(30));
                 match page["next_cursor"].as_str() {
@@ -188,7 +209,10 @@ async fn a_cursor_of_another_query_is_refused() {
     let bench = Bench::new().await;
     let page = bench.get("/devices/a/readings?from=-2h&limit=4").await.json();
     let cursor = page["next_cursor"].as_str().expect("a cursor");
-    assert_eq!(bench.get(&format!("/devices/a/readings?from=-2h&limit=2&cursor={cursor}")).await.status, 200);
+    assert_eq!(
+        bench.get(&format!("/devices/a/readings?from=-2h&limit=2&cursor={cursor}")).await.status,
+        200
+    );
     for url in [
         format!("/devices/b/readings?from=-2h&limit=4&cursor={cursor}"),
         format!("/rooms/r/readings?from=-2h&limit=4&cursor={cursor}"),
@@ -198,7 +222,11 @@ async fn a_cursor_of_another_query_is_refused() {
         "/devices/a/readings?cursor=forged".to_owned(),
     ] {
         let answer = bench.get(&url).await;
-        assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (400, &json!("cursor")), "{url}");
+        assert_eq!(
+            (answer.status, &answer.json()["errors"][0]["field"]),
+            (400, &json!("cursor")),
+            "{url}"
+        );
     }
 }
 
@@ -207,15 +235,25 @@ async fn lists_page_and_filter() {
     let bench = Bench::new().await;
     let first = bench.get("/devices?limit=2").await.json();
     assert_eq!((&first["data"][1]["device_id"], &first["has_more"]), (&json!("b"), &json!(true)));
-    let url = format!("/devices?limit=2&cursor={}", first["next_cursor"].as_str().expect("a cursor"));
+    let url =
+        format!("/devices?limit=2&cursor={}", first["next_cursor"].as_str().expect("a cursor"));
     let second = bench.get(&url).await.json();
-    assert_eq!((&second["data"][0]["device_id"], &second["has_more"]), (&json!("c"), &json!(false)));
+    assert_eq!(
+        (&second["data"][0]["device_id"], &second["has_more"]),
+        (&json!("c"), &json!(false))
+    );
     let in_room = bench.get("/devices?room=s").await.json();
     assert_eq!(in_room["data"].as_array().map(Vec::len), Some(1));
-    assert_eq!(bench.get("/rooms/r/devices").await.json()["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        bench.get("/rooms/r/devices").await.json()["data"].as_array().map(Vec::len),
+        Some(2)
+    );
     assert_eq!(bench.get("/rooms/nowhere/devices").await.status, 404);
     let csv = bench.get("/rooms?format=csv").await;
-    assert_eq!(csv.text, "room_id,name,first_seen\nr,,2026-01-11T16:00:00.000Z\ns,,2026-01-11T16:00:00.000Z\n");
+    assert_eq!(
+        csv.text,
+        "room_id,name,first_seen\nr,,2026-01-11T16:00:00.000Z\ns,,2026-01-11T16:00:00.000Z\n"
+    );
 }
 
 #[tokio::test]
@@ -224,11 +262,16 @@ async fn every_form_holds_the_same_rows() {
     let url = "/rooms/r/readings?from=-2h&metrics=battery,temperature&limit=3";
     let rows = bench.get(url).await.json()["data"].clone();
     let ndjson = bench.get(&format!("{url}&format=ndjson")).await.text;
-    let lines: Vec<Value> = ndjson.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> =
+        ndjson.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(rows, json!(lines));
     let csv = bench.send("GET", url, json!({"accept": "text/csv"}), "").await;
     assert!(csv.header("content-type").starts_with("text/csv"));
-    assert!(csv.text.starts_with("timestamp,device_id,battery,temperature\n2026-01-11T16:00:00.000Z,a,,0\n"));
+    assert!(
+        csv.text.starts_with(
+            "timestamp,device_id,battery,temperature\n2026-01-11T16:00:00.000Z,a,,0\n"
+        )
+    );
     let battery = bench.get("/devices/a/readings?from=-2h&metrics=battery").await.json();
     assert_eq!(battery["data"].as_array().map(Vec::len), Some(1), "only readings that have it");
 }
@@ -238,8 +281,14 @@ async fn latest_is_by_the_readings_own_time_and_by_metric() {
     let bench = Bench::new().await;
     let latest = bench.get("/devices/a/latest").await.json();
     assert_eq!(latest["timestamp"], "2026-01-11T16:09:00.000Z");
-    assert_eq!(latest["metrics"]["temperature"], json!({"value": 9, "timestamp": "2026-01-11T16:09:00.000Z"}));
-    assert_eq!(latest["metrics"]["battery"], json!({"value": 90, "timestamp": "2026-01-11T16:03:00.000Z"}));
+    assert_eq!(
+        latest["metrics"]["temperature"],
+        json!({"value": 9, "timestamp": "2026-01-11T16:09:00.000Z"})
+    );
+    assert_eq!(
+        latest["metrics"]["battery"],
+        json!({"value": 90, "timestamp": "2026-01-11T16:03:00.000Z"})
+    );
     let room = bench.get("/rooms/r/latest").await.json();
     assert_eq!(room["data"].as_array().map(Vec::len), Some(2));
     let all = bench.get("/devices?latest=true").await;
@@ -275,7 +324,11 @@ async fn parameters_that_cannot_be_taken_are_named() {
             assert_eq!(answer.status, 200, "{url}");
             continue;
         }
-        assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (400, &json!(field)), "{url}");
+        assert_eq!(
+            (answer.status, &answer.json()["errors"][0]["field"]),
+            (400, &json!(field)),
+            "{url}"
+        );
     }
 }
 

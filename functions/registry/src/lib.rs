@@ -42,7 +42,7 @@ impl From<&Config> for Settings {
 #[derive(Debug)]
 pub struct Registry<S, C> {
     store: S,
-    registry: RegistryCache<C>,
+    cache: RegistryCache<C>,
     clock: C,
     telemetry: Telemetry,
 }
@@ -75,15 +75,15 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let registry = RegistryCache::new(settings.registry_max_age, clock.clone());
-        Self { store, registry, clock, telemetry }
+        let cache = RegistryCache::new(settings.registry_max_age, clock.clone());
+        Self { store, cache, clock, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first batch tries again.
     pub async fn load(&self) {
         let mut log = WideEvent::begin("registry.load");
         let budget = Budget::until(Deadline::after(COLD_START));
-        if let Err(error) = self.registry.snapshot(&self.store, &budget).await {
+        if let Err(error) = self.cache.snapshot(&self.store, &budget).await {
             log.warn("registry.error", &error);
         }
         log.emit(&self.telemetry, &self.clock);
@@ -102,7 +102,10 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
         log.set("stream.devices", batch.devices.len());
         log.count("stream.poison", batch.poison.len());
         if !batch.poison.is_empty() {
-            log.set("stream.poison_keys", batch.poison[..batch.poison.len().min(NAMED_POISON)].to_vec());
+            log.set(
+                "stream.poison_keys",
+                batch.poison[..batch.poison.len().min(NAMED_POISON)].to_vec(),
+            );
         }
 
         let failed = self.learn(&batch, &budget, &mut log).await;
@@ -111,7 +114,7 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
             log.count("stream.retried_from", record);
             let mut failure = DynamoDbBatchItemFailure::default();
             // Without a number the whole batch is delivered again.
-            failure.item_identifier = batch.sequence_numbers[record].clone();
+            failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
             response.batch_item_failures = vec![failure];
         }
         log.set("table.read_units", budget.read_units());
@@ -125,7 +128,7 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
         if batch.devices.is_empty() {
             return None;
         }
-        let snapshot = match self.registry.snapshot(&self.store, budget).await {
+        let snapshot = match self.cache.snapshot(&self.store, budget).await {
             Ok((snapshot, stale)) => {
                 if let Some(error) = stale {
                     log.warn("registry.error", &error);
@@ -169,7 +172,7 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
                     let new = sighting.register(id.clone());
                     match self.store.register_device(&new, budget).await? {
                         Registration::New => {
-                            self.registry.keep_device(new);
+                            self.cache.keep_device(new);
                             return Ok(());
                         }
                         Registration::Known(device) => device,
@@ -182,12 +185,12 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
                 learned.room = Some(newest).filter(|(_, room)| device.room.as_ref() != Some(room));
             }
             if learned.is_empty() {
-                self.registry.keep_device(device);
+                self.cache.keep_device(device);
                 return Ok(());
             }
             match self.store.learn_device(id, &learned, budget).await? {
                 Learning::Written(now) => {
-                    self.registry.keep_device(now);
+                    self.cache.keep_device(now);
                     return Ok(());
                 }
                 // Somebody was faster, or a person has decided: what is there now is the new base.
@@ -209,8 +212,13 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
         budget: &Budget,
     ) -> StoreResult<(Instant, RoomId)> {
         let Ok(range) = TimeRange::new(at, Instant::MAX) else { return Ok((at, room)) };
-        let mut query =
-            RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
+        let mut query = RangeQuery {
+            range,
+            order: Order::Descending,
+            after: None,
+            limit: 10,
+            consistent: true,
+        };
         loop {
             let page = self.store.device_readings(device, &query, budget).await?;
             let newest = page.readings.iter().find_map(|r| Some((r.at, r.room.clone()?)));
@@ -241,7 +249,7 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
                 let new = Room { id: id.clone(), name: None, first_seen };
                 match self.store.register_room(&new, budget).await? {
                     Registration::New => {
-                        self.registry.keep_room(new);
+                        self.cache.keep_room(new);
                         return Ok(());
                     }
                     Registration::Known(room) => room,
@@ -249,11 +257,11 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
             }
         };
         if first_seen >= room.first_seen {
-            self.registry.keep_room(room);
+            self.cache.keep_room(room);
             return Ok(());
         }
         match self.store.learn_room(id, first_seen, budget).await? {
-            Learning::Written(now) | Learning::Refused(Some(now)) => self.registry.keep_room(now),
+            Learning::Written(now) | Learning::Refused(Some(now)) => self.cache.keep_room(now),
             Learning::Refused(None) => {}
         }
         Ok(())

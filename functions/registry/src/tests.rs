@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shared::clock::TestClock;
 use shared::domain::{DevicePatch, Edit, MetricName, Number, Reading};
 use shared::store::memory::MemoryStore;
-use shared::store::{Edited, EditRegistry as _, PutReadings as _};
+use shared::store::{EditRegistry as _, Edited, PutReadings as _};
 
 use super::*;
 
@@ -67,7 +67,8 @@ fn reading(device: &str, minute: i64, room: Option<&str>) -> Reading {
 
 fn record((n, reading): (usize, &Reading)) -> Value {
     let sk = shared::store::keys::reading_sk(reading.at);
-    let mut image = json!({"pk": {"S": reading.device}, "sk": {"S": sk}, "temperature": {"N": "20"}});
+    let mut image =
+        json!({"pk": {"S": reading.device}, "sk": {"S": sk}, "temperature": {"N": "20"}});
     if let Some(room) = &reading.room {
         image["room"] = json!({"S": room});
     }
@@ -118,7 +119,8 @@ async fn any_order_and_any_repetition_leave_the_same_registry() {
             bench.write(&[all[n].clone()]).await;
         }
         bench.deliver(&all).await;
-        registries.push((bench.device().await, bench.store.rooms(&bench.budget).await.expect("memory")));
+        registries
+            .push((bench.device().await, bench.store.rooms(&bench.budget).await.expect("memory")));
     }
     assert!(registries.iter().all(|registry| *registry == registries[0]), "{registries:#?}");
     assert_eq!(registries[0].0.room.as_ref().expect("a room").as_str(), "c");
@@ -139,14 +141,25 @@ async fn what_a_person_set_stays() {
     // The function's own cache does not know of the edit.
     bench.write(&[reading("d", 10, Some("b")), reading("d", -10, Some("c"))]).await;
     let device = bench.device().await;
-    assert_eq!((device.name.as_deref(), device.room.expect("a room").as_str()), (Some("Kitchen"), "p"));
+    assert_eq!(
+        (device.name.as_deref(), device.room.expect("a room").as_str()),
+        (Some("Kitchen"), "p")
+    );
     assert_eq!(device.first_seen, instant(-10), "what nobody set is still learned");
 
     let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
-    bench.store.edit_device(&"d".parse().expect("an id"), &patch, &bench.budget).await.expect("memory");
+    bench
+        .store
+        .edit_device(&"d".parse().expect("an id"), &patch, &bench.budget)
+        .await
+        .expect("memory");
     bench.clock.advance(Duration::from_secs(60));
     bench.write(&[reading("d", 20, Some("b"))]).await;
-    assert_eq!(bench.room_of_device().await, "b", "the readings decide again once the cache is read anew");
+    assert_eq!(
+        bench.room_of_device().await,
+        "b",
+        "the readings decide again once the cache is read anew"
+    );
 }
 
 #[tokio::test]

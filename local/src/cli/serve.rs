@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use shared::telemetry::Telemetry;
 
 use super::welcome;
@@ -52,7 +51,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         system.store_config().table
     );
     let result = tokio::select! {
-        result = greet(&system, directory, args.empty) => result,
+        result = greet(&system) => result,
         () = signal => Ok(()),
     };
     println!("Stopping.");
@@ -60,13 +59,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     result
 }
 
-/// Fills an empty table and says what to try; then there is nothing to do but to wait.
-async fn greet(system: &System, directory: Option<PathBuf>, empty: bool) -> anyhow::Result<()> {
-    if !empty {
-        welcome::fill(system, directory.as_deref())
-            .await
-            .context("the sample home cannot be stored")?;
-    }
+/// Says what to try; then there is nothing to do but to wait.
+async fn greet(system: &System) -> anyhow::Result<()> {
     println!("{}", welcome::what_to_try(system).await?);
     std::future::pending().await
 }

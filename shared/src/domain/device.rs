@@ -213,12 +213,16 @@ mod tests {
             assert_eq!(see(order), one);
         }
         assert_eq!(one.first.as_millis(), 1);
-        assert_eq!(one.room.as_ref().map(|(at, room)| (at.as_millis(), room.as_str())), Some((3, "b")));
+        assert_eq!(
+            one.room.as_ref().map(|(at, room)| (at.as_millis(), room.as_str())),
+            Some((3, "b"))
+        );
     }
 
     #[test]
     fn a_known_room_is_never_learned_again_and_a_late_one_not_at_all() {
-        let device = Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
+        let device =
+            Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
         assert!(device.learn(&Sighting::of(&reading(9, Some("a"), "t"))).is_empty());
         let late = device.learn(&Sighting::of(&reading(4, Some("b"), "t")));
         assert_eq!(late.room, None);
@@ -229,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
-        let mut device = Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
+        let mut device =
+            Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
         device.room_at = Some(Instant::MAX);
         assert!(device.learn(&Sighting::of(&reading(9, Some("b"), "t"))).is_empty());
     }

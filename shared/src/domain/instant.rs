@@ -66,15 +66,15 @@ impl Instant {
     pub fn parse(text: &str, now: Self) -> Result<Self, InstantError> {
         let text = text.trim();
         let unreadable = || InstantError::Unreadable(excerpt(text));
-        if let Some(relative) = relative(text) {
-            let delta = relative.ok_or_else(unreadable)?;
+        if let Some(offset) = relative(text) {
+            let delta = distance(offset).ok_or_else(unreadable)?;
             return Ok(now.saturating_add(delta));
         }
-        if text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-            && text.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+'))
-            && text.get(1..).is_some_and(|rest| !rest.contains('-') || rest.contains(['e', 'E']))
-            || text.len() == 1 && text.starts_with(|c: char| c.is_ascii_digit())
-        {
+        let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
+        // A minus sign behind the first digit belongs to a date, or to an exponent.
+        let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
+        let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        if begins && text.chars().all(numeric) && !dated(&text[1..]) {
             return epoch(text).ok_or_else(|| InstantError::OutOfRange(excerpt(text)));
         }
         if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
@@ -89,36 +89,36 @@ impl Instant {
     }
 }
 
-/// The distance from now that a relative time names; `Some(None)` is a broken one, `None` none at all.
-fn relative(text: &str) -> Option<Option<TimeDelta>> {
-    let rest = match text.strip_prefix("now") {
-        Some("") => return Some(Some(TimeDelta::zero())),
-        Some(rest) => rest,
-        None if text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic) => text,
-        None => return None,
+/// What follows `now` in a relative time; nothing where it is another form.
+fn relative(text: &str) -> Option<&str> {
+    let bare = || text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic);
+    text.strip_prefix("now").or_else(|| bare().then_some(text))
+}
+
+/// The distance that `-24h` names; none at all is zero.
+fn distance(text: &str) -> Option<TimeDelta> {
+    if text.is_empty() {
+        return Some(TimeDelta::zero());
+    }
+    let sign = match text.chars().next()? {
+        '-' => -1,
+        '+' => 1,
+        _ => return None,
     };
-    let parse = || {
-        let sign = match rest.chars().next()? {
-            '-' => -1,
-            '+' => 1,
-            _ => return None,
-        };
-        let unit = match rest.chars().last()? {
-            's' => 1,
-            'm' => 60,
-            'h' => 3_600,
-            'd' => 86_400,
-            'w' => 604_800,
-            _ => return None,
-        };
-        let digits = rest.get(1..rest.len() - 1)?;
-        if !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        let count: i64 = digits.parse().ok()?;
-        TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
     };
-    Some(parse())
+    let digits = text.get(1..text.len() - 1)?;
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let count: i64 = digits.parse().ok()?;
+    TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
 }
 
 /// An epoch number of whichever unit its size tells.
@@ -142,7 +142,10 @@ fn epoch(text: &str) -> Option<Instant> {
     };
     // Rounded to the microsecond first: 1.001 s is 1000.9999999 ms in binary.
     let millis = ((number * per_milli * 1e3).round() / 1e3).floor();
-    #[expect(clippy::cast_possible_truncation, reason = "an f64 cast saturates, and from_millis then refuses")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an f64 cast saturates, and from_millis then refuses"
+    )]
     Instant::from_millis(millis as i64).ok()
 }
 

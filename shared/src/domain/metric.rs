@@ -22,7 +22,9 @@ pub struct MetricName(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetricNameError {
     /// Not of the form.
-    #[error("{0:?} is no name of a metric; write 1 to 64 of a-z, 0-9 and _, beginning with a letter")]
+    #[error(
+        "{0:?} is no name of a metric; write 1 to 64 of a-z, 0-9 and _, beginning with a letter"
+    )]
     Form(String),
     /// Taken by the table.
     #[error("{0:?} is a reserved name")]
@@ -131,7 +133,10 @@ mod tests {
             assert!(matches!(name.parse::<MetricName>(), Err(MetricNameError::Form(_))), "{name}");
         }
         for name in ["pk", "sk", "room", "exp", "value", "timestamp", "device_id"] {
-            assert!(matches!(name.parse::<MetricName>(), Err(MetricNameError::Reserved(_))), "{name}");
+            assert!(
+                matches!(name.parse::<MetricName>(), Err(MetricNameError::Reserved(_))),
+                "{name}"
+            );
         }
     }
 

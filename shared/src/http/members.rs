@@ -54,7 +54,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
                     if members.iter().any(|(known, _)| *known == name) {
                         let name = crate::domain::excerpt(&name);
-                        return Err(A::Error::custom(format_args!("the member {name:?} stands twice")));
+                        return Err(A::Error::custom(format_args!(
+                            "the member {name:?} stands twice"
+                        )));
                     }
                     members.push((name, value));
                 }
@@ -80,7 +82,8 @@ pub fn describe(value: &RawValue) -> &'static str {
 
 /// The text of a JSON string, or what else it is.
 pub fn string(value: &RawValue) -> Result<String, String> {
-    serde_json::from_str(value.get()).map_err(|_| format!("must be a string, not {}", describe(value)))
+    serde_json::from_str(value.get())
+        .map_err(|_| format!("must be a string, not {}", describe(value)))
 }
 
 /// An error of the JSON parser without the position within a part, which would mislead.

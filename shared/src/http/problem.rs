@@ -116,7 +116,8 @@ impl Problem {
     #[must_use]
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         let message = message.into();
-        let error = FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
+        let error =
+            FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
         let detail = format!("{field}: {message}");
         Self { errors: vec![error], ..Self::new(ProblemKind::BadRequest, detail) }
     }
@@ -135,7 +136,9 @@ impl Problem {
         let body = serde_json::to_vec(&body).expect("our own types have string keys");
         let response = Response::new(self.kind.status(), "application/problem+json", body);
         match self.kind {
-            ProblemKind::Throttled | ProblemKind::Unavailable => response.with("retry-after", RETRY_AFTER),
+            ProblemKind::Throttled | ProblemKind::Unavailable => {
+                response.with("retry-after", RETRY_AFTER)
+            }
             _ => response,
         }
     }
@@ -147,9 +150,9 @@ impl From<&StoreError> for Problem {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,
             StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
-            StoreError::Refused(_) | StoreError::Unreadable(_) | StoreError::RegistryTooLarge(_) => {
-                ProblemKind::Internal
-            }
+            StoreError::Refused(_)
+            | StoreError::Unreadable(_)
+            | StoreError::RegistryTooLarge(_) => ProblemKind::Internal,
         };
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();

@@ -59,7 +59,9 @@ impl Request {
         flate2::read::MultiGzDecoder::new(self.body.as_slice())
             .take(limit)
             .read_to_end(&mut inflated)
-            .map_err(|_| Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short."))?;
+            .map_err(|_| {
+                Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short.")
+            })?;
         if inflated.len() > MAX_INFLATED {
             let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
             return Err(Problem::new(ProblemKind::TooLarge, detail));

@@ -39,7 +39,7 @@ impl Response {
 
     /// The answer with one more header.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &'static str, value: impl std::fmt::Display) -> Self {
         self.headers.push((name, value.to_string()));
         self
     }

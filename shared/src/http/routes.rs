@@ -64,15 +64,40 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/readings", Operation::PostReadings, "Store readings"),
     route("GET", "/devices", Operation::ListDevices, "List the devices"),
     route("GET", "/devices/{id}", Operation::ShowDevice, "Show a device"),
-    route("PATCH", "/devices/{id}", Operation::EditDevice, "Edit a device's name, room, kind, tags and metrics"),
-    route("GET", "/devices/{id}/readings", Operation::DeviceReadings, "A device's readings in a time range"),
-    route("GET", "/devices/{id}/latest", Operation::DeviceLatest, "A device's newest value of each metric"),
+    route(
+        "PATCH",
+        "/devices/{id}",
+        Operation::EditDevice,
+        "Edit a device's name, room, kind, tags and metrics",
+    ),
+    route(
+        "GET",
+        "/devices/{id}/readings",
+        Operation::DeviceReadings,
+        "A device's readings in a time range",
+    ),
+    route(
+        "GET",
+        "/devices/{id}/latest",
+        Operation::DeviceLatest,
+        "A device's newest value of each metric",
+    ),
     route("GET", "/rooms", Operation::ListRooms, "List the rooms"),
     route("GET", "/rooms/{id}", Operation::ShowRoom, "Show a room"),
     route("PATCH", "/rooms/{id}", Operation::EditRoom, "Edit a room's name"),
     route("GET", "/rooms/{id}/devices", Operation::RoomDevices, "List the devices in a room"),
-    route("GET", "/rooms/{id}/readings", Operation::RoomReadings, "A room's readings in a time range, its devices merged in time order"),
-    route("GET", "/rooms/{id}/latest", Operation::RoomLatest, "The newest values of a room's devices"),
+    route(
+        "GET",
+        "/rooms/{id}/readings",
+        Operation::RoomReadings,
+        "A room's readings in a time range, its devices merged in time order",
+    ),
+    route(
+        "GET",
+        "/rooms/{id}/latest",
+        Operation::RoomLatest,
+        "The newest values of a room's devices",
+    ),
     route("GET", "/health", Operation::Health, "Whether the system answers"),
     route("GET", "/openapi.json", Operation::OpenApi, "This API as an OpenAPI 3.1 document"),
 ];
@@ -129,7 +154,10 @@ mod tests {
         assert_eq!(found("GET", "/devices/"), Ok((Operation::ListDevices, String::new())));
         assert_eq!(found("GET", "/devices/a%3Ab"), Ok((Operation::ShowDevice, "a:b".into())));
         assert_eq!(found("GET", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
-        assert_eq!(found("PATCH", "/devices/readings"), Ok((Operation::EditDevice, "readings".into())));
+        assert_eq!(
+            found("PATCH", "/devices/readings"),
+            Ok((Operation::EditDevice, "readings".into()))
+        );
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl DynamoStore {
         let http = if plain {
             http.build_http()
         } else {
-            http.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https()
+            http.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+                .build_https()
         };
         let mut sdk = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::v2026_01_12())

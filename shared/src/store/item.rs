@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::keys::{self, Key};
 use self::attribute::{DIP, FIRST_SEEN, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
+use super::keys::{self, Key};
 use crate::domain::{
     Device, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
 };
@@ -65,7 +65,8 @@ pub(super) mod attribute {
 /// The key attributes of an item.
 #[must_use]
 pub fn key(key: &Key) -> Item {
-    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))].into()
+    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))]
+        .into()
 }
 
 /// The item of a reading, to be deleted `retention` after its instant.
@@ -136,7 +137,10 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
     Ok(Device {
         id,
         name: text(&mut item, NAME),
-        room: text(&mut item, keys::ROOM).map(RoomId::try_from).transpose().map_err(invalid(keys::ROOM))?,
+        room: text(&mut item, keys::ROOM)
+            .map(RoomId::try_from)
+            .transpose()
+            .map_err(invalid(keys::ROOM))?,
         room_at: instant(&mut item, ROOM_AT)?,
         kind: text(&mut item, KIND),
         tags: tags.into_iter().filter_map(string).collect(),
@@ -256,7 +260,8 @@ mod tests {
             "remo-e".parse().expect("an id"),
             Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant"),
             Some("chiyoda1-a".parse().expect("an id")),
-            [("current_w".parse().expect("a name"), Number::parse("512").expect("a number"))].into(),
+            [("current_w".parse().expect("a name"), Number::parse("512").expect("a number"))]
+                .into(),
         )
         .expect("a reading")
     }

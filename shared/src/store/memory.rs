@@ -10,8 +10,8 @@ use super::{
     QueryReadings, RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
 };
 use crate::domain::{
-    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MetricInfo, Order, Reading, Room, RoomId,
-    RoomPatch,
+    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MetricInfo, Order, Reading, Room,
+    RoomId, RoomPatch,
 };
 
 /// A table in memory. Clones share it.
@@ -189,7 +189,11 @@ impl Register for MemoryStore {
         Ok(Registration::New)
     }
 
-    async fn register_room(&self, room: &Room, _budget: &Budget) -> StoreResult<Registration<Room>> {
+    async fn register_room(
+        &self,
+        room: &Room,
+        _budget: &Budget,
+    ) -> StoreResult<Registration<Room>> {
         let mut state = self.write()?;
         if let Some(known) = state.rooms.get(&room.id) {
             return Ok(Registration::Known(known.clone()));
@@ -209,8 +213,10 @@ impl Learn for MemoryStore {
         let mut state = self.write()?;
         let Some(device) = state.devices.get_mut(id) else { return Ok(Learning::Refused(None)) };
         let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
-        let newer =
-            learned.room.as_ref().is_none_or(|(at, _)| device.room_at.is_none_or(|known| known < *at));
+        let newer = learned
+            .room
+            .as_ref()
+            .is_none_or(|(at, _)| device.room_at.is_none_or(|known| known < *at));
         if !(earlier && newer) {
             return Ok(Learning::Refused(Some(device.clone())));
         }

@@ -2,7 +2,9 @@
 
 use super::DynamoStore;
 use super::update::{Update, Updated};
-use crate::domain::{Device, DeviceId, DevicePatch, Edit, Instant, Number, Room, RoomId, RoomPatch};
+use crate::domain::{
+    Device, DeviceId, DevicePatch, Edit, Instant, Number, Room, RoomId, RoomPatch,
+};
 use crate::store::item::attribute::{
     DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT,
 };
@@ -66,7 +68,12 @@ impl EditRegistry for DynamoStore {
     }
 }
 
-fn edit<T>(update: &mut Update, path: &[&str], edit: &Edit<T>, attribute: impl Fn(&T) -> Attribute) {
+fn edit<T>(
+    update: &mut Update,
+    path: &[&str],
+    edit: &Edit<T>,
+    attribute: impl Fn(&T) -> Attribute,
+) {
     match edit {
         Edit::Keep => {}
         Edit::Clear => update.remove(path),
@@ -74,6 +81,7 @@ fn edit<T>(update: &mut Update, path: &[&str], edit: &Edit<T>, attribute: impl F
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "an edit hands over what it holds: a String")]
 fn text(text: &String) -> Attribute {
     Attribute::S(text.clone())
 }

@@ -62,8 +62,10 @@ impl DynamoStore {
             waiting.push(request);
         }
         let unstored = |waiting: &[WriteRequest]| {
-            let mut unstored: Vec<usize> =
-                waiting.iter().filter_map(|request| positions.get(&key_of(request)).copied()).collect();
+            let mut unstored: Vec<usize> = waiting
+                .iter()
+                .filter_map(|request| positions.get(&key_of(request)).copied())
+                .collect();
             unstored.sort_unstable();
             unstored
         };
