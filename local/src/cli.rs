@@ -7,10 +7,14 @@ mod welcome;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use shared::clock::{Clock as _, SystemClock};
+
+use crate::import;
+use crate::terminal::complain;
 
 /// Time series of homes and their devices: the whole system on this machine.
 ///
-/// Without a command it serves the API.
+/// Without a command it serves the API, and on the first start fills the empty table with a sample home.
 #[derive(Debug, Parser)]
 #[command(name = "roomtide", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -26,6 +30,8 @@ enum Command {
     Serve(serve::Args),
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
+    /// Post readings from a file to a running server
+    Import(import::ImportArgs),
 }
 
 /// Runs what the command line asks for.
@@ -35,19 +41,15 @@ pub async fn run() -> ExitCode {
         None => serve::run(cli.serve).await,
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
+        Some(Command::Import(args)) => import::run(args, SystemClock.now()).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            complain(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a command line speaks to its terminal")]
-fn complain(error: &anyhow::Error) {
-    eprintln!("roomtide: {error:#}");
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::functions::Functions;
+use crate::terminal::complain;
 
 /// The largest body that API Gateway takes.
 const LARGEST_BODY: usize = 10 * 1_024 * 1_024;
@@ -157,11 +158,6 @@ fn message(status: StatusCode, message: &str) -> Response {
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);
     response
-}
-
-#[expect(clippy::print_stderr, reason = "a function that failed must be seen without --log too")]
-fn complain(what: &str) {
-    eprintln!("roomtide: {what}");
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that panics says where and why"))]
 
 pub mod cli;
+pub mod import;
+pub mod sample_home;
 pub mod table;
 pub mod template;
 
@@ -23,6 +25,7 @@ mod functions;
 mod mapping;
 mod pump;
 mod system;
+mod terminal;
 
 pub use pump::DeadLetter;
 pub use system::{Data, Options, System};

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::engine::{Record, Stream};
 use crate::functions::Registry;
 use crate::mapping::EventSourceMapping;
+use crate::terminal::complain;
 use delivery::{Delivery, Outcome, Policy, Verdict};
 
 /// How often an idle stream is looked at.
@@ -197,11 +198,6 @@ async fn pause(duration: Duration, stop: &mut watch::Receiver<bool>) {
         () = tokio::time::sleep(duration) => {}
         _ = stop.wait_for(|stop| *stop) => {}
     }
-}
-
-#[expect(clippy::print_stderr, reason = "what the registry lost must be seen without --log too")]
-fn complain(what: &str) {
-    eprintln!("roomtide: {what}");
 }
 
 #[cfg(test)]

@@ -67,24 +67,30 @@ impl<C: Clock> RegistryCache<C> {
         if let Some(fresh) = self.fresh() {
             return Ok((fresh, None));
         }
-        let read_at = self.clock.now();
-        let read = async {
-            let (devices, rooms) =
-                futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
-            Ok(Arc::new(Snapshot {
-                devices: devices.into_iter().map(|device| (device.id.clone(), device)).collect(),
-                rooms: rooms.into_iter().map(|room| (room.id.clone(), room)).collect(),
-                read_at,
-            }))
-        };
-        match (read.await, self.any()) {
-            (Ok(snapshot), _) => {
-                *self.write() = Some(Arc::clone(&snapshot));
-                Ok((snapshot, None))
-            }
+        match (self.read(store, budget).await, self.any()) {
+            (Ok(snapshot), _) => Ok((snapshot, None)),
             (Err(error), Some(old)) => Ok((old, Some(error))),
             (Err(error), None) => Err(error),
         }
+    }
+
+    /// Reads the registry whatever its age: something has turned up that the snapshot lacks.
+    pub async fn refresh(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<()> {
+        let _reading = self.reading.lock().await;
+        self.read(store, budget).await.map(drop)
+    }
+
+    async fn read(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<Arc<Snapshot>> {
+        let read_at = self.clock.now();
+        let (devices, rooms) =
+            futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
+        let snapshot = Arc::new(Snapshot {
+            devices: devices.into_iter().map(|device| (device.id.clone(), device)).collect(),
+            rooms: rooms.into_iter().map(|room| (room.id.clone(), room)).collect(),
+            read_at,
+        });
+        *self.write() = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
     }
 
     /// Takes over a device that this process has just read or written.

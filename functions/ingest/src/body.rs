@@ -101,7 +101,8 @@ fn lines(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
     if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
 }
 
-fn entry(text: &str) -> Entry<'_> {
+/// One reading's members.
+pub(crate) fn entry(text: &str) -> Entry<'_> {
     Members::parse(text).map_err(|error| {
         if is_json(text) && !text.trim_start().starts_with('{') {
             "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}"

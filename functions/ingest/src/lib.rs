@@ -301,6 +301,14 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
     }
 }
 
+/// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.
+pub fn read_reading(json: &str, now: Instant) -> Result<Reading, FieldError> {
+    body::entry(json)
+        .map_err(reading::Refusal::whole)
+        .and_then(|members| reading::read(members, None, now))
+        .map_err(|reading::Refusal { field, message }| FieldError { index: None, field, message })
+}
+
 /// Readings that can be stored, no two of the same device and instant, and where each came from.
 #[derive(Debug, Default)]
 struct Sorted {

@@ -31,8 +31,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
-        let snapshot = self.snapshot(call).await?;
-        let device = self.device(id, &snapshot, call).await?;
+        let (device, _) = self.device(id, call).await?;
         let latest =
             self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
         let values = latest.ok_or_else(|| {
@@ -51,8 +50,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         let params = Params::of(call.request, &["format"])?;
-        let snapshot = self.snapshot(call).await?;
-        let room = self.room(id, &snapshot, call).await?;
+        let (room, snapshot) = self.room(id, call).await?;
         let devices: Vec<&Device> = snapshot
             .devices
             .values()

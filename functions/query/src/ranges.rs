@@ -31,8 +31,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         let asked = self.asked(call)?;
-        let snapshot = self.snapshot(call).await?;
-        let device = self.device(id, &snapshot, call).await?;
+        let (device, _) = self.device(id, call).await?;
         let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
         asked.answer(call, page, Owner::Device, [&device].into_iter())
@@ -45,8 +44,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         let asked = self.asked(call)?;
-        let snapshot = self.snapshot(call).await?;
-        let room = self.room(id, &snapshot, call).await?;
+        let (room, snapshot) = self.room(id, call).await?;
         let devices =
             snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id));
         let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();

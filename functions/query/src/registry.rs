@@ -1,5 +1,7 @@
 //! Lists and items of the registry, from the cold-start cache. Edits nothing.
 
+use std::sync::Arc;
+
 use sha2::{Digest as _, Sha256};
 use shared::clock::Clock;
 use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
@@ -30,10 +32,12 @@ where
         let allowed = if room.is_some() { &allowed[..4] } else { &allowed };
         let params = Params::of(call.request, allowed)?;
         let with_latest = params.flag("latest")?;
-        let snapshot = self.snapshot(call).await?;
-        let room = match room {
-            Some(id) => Some(self.room(id, &snapshot, call).await?.id),
-            None => params.parse::<RoomId>("room")?,
+        let (room, snapshot) = match room {
+            Some(id) => {
+                let (room, snapshot) = self.room(id, call).await?;
+                (Some(room.id), snapshot)
+            }
+            None => (params.parse::<RoomId>("room")?, self.snapshot(call).await?),
         };
         let in_room = |device: &&Device| room.is_none() || device.room == room;
         let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
@@ -71,8 +75,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
-        let snapshot = self.snapshot(call).await?;
-        let device = self.device(id, &snapshot, call).await?;
+        let (device, snapshot) = self.device(id, call).await?;
         let response = Response::json(200, &DeviceRow::from(&device));
         Ok(self.cached(call.request, &snapshot, response))
     }
@@ -84,44 +87,50 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         Params::of(call.request, &[])?;
-        let snapshot = self.snapshot(call).await?;
-        let room = self.room(id, &snapshot, call).await?;
+        let (room, snapshot) = self.room(id, call).await?;
         Ok(self.cached(call.request, &snapshot, Response::json(200, &RoomRow::from(&room))))
     }
 
-    /// The device of a path: from the cache, else from the table, where it may be new.
+    /// The device of a path, and a registry that knows it.
+    ///
+    /// What the cache lacks is asked of the table: it may be new. Then the cache is read anew, for
+    /// what else is new with it, such as its room.
     pub(crate) async fn device(
         &self,
         id: &str,
-        snapshot: &Snapshot,
         call: &mut Call<'_>,
-    ) -> Result<Device, Problem> {
+    ) -> Result<(Device, Arc<Snapshot>), Problem> {
         let id = device_id(id)?;
+        let snapshot = self.snapshot(call).await?;
         if let Some(device) = snapshot.devices.get(&id) {
-            return Ok(device.clone());
+            return Ok((device.clone(), snapshot));
         }
-        let device =
+        let found =
             self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
-        let device = device.ok_or_else(|| unknown("device", id.as_str()))?;
-        self.registry.keep_device(device.clone());
-        Ok(device)
+        let device = found.ok_or_else(|| unknown("device", id.as_str()))?;
+        Ok((device, self.refreshed(call).await?))
     }
 
-    /// The room of a path, likewise.
+    /// The room of a path, and a registry that knows it; likewise.
     pub(crate) async fn room(
         &self,
         id: &str,
-        snapshot: &Snapshot,
         call: &mut Call<'_>,
-    ) -> Result<Room, Problem> {
+    ) -> Result<(Room, Arc<Snapshot>), Problem> {
         let id = room_id(id)?;
+        let snapshot = self.snapshot(call).await?;
         if let Some(room) = snapshot.rooms.get(&id) {
-            return Ok(room.clone());
+            return Ok((room.clone(), snapshot));
         }
-        let room = self.store.room(&id, call.budget).await.map_err(|error| call.failed(&error))?;
-        let room = room.ok_or_else(|| unknown("room", id.as_str()))?;
-        self.registry.keep_room(room.clone());
-        Ok(room)
+        let found = self.store.room(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+        let room = found.ok_or_else(|| unknown("room", id.as_str()))?;
+        Ok((room, self.refreshed(call).await?))
+    }
+
+    async fn refreshed(&self, call: &mut Call<'_>) -> Result<Arc<Snapshot>, Problem> {
+        let read = self.registry.refresh(&self.store, call.budget).await;
+        read.map_err(|error| call.failed(&error))?;
+        self.snapshot(call).await
     }
 
     /// An answer out of the cache: how old it is, how long it may be kept, and 304 for who has it.

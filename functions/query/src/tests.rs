@@ -352,3 +352,19 @@ async fn a_large_answer_is_compressed_for_who_takes_it_and_the_id_is_echoed() {
     assert_eq!((answer.header("content-encoding"), answer.header("x-request-id")), ("gzip", "abc"));
     assert_eq!(bench.get("/openapi.json").await.header("content-encoding"), "");
 }
+
+#[tokio::test]
+async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
+    let new = reading("new", 5, "attic");
+    bench.store.put_readings(std::slice::from_ref(&new), None, &budget()).await;
+    let device = Sighting::of(&new).register(new.device.clone());
+    bench.store.register_device(&device, &budget()).await.expect("memory");
+    let room =
+        shared::domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };
+    bench.store.register_room(&room, &budget()).await.expect("memory");
+    let latest = bench.get("/rooms/attic/latest").await.json();
+    assert_eq!(latest["data"][0]["device_id"], "new");
+    assert_eq!(bench.get("/devices/new").await.status, 200);
+}

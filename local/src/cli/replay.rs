@@ -1,11 +1,5 @@
 //! `roomtide replay`: sample events to the functions that take them. Goes through no HTTP.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line speaks to its terminal"
-)]
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::terminal::{complain, say};
 use crate::{Data, Options, System};
 
 /// What is replayed, and where to.
@@ -42,9 +37,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let mut failed = 0;
     for file in &args.files {
         match replay(&system, file).await {
-            Ok(answer) => println!("{}\n{answer}\n", file.display()),
+            Ok(answer) => say(format_args!("{}\n{answer}\n", file.display())),
             Err(error) => {
-                eprintln!("{}: {error:#}\n", file.display());
+                complain(format_args!("{}: {error:#}\n", file.display()));
                 failed += 1;
             }
         }

@@ -1,12 +1,12 @@
 //! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `welcome`.
 
-#![expect(clippy::print_stdout, reason = "a command line speaks to its terminal")]
-
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use shared::telemetry::Telemetry;
 
 use super::welcome;
+use crate::terminal::say;
 use crate::{Data, Options, System};
 
 /// How the system is served.
@@ -40,28 +40,30 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let signal = stop_signal()?;
     let system = System::start(options).await?;
-    println!("Roomtide listens on {}", system.url());
+    say(format_args!("Roomtide listens on {}", system.url()));
     match &directory {
-        Some(_) => println!("  data    {}", system.data_file().display()),
-        None => println!("  data    in memory, gone when this ends"),
+        Some(_) => say(format_args!("  data    {}", system.data_file().display())),
+        None => say("  data    in memory, gone when this ends"),
     }
-    println!(
-        "  engine  {} (DynamoDB API, table {})",
-        system.engine_endpoint(),
-        system.store_config().table
-    );
+    let (endpoint, table) = (system.engine_endpoint(), &system.store_config().table);
+    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table})"));
     let result = tokio::select! {
-        result = greet(&system) => result,
+        result = greet(&system, directory, args.empty) => result,
         () = signal => Ok(()),
     };
-    println!("Stopping.");
+    say("Stopping.");
     system.shutdown().await?;
     result
 }
 
-/// Says what to try; then there is nothing to do but to wait.
-async fn greet(system: &System) -> anyhow::Result<()> {
-    println!("{}", welcome::what_to_try(system).await?);
+/// Fills an empty table and says what to try; then there is nothing to do but to wait.
+async fn greet(system: &System, directory: Option<PathBuf>, empty: bool) -> anyhow::Result<()> {
+    if !empty {
+        welcome::fill(system, directory.as_deref())
+            .await
+            .context("the sample home cannot be stored")?;
+    }
+    say(welcome::what_to_try(system).await?);
     std::future::pending().await
 }
 

@@ -1,13 +1,46 @@
 //! What meets a person at the first start: the sample home, and what to try with it. Goes through the API only.
 
 use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::System;
+use crate::terminal::say;
+use crate::{System, sample_home};
+
+/// Stores the sample home in a table that is empty, or that was left half filled by the last start.
+pub(super) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
+    // Present for as long as the sample home is not all there. To store it again changes nothing.
+    let unfinished = directory.map(|directory| directory.join("sample-home.unfinished"));
+    if !system.is_empty()? && !unfinished.as_ref().is_some_and(|mark| mark.exists()) {
+        return Ok(());
+    }
+    if let Some(mark) = &unfinished {
+        File::create(mark).with_context(|| format!("cannot write {}", mark.display()))?;
+    }
+    let requests: Vec<_> = sample_home::requests()?.collect();
+    say("The table is empty: storing the sample home.");
+    let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
+    let bar = ProgressBar::new(requests.len() as u64).with_style(style);
+    for body in &requests {
+        expect_success(system, "POST", "/readings", "application/x-ndjson", body).await?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    system.settle().await?;
+    for (path, body) in sample_home::names() {
+        expect_success(system, "PATCH", &path, "application/json", &body).await?;
+    }
+    if let Some(mark) = unfinished {
+        fs::remove_file(&mark).with_context(|| format!("cannot remove {}", mark.display()))?;
+    }
+    Ok(())
+}
 
 /// Requests that work as pasted, made from what the table holds.
 pub(super) async fn what_to_try(system: &System) -> anyhow::Result<String> {

@@ -1,0 +1,115 @@
+//! How far an interrupted import came, in a small file beside the imported one. Knows nothing of requests.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The readings at the beginning of a file that the server has acknowledged, all of them.
+#[derive(Debug)]
+pub(super) struct Resume {
+    /// None where there is nothing to keep: standard input cannot be read again.
+    path: Option<PathBuf>,
+    state: State,
+    /// Acknowledged batches that do not yet follow on one another, by their first reading.
+    ahead: BTreeMap<u64, u64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    /// Of the file and of how it is read: with another mapping the readings are others.
+    import: String,
+    acknowledged: u64,
+}
+
+/// So much of a file tells it from others.
+const FINGERPRINTED: u64 = 1 << 20;
+
+impl Resume {
+    /// How far an earlier import of the same file to the same place came; from the beginning if `again`.
+    pub(super) fn of(file: &Path, asked: &str, again: bool) -> anyhow::Result<Self> {
+        let (path, import) = if file == Path::new("-") {
+            (None, String::new())
+        } else {
+            let mut name = file.as_os_str().to_owned();
+            name.push(".roomtide-import");
+            (Some(PathBuf::from(name)), fingerprint(file, asked)?)
+        };
+        let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
+            let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+            (state.import == import).then_some(state)
+        });
+        let state = earlier.unwrap_or(State { import, acknowledged: 0 });
+        Ok(Self { path, state, ahead: BTreeMap::new() })
+    }
+
+    /// How many readings at the beginning need not be sent.
+    pub(super) const fn acknowledged(&self) -> u64 {
+        self.state.acknowledged
+    }
+
+    /// Notes that the readings from `first` to before `end` are stored.
+    pub(super) fn acknowledge(&mut self, first: u64, end: u64) -> anyhow::Result<()> {
+        self.ahead.insert(first, end);
+        let before = self.state.acknowledged;
+        while let Some(end) = self.ahead.remove(&self.state.acknowledged) {
+            self.state.acknowledged = end;
+        }
+        if self.state.acknowledged == before {
+            return Ok(());
+        }
+        let Some(path) = &self.path else { return Ok(()) };
+        // Written beside and renamed: a crash leaves the old or the new one, never half of it.
+        let new = path.with_extension("roomtide-import-new");
+        fs::write(&new, serde_json::to_vec(&self.state)?)
+            .and_then(|()| fs::rename(&new, path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Forgets it all: the import is complete.
+    pub(super) fn finish(self) {
+        // If it cannot be removed, the next import finds everything acknowledged, which is true.
+        if let Some(path) = self.path {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+fn fingerprint(file: &Path, asked: &str) -> anyhow::Result<String> {
+    let context = || format!("cannot read {}", file.display());
+    let opened = File::open(file).with_context(context)?;
+    let length = opened.metadata().with_context(context)?.len();
+    let mut beginning = Vec::new();
+    opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;
+    let mut hash = Sha256::new();
+    hash.update(&beginning);
+    hash.update(asked.as_bytes());
+    let digest = hash.finalize();
+    Ok(digest.iter().fold(format!("{length}-"), |text, byte| format!("{text}{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_unbroken_beginning_is_skipped() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let mut resume = Resume::of(&file, "x", false).unwrap();
+        resume.acknowledge(500, 1_000).unwrap();
+        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 0);
+        resume.acknowledge(0, 500).unwrap();
+        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 1_000);
+        assert_eq!(Resume::of(&file, "y", false).unwrap().acknowledged(), 0, "another mapping");
+        assert_eq!(Resume::of(&file, "x", true).unwrap().acknowledged(), 0, "again");
+        resume.finish();
+        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 0, "complete");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+}

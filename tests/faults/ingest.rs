@@ -1,0 +1,238 @@
+//! Ingest under faults: a 2xx means stored, anything else names what is not, and in time.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use shared::clock::{Deadline, Stopwatch, TestClock};
+use shared::domain::Reading;
+use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::Telemetry;
+
+use super::proxy::{Effect, Fault, Proxy, Share};
+use super::seeded;
+use crate::engine::{Engine, Table};
+use crate::given::{Answer, clock, minute, post, reading_in, request, sent};
+
+type Ingest = ingest::Ingest<DynamoStore, TestClock>;
+
+fn on(store: DynamoStore) -> Ingest {
+    let settings =
+        ingest::Settings { registry_max_age: Duration::from_secs(60), retention_days: None };
+    Ingest::new(store, clock(), Telemetry::silent(), settings)
+}
+
+/// Ingest that reaches the table through the proxy.
+fn by_way_of(proxy: &Proxy, table: &Table) -> Ingest {
+    on(DynamoStore::connect(&table.config_by_way_of(proxy.url())))
+}
+
+async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {
+    let reply = ingest.handle(post(readings), deadline).await.expect("a request has an answer");
+    Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"))
+}
+
+/// Readings of three devices in two rooms, each at an instant of its own.
+fn readings(count: i64) -> Vec<Reading> {
+    (0..count)
+        .map(|n| reading_in(&format!("d{}", n % 3), n, if n % 2 == 0 { "room-a" } else { "room-b" }))
+        .collect()
+}
+
+/// The sort keys of a device's readings.
+async fn stored(table: &Table, id: &str) -> Vec<Value> {
+    table.items(id).await.iter().map(|item| item["sk"]["S"].clone()).collect()
+}
+
+async fn is_stored(table: &Table, readings: &[Reading]) -> Vec<bool> {
+    let mut found = Vec::new();
+    for id in ["d0", "d1", "d2"] {
+        found.extend(stored(table, id).await.into_iter().map(|sk| (id, sk)));
+    }
+    let key = |reading: &Reading| Value::from(format!("TS#{}", reading.at));
+    readings
+        .iter()
+        .map(|reading| found.iter().any(|(id, sk)| *id == reading.device.as_str() && *sk == key(reading)))
+        .collect()
+}
+
+/// The readings that an answer says are not stored, after checking that it says so as it should.
+fn not_stored(answer: &Answer) -> Vec<usize> {
+    match answer.status {
+        201 => {
+            assert_eq!(answer.body["not_stored"], Value::Null);
+            Vec::new()
+        }
+        429 | 503 => {
+            assert_eq!(answer.headers["retry-after"], "2", "{answer:?}");
+            let named = answer.body["not_stored"].as_array().expect("those not stored are named");
+            assert!(!named.is_empty(), "{answer:?}");
+            let place = |n: &Value| n.as_u64().and_then(|n| usize::try_from(n).ok());
+            named.iter().map(|n| place(n).expect("a place")).collect()
+        }
+        _ => panic!("neither stored nor to be sent again: {answer:?}"),
+    }
+}
+
+#[tokio::test]
+async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let ingest = by_way_of(&proxy, &table);
+    ingest.load().await;
+    assert_eq!(proxy.take_operations(), ["Query", "Query"], "devices and rooms");
+    assert_eq!(send(&ingest, &readings(6), minute()).await.status, 201);
+    let mut first = proxy.take_operations();
+    first.sort();
+    let puts = ["PutItem"; 5];
+    assert_eq!(first, [&["BatchWriteItem"][..], &puts].concat(), "three devices and two rooms are new");
+    for count in [1, 25, 26, 1_000] {
+        let answer = send(&ingest, &readings(count), minute()).await;
+        assert_eq!(answer.status, 201);
+        let batches = usize::try_from(count).expect("few").div_ceil(25);
+        assert_eq!(proxy.take_operations(), vec!["BatchWriteItem"; batches], "{count} readings");
+    }
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
+    let engine = Engine::embedded().await;
+    let plans = (0..60_u64).map(|seed| {
+        let engine = engine.clone();
+        async move {
+            let table = engine.table(true).await;
+            let percent = [20, 50, 80, 95][usize::try_from(seed % 4).expect("below 4")];
+            let proxy = Proxy::start(table.endpoint(), seeded(seed, percent)).await;
+            let ingest = by_way_of(&proxy, &table);
+            let readings = readings(60);
+            let answer = send(&ingest, &readings, Deadline::after(Duration::from_secs(3))).await;
+            let unstored = not_stored(&answer);
+            let found = is_stored(&table, &readings).await;
+            for (n, found) in found.iter().enumerate() {
+                assert!(*found || unstored.contains(&n), "seed {seed}: reading {n} is lost: {answer:?}");
+            }
+            // What is not acknowledged is sent again, with or without the rest.
+            proxy.replan(seeded(seed, 10));
+            let mut again: Vec<_> = unstored.iter().map(|n| readings[*n].clone()).collect();
+            while !again.is_empty() {
+                let answer = send(&ingest, &again, minute()).await;
+                again = not_stored(&answer).iter().map(|n| again[*n].clone()).collect();
+            }
+            assert!(is_stored(&table, &readings).await.iter().all(|found| *found), "seed {seed}");
+            for id in ["d0", "d1", "d2"] {
+                assert_eq!(stored(&table, id).await.len(), 20, "seed {seed}: nothing is stored twice");
+            }
+            unstored.len()
+        }
+    });
+    let unstored: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
+    let (all, some) = (unstored.iter().filter(|n| **n == 0).count(), unstored.iter().filter(|n| **n > 0).count());
+    assert!(all > 5 && some > 5, "the plans are neither harmless nor hopeless: {all} and {some}");
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_fails_until_it_is_stored() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let ingest = by_way_of(&proxy, &table);
+    ingest.load().await;
+    let readings = readings(3);
+    let message = json!({
+        "device_id": "d0",
+        "readings": [sent(&readings[0])],
+    });
+    let event = || serde_json::from_value::<ingest::Event>(message.clone()).expect("a rule's message");
+    proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
+    let failed = ingest.handle(event(), Deadline::after(Duration::from_millis(400))).await;
+    assert!(failed.is_err(), "the rule repeats what fails");
+    proxy.replan(|_| None);
+    ingest.handle(event(), minute()).await.expect("stored");
+    assert_eq!(is_stored(&table, &readings).await, [true, false, false]);
+}
+
+#[tokio::test]
+async fn what_is_never_done_ends_before_the_deadline() {
+    let table = Engine::embedded().await.table(true).await;
+    for fault in [
+        Fault::Unprocessed(Share::All),
+        Fault::Throttled,
+        Fault::Failed(Effect::None),
+        Fault::NoService,
+        Fault::Reset(Effect::None),
+        Fault::CutShort,
+        Fault::Silent(Effect::None),
+    ] {
+        let proxy = Proxy::start(table.endpoint(), |_| None).await;
+        let ingest = by_way_of(&proxy, &table);
+        ingest.load().await;
+        proxy.replan(move |_| Some(fault));
+        let limit = Duration::from_millis(1_200);
+        let watch = Stopwatch::start();
+        let answer = send(&ingest, &readings(30), Deadline::after(limit)).await;
+        let took = watch.elapsed();
+        assert!(took < limit + Duration::from_millis(300), "{fault:?} took {took:?}");
+        assert_eq!(not_stored(&answer), (0..30).collect::<Vec<_>>(), "{fault:?}");
+        let throttled = matches!(fault, Fault::Throttled | Fault::Unprocessed(_));
+        assert_eq!(answer.status, if throttled { 429 } else { 503 }, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_silent_connection_is_given_up_and_the_batch_sent_again() {
+    for effect in [Effect::None, Effect::Done] {
+        let table = Engine::embedded().await.table(true).await;
+        let mut first = true;
+        let silent_once = move |call: &super::Call| {
+            let silent = call.operation == "BatchWriteItem" && std::mem::take(&mut first);
+            silent.then_some(Fault::Silent(effect))
+        };
+        let proxy = Proxy::start(table.endpoint(), silent_once).await;
+        let ingest = by_way_of(&proxy, &table);
+        let readings = readings(10);
+        let answer = send(&ingest, &readings, minute()).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        assert!(is_stored(&table, &readings).await.iter().all(|found| *found));
+    }
+}
+
+#[tokio::test]
+async fn without_the_registry_nothing_is_stored_and_all_is_named() {
+    let table = Engine::embedded().await.table(true).await;
+    let no_reads = |call: &super::Call| (call.operation == "Query").then_some(Fault::Throttled);
+    let proxy = Proxy::start(table.endpoint(), no_reads).await;
+    let ingest = by_way_of(&proxy, &table);
+    ingest.load().await;
+    let readings = readings(3);
+    let answer = send(&ingest, &readings, Deadline::after(Duration::from_secs(3))).await;
+    assert_eq!((answer.status, not_stored(&answer)), (429, vec![0, 1, 2]));
+    assert_eq!(is_stored(&table, &readings).await, [false; 3]);
+}
+
+#[tokio::test]
+async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
+    let table = Engine::embedded().await.table(true).await;
+    let ingesters: Vec<Ingest> = (0..50).map(|_| on(table.store())).collect();
+    join_all(ingesters.iter().map(Ingest::load)).await;
+    let met = async |some: &[Ingest], from: i64| {
+        let readings: Vec<_> = (from..).take(some.len()).map(|n| [reading_in("d", n, "room-a")]).collect();
+        let sent = some.iter().zip(&readings).map(|(one, reading)| send(one, reading, minute()));
+        assert!(join_all(sent).await.iter().all(|answer| answer.status == 201));
+    };
+    met(&ingesters[..25], 0).await;
+
+    let settings = query::Settings { registry_max_age: Duration::ZERO };
+    let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
+    for (path, name) in [("/devices/d", "Sensor"), ("/rooms/room-a", "Kitchen")] {
+        let patch = request("PATCH", path, "", Some(&json!({"name": name})));
+        assert_eq!(Answer::of(&query.handle(patch, minute()).await).status, 200);
+    }
+    // They still know of no device: their registry is as old as their cold start.
+    met(&ingesters[25..], 25).await;
+    for (partition, id, name) in [("DEVICE", "d", "Sensor"), ("ROOM", "room-a", "Kitchen")] {
+        let items = table.items(partition).await;
+        assert_eq!(items.len(), 1, "{items:?}");
+        assert_eq!((&items[0]["sk"]["S"], &items[0]["name"]["S"]), (&json!(id), &json!(name)));
+    }
+    assert_eq!(stored(&table, "d").await.len(), 50);
+}

@@ -1,0 +1,209 @@
+//! The registry function under faults: it reports the first record that has to come again, and in
+//! whatever order and however often records come, it ends with the same registry.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_lambda_events::event::dynamodb::Event;
+use fastrand::Rng;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use shared::clock::{Deadline, TestClock};
+use shared::domain::{Device, Instant, Reading, Room};
+use shared::store::dynamodb::DynamoStore;
+use shared::store::memory::MemoryStore;
+use shared::store::{PutReadings as _, ReadRegistry};
+use shared::telemetry::Telemetry;
+
+use super::proxy::{Fault, Proxy};
+use super::seeded;
+use crate::engine::{Engine, Table};
+use crate::given::{budget, clock, minute, placed, reading};
+
+type Registry<S> = registry::Registry<S, TestClock>;
+
+fn on<S>(store: S) -> Registry<S>
+where
+    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+{
+    let settings = registry::Settings { registry_max_age: Duration::from_secs(60) };
+    Registry::new(store, clock(), Telemetry::silent(), settings)
+}
+
+fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
+    on(DynamoStore::connect(&table.config_by_way_of(proxy.url())))
+}
+
+/// The record of a reading that was written; its number is its place.
+fn record(number: usize, reading: &Reading) -> Value {
+    let keys = json!({
+        "pk": {"S": reading.device.as_str()}, "sk": {"S": format!("TS#{}", reading.at)},
+    });
+    let mut image = keys.clone();
+    if let Some(room) = &reading.room {
+        image["room"] = json!({"S": room.as_str()});
+    }
+    for (name, value) in reading.metrics() {
+        image[name.as_str()] = json!({"N": value.as_str()});
+    }
+    json!({
+        "eventID": number.to_string(),
+        "eventName": "INSERT",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_768_147_200,
+            "Keys": keys,
+            "NewImage": image,
+            "SequenceNumber": number.to_string(),
+            "SizeBytes": 100,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+    })
+}
+
+fn batch(records: &[Value]) -> Event {
+    serde_json::from_value(json!({"Records": records})).expect("a batch of the stream")
+}
+
+/// The sequence numbers that an answer reports.
+async fn reported<S>(registry: &Registry<S>, records: &[Value], deadline: Deadline) -> Vec<String>
+where
+    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+{
+    let answer = registry.handle(batch(records), deadline).await;
+    answer
+        .batch_item_failures
+        .into_iter()
+        .map(|failure| failure.item_identifier.expect("every record has a number"))
+        .collect()
+}
+
+/// Delivers records as the event source mapping does: from the reported one on again, until none is.
+async fn deliver<S>(registry: &Registry<S>, mut records: &[Value])
+where
+    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+{
+    for _ in 0..200 {
+        let failed = reported(registry, records, minute()).await;
+        let Some(failed) = failed.first() else { return };
+        let from = records.iter().position(|r| r["dynamodb"]["SequenceNumber"] == failed.as_str());
+        records = &records[from.expect("a record of this batch is reported")..];
+    }
+    panic!("200 deliveries were not enough");
+}
+
+/// Readings of five devices that move between rooms and gain metrics.
+fn readings(rng: &mut Rng) -> Vec<Reading> {
+    let mut all = BTreeMap::new();
+    for _ in 0..40 {
+        let (device, millis) = (rng.usize(..5), rng.i64(0..30));
+        let metrics = ["co2", "humidity", "count"];
+        let one = reading(&format!("d{device}"), millis, &[(metrics[rng.usize(..3)], "1")]);
+        let one = match rng.usize(..4) {
+            0 => one,
+            n => placed(one, &format!("room-{n}")),
+        };
+        all.insert((device, millis), one);
+    }
+    all.into_values().collect()
+}
+
+/// What has to be the same however the records came: everything but the instant that told the room,
+/// which is not written again while the room stays.
+async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
+    let mut devices = store.devices(&budget()).await.expect("read");
+    for device in &mut devices {
+        device.room_at = device.room_at.and(Some(Instant::MIN));
+    }
+    (devices, store.rooms(&budget()).await.expect("read"))
+}
+
+/// Delivered once, in order, without faults, to a store in memory.
+async fn expected(readings: &[Reading], records: &[Value]) -> (Vec<Device>, Vec<Room>) {
+    let store = MemoryStore::default();
+    store.put_readings(readings, None, &budget()).await;
+    deliver(&on(store.clone()), records).await;
+    registry_of(&store).await
+}
+
+#[tokio::test]
+async fn the_registry_converges_under_faults_in_any_order_and_duplicated() {
+    let engine = Engine::embedded().await;
+    let runs = (0..30_u64).map(|seed| {
+        let engine = engine.clone();
+        async move {
+            let mut rng = Rng::with_seed(seed);
+            let readings = readings(&mut rng);
+            let records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+            let expected = expected(&readings, &records).await;
+
+            let table = engine.table(true).await;
+            table.store().put_readings(&readings, None, &budget()).await;
+            let proxy = Proxy::start(table.endpoint(), seeded(seed, 40)).await;
+            let mut mixed = [records.clone(), records].concat();
+            rng.shuffle(&mut mixed);
+            // Two functions take turns and overlap; each has a cache that the other makes stale.
+            let (one, other) = (by_way_of(&proxy, &table), by_way_of(&proxy, &table));
+            for chunk in mixed.chunks(12) {
+                let (first, second) = chunk.split_at(rng.usize(..=chunk.len()));
+                futures_util::future::join(deliver(&one, first), deliver(&other, second)).await;
+            }
+            assert_eq!(registry_of(&table.store()).await, expected, "seed {seed}");
+        }
+    });
+    stream::iter(runs).buffer_unordered(15).collect::<Vec<()>>().await;
+}
+
+#[tokio::test]
+async fn the_first_record_that_could_not_be_learned_is_reported() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    // The order of the batch is not the order of the ids.
+    let readings = [
+        reading("z", 0, &[("co2", "1")]),
+        reading("m", 1, &[("co2", "1")]),
+        reading("z", 2, &[("co2", "1")]),
+        reading("a", 3, &[("co2", "1")]),
+        reading("m", 4, &[("co2", "1")]),
+    ];
+    let mut records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+    // Poison: it can never be read, so it is never reported.
+    records[0]["dynamodb"]["NewImage"]["co2"] = json!({"S": "much"});
+    let registry = by_way_of(&proxy, &table);
+    registry.load().await;
+
+    let spoil = |ids: &'static [&'static str]| {
+        move |call: &super::Call| {
+            let hit = ids.iter().any(|id| call.names(&format!("{{\"S\":\"{id}\"}}")));
+            (hit && call.operation != "Query").then_some(Fault::Throttled)
+        }
+    };
+    for (ids, expected) in [
+        (&["z", "m", "a"][..], Some("1")),
+        (&["z", "a"], Some("2")),
+        (&["a"], Some("3")),
+        (&[], None),
+        // Known by now, so there is nothing to write that could fail.
+        (&["z", "m", "a"], None),
+    ] {
+        proxy.replan(spoil(ids));
+        let failed = reported(&registry, &records, minute()).await;
+        assert_eq!(failed.first().map(String::as_str), expected, "{ids:?}");
+        assert!(failed.len() <= 1, "{failed:?}");
+    }
+    assert_eq!(table.items("DEVICE").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_batch_that_meets_no_table_is_delivered_again_from_its_first_reading() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| Some(Fault::NoService)).await;
+    let registry = by_way_of(&proxy, &table);
+    let mut records = vec![record(0, &reading("d", 0, &[("co2", "1")]))];
+    records[0]["eventName"] = "REMOVE".into();
+    records.extend((1..3).map(|n| record(n, &reading("d", 1, &[("co2", "1")]))));
+    assert_eq!(reported(&registry, &records, Deadline::after(Duration::from_secs(2))).await, ["1"]);
+    assert_eq!(reported(&registry, &records[..1], minute()).await, [""; 0], "nothing to learn, no table asked");
+}

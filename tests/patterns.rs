@@ -1,0 +1,308 @@
+//! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use futures_util::future::join_all;
+use shared::domain::{
+    DevicePatch, Edit, Learned, Order, Reading, Room, Sighting, TimeRange,
+};
+use shared::store::dynamodb::DynamoStore;
+use shared::store::{
+    Budget, EditRegistry as _, Learn as _, PutReadings as _, QueryReadings as _, RangeQuery,
+    ReadRegistry as _, Register as _,
+};
+
+use crate::engine::Engine;
+use crate::given::{always, at, budget, device, placed, range, reading, room};
+
+const HEAD: &str = "\
+| # | Pattern | Operation | Key condition | Units |
+| --- | --- | --- | --- | --- |
+";
+const DAY: i64 = 86_400_000;
+const MINUTE: i64 = 60_000;
+
+/// One row of the table of access patterns.
+struct Row {
+    number: &'static str,
+    pattern: &'static str,
+    operation: &'static str,
+    condition: &'static str,
+    /// Read units as measured, then write units.
+    expected: (f64, f64),
+    measured: (f64, f64),
+}
+
+impl Row {
+    fn markdown(&self) -> String {
+        let Self { number, pattern, operation, condition, expected: (reads, writes), .. } = self;
+        let units = match (*reads > 0.0, *writes > 0.0) {
+            (true, true) => format!("{reads} read, {writes} write"),
+            (true, false) => format!("{reads} read"),
+            _ => format!("{writes} write"),
+        };
+        format!("| {number} | {pattern} | {operation} | {condition} | {units} |\n")
+    }
+}
+
+/// The home: ten devices in two rooms, a reading of three metrics every ten minutes for a day, and one
+/// device with a reading a minute for a thousand minutes.
+struct Home {
+    _engine: Engine,
+    with_index: DynamoStore,
+    without_index: DynamoStore,
+}
+
+const METRICS: [(&str, &str); 3] = [("temperature", "21.5"), ("humidity", "45"), ("co2", "612")];
+
+fn device_name(n: usize) -> String {
+    format!("sensor-{n:02}")
+}
+
+fn room_of(n: usize) -> &'static str {
+    if n < 5 { "chiyoda1-a" } else { "chiyoda1-b" }
+}
+
+fn measured_at(n: usize, millis: i64) -> Reading {
+    placed(reading(&device_name(n), millis, &METRICS), room_of(n))
+}
+
+impl Home {
+    async fn build() -> Self {
+        let engine = Engine::embedded().await;
+        let stores = [engine.table(true).await.store(), engine.table(false).await.store()];
+        for store in &stores {
+            for n in 0..10 {
+                let new = Sighting::of(&measured_at(n, 0)).register(device(&device_name(n)));
+                store.register_device(&new, &budget()).await.expect("written");
+                let day: Vec<_> = (0..144).map(|i| measured_at(n, i * 10 * MINUTE)).collect();
+                let put = store.put_readings(&day, None, &budget()).await;
+                assert!(put.unstored.is_empty());
+            }
+            for id in ["chiyoda1-a", "chiyoda1-b"] {
+                let new = Room { id: room(id), name: None, first_seen: at(0) };
+                store.register_room(&new, &budget()).await.expect("written");
+            }
+            let minutes: Vec<_> = (0..1_000)
+                .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
+                .collect();
+            assert!(store.put_readings(&minutes, None, &budget()).await.unstored.is_empty());
+        }
+        let [with_index, without_index] = stores;
+        Self { _engine: engine, with_index, without_index }
+    }
+}
+
+fn query(range: TimeRange, order: Order, limit: usize) -> RangeQuery {
+    RangeQuery { range, order, after: None, limit, consistent: false }
+}
+
+/// What an operation consumes.
+async fn cost(operation: impl AsyncFnOnce(&Budget)) -> (f64, f64) {
+    let budget = budget();
+    operation(&budget).await;
+    (budget.read_units(), budget.write_units())
+}
+
+async fn storing(store: &DynamoStore) -> (f64, f64) {
+    let readings: Vec<_> = (0..25).map(|n| measured_at(n % 10, DAY + n as i64)).collect();
+    cost(async |budget| {
+        let put = store.put_readings(&readings, None, budget).await;
+        assert!(put.unstored.is_empty());
+    })
+    .await
+}
+
+async fn of_device(store: &DynamoStore, id: &str, query: RangeQuery, count: usize) -> (f64, f64) {
+    cost(async |budget| {
+        let page = store.device_readings(&device(id), &query, budget).await.expect("read");
+        assert_eq!(page.readings.len(), count);
+    })
+    .await
+}
+
+async fn of_room(store: &DynamoStore) -> (f64, f64) {
+    let devices: Vec<_> = (0..5).map(|n| device(&device_name(n))).collect();
+    let day = query(range(0, DAY), Order::Ascending, 1_000);
+    cost(async |budget| {
+        let page = store.room_readings(&room("chiyoda1-a"), &devices, &day, budget).await.expect("read");
+        assert_eq!(page.readings.len(), 5 * 144);
+    })
+    .await
+}
+
+async fn rows() -> Vec<Row> {
+    let home = Home::build().await;
+    let store = &home.with_index;
+    let day = range(0, DAY);
+    let newest = || query(always(), Order::Descending, 1);
+    let readings_of_device = "pk = `<device>`, sk BETWEEN `TS#<from>` AND `TS#<to>`";
+    let readings_of_room = "room = `<room>`, sk BETWEEN `TS#<from>` AND `TS#<to>`";
+    vec![
+        Row {
+            number: "2a",
+            pattern: "list 10 devices",
+            operation: "Query",
+            condition: "pk = `DEVICE`",
+            expected: (0.5, 0.0),
+            measured: cost(async |budget| {
+                assert_eq!(store.devices(budget).await.expect("read").len(), 10);
+            })
+            .await,
+        },
+        Row {
+            number: "2b",
+            pattern: "list 2 rooms",
+            operation: "Query",
+            condition: "pk = `ROOM`",
+            expected: (0.5, 0.0),
+            measured: cost(async |budget| {
+                assert_eq!(store.rooms(budget).await.expect("read").len(), 2);
+            })
+            .await,
+        },
+        Row {
+            number: "2c",
+            pattern: "look up one device or room that the cache does not know",
+            operation: "GetItem, consistent",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (1.0, 0.0),
+            measured: cost(async |budget| {
+                let found = store.device(&device("sensor-00"), budget).await.expect("read");
+                assert!(found.is_some());
+            })
+            .await,
+        },
+        Row {
+            number: "3a",
+            pattern: "a day of one device, 144 readings",
+            operation: "Query",
+            condition: readings_of_device,
+            expected: (1.5, 0.0),
+            measured: of_device(store, "sensor-00", query(day, Order::Ascending, 1_000), 144).await,
+        },
+        Row {
+            number: "3b",
+            pattern: "a page of 1,000 readings of one device",
+            operation: "Query",
+            condition: readings_of_device,
+            expected: (10.0, 0.0),
+            measured: of_device(store, "meter", query(always(), Order::Ascending, 1_000), 1_000).await,
+        },
+        Row {
+            number: "4",
+            pattern: "the newest reading of one device",
+            operation: "Query, newest first",
+            condition: readings_of_device,
+            expected: (0.5, 0.0),
+            measured: of_device(store, "sensor-00", newest(), 1).await,
+        },
+        Row {
+            number: "5",
+            pattern: "the newest readings of 10 devices",
+            operation: "10 × Query, newest first",
+            condition: readings_of_device,
+            expected: (5.0, 0.0),
+            measured: cost(async |budget| {
+                let one = async |n: usize| {
+                    let id = device(&device_name(n));
+                    let page = store.device_readings(&id, &newest(), budget).await.expect("read");
+                    assert_eq!(page.readings.len(), 1);
+                };
+                join_all((0..10).map(one)).await;
+            })
+            .await,
+        },
+        Row {
+            number: "6a",
+            pattern: "a day of one room, 5 devices × 144 readings",
+            operation: "Query on room-index",
+            condition: readings_of_room,
+            expected: (7.5, 0.0),
+            measured: of_room(store).await,
+        },
+        Row {
+            number: "6b",
+            pattern: "the same with `RoomIndex=off`",
+            operation: "5 × Query",
+            condition: readings_of_device,
+            expected: (7.5, 0.0),
+            measured: of_room(&home.without_index).await,
+        },
+        Row {
+            number: "1a",
+            pattern: "store 25 readings",
+            operation: "BatchWriteItem",
+            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            expected: (0.0, 50.0),
+            measured: storing(store).await,
+        },
+        Row {
+            number: "1b",
+            pattern: "the same with `RoomIndex=off`",
+            operation: "BatchWriteItem",
+            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            expected: (0.0, 25.0),
+            measured: storing(&home.without_index).await,
+        },
+        Row {
+            number: "7a",
+            pattern: "register a device, once in its life",
+            operation: "PutItem where nothing is",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |budget| {
+                let new = Sighting::of(&measured_at(0, 0)).register(device("new"));
+                store.register_device(&new, budget).await.expect("written");
+            })
+            .await,
+        },
+        Row {
+            number: "7b",
+            pattern: "learn a new metric of a device",
+            operation: "UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |budget| {
+                let metrics = [crate::given::metric("battery")].into();
+                let learned = Learned { metrics, ..Learned::default() };
+                store.learn_device(&device("new"), &learned, budget).await.expect("written");
+            })
+            .await,
+        },
+        Row {
+            number: "8",
+            pattern: "edit a device",
+            operation: "UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |budget| {
+                let patch = DevicePatch { name: Edit::Set("Sensor".into()), ..DevicePatch::default() };
+                store.edit_device(&device("new"), &patch, budget).await.expect("written");
+            })
+            .await,
+        },
+    ]
+}
+
+#[tokio::test]
+async fn every_pattern_costs_what_the_architecture_says() {
+    let mut rows = Box::pin(rows()).await;
+    let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
+    let wrong: Vec<_> = rows.iter().filter(|row| !near(row.expected, row.measured)).collect();
+    let mut problems = String::new();
+    for Row { number, pattern, expected, measured, .. } in wrong {
+        writeln!(problems, "{number} {pattern}: expected {expected:?} units, measured {measured:?}")
+            .expect("writing to memory does not fail");
+    }
+    assert!(problems.is_empty(), "read and write units\n{problems}");
+
+    rows.sort_by_key(|row| row.number);
+    let table: String = rows.iter().map(Row::markdown).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let architecture = fs::read_to_string(path).unwrap_or_default();
+    let missing: Vec<_> = rows.iter().filter(|row| !architecture.contains(&row.markdown())).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md does not hold these rows:\n\n{HEAD}{table}");
+}
