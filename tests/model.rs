@@ -218,7 +218,7 @@ async fn assert_walked(
     let question = format!("from={from_text}&to={to_text}&order={direction}&limit={limit}");
     let mut walked: Vec<Position> = Vec::new();
     let mut cursor = String::new();
-    loop {
+    while walked.len() <= model.len() {
         let query_string = format!("{question}{cursor}");
         let response = query.handle(request("GET", &path, &query_string, None), minute()).await;
         let Answer { status, body, .. } = Answer::of(&response);

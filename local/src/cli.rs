@@ -31,7 +31,7 @@ enum Command {
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
     /// Post readings from a file to a running server
-    Import(import::ImportArgs),
+    Import(Box<import::ImportArgs>),
 }
 
 /// Runs what the command line asks for.
@@ -41,7 +41,7 @@ pub async fn run() -> ExitCode {
         None => serve::run(cli.serve).await,
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
-        Some(Command::Import(args)) => import::run(args, SystemClock.now()).await,
+        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -110,7 +110,7 @@ async fn answer(
         Err(error) => Err(error.into()),
     };
     answered.unwrap_or_else(|error| {
-        complain(&format!("{} {}: {error:#}", parts.method, parts.uri.path()));
+        complain(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
         message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
     })
 }

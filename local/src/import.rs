@@ -25,6 +25,7 @@ pub(crate) use source::{Record, csv_records};
 /// the columns that Roomtide itself writes: timestamp, device_id, room, and one a metric. gzip is told
 /// by its first bytes. Importing twice changes nothing.
 #[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 pub struct ImportArgs {
     /// CSV or NDJSON, gzip or not; - is standard input
     file: PathBuf,
@@ -52,6 +53,7 @@ pub struct ImportArgs {
 
 /// Which columns of a CSV are what.
 #[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[command(next_help_heading = "CSV")]
 struct CsvArgs {
     /// The column of the instants
@@ -129,7 +131,7 @@ fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<()> {
         say(format_args!("{} {text}", resume.acknowledged()));
     }
     let target = upload::Target::new(&args.url, args.token.as_deref())?;
-    let done = upload::run(records, target, args.batch.get(), resume, &bar);
+    let done = upload::run(records, &target, args.batch.get(), resume, &bar);
     bar.finish_and_clear();
     let done = done?;
     say(&done);

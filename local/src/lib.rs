@@ -11,8 +11,6 @@
 //!
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that panics says where and why"))]
-
 pub mod cli;
 pub mod import;
 pub mod sample_home;

@@ -68,12 +68,12 @@ pub(crate) async fn run(
                 delivered = last;
                 // What is not trimmed now is trimmed with the next page, or delivered again.
                 if let Err(error) = pump.trim(delivered).await {
-                    complain(&format!("the stream cannot be trimmed: {error:#}"));
+                    complain(format_args!("the stream cannot be trimmed: {error:#}"));
                 }
                 pump.progress.delivered.send_replace(delivered);
             }
             Err(error) => {
-                complain(&format!("the stream cannot be read: {error:#}"));
+                complain(format_args!("the stream cannot be read: {error:#}"));
                 pause(LONGEST_PAUSE, &mut stop).await;
             }
         }
@@ -156,7 +156,7 @@ impl Pump {
                 event_name: record.event_name.clone(),
                 keys: serde_json::to_value(&record.change.keys).unwrap_or_default(),
             };
-            complain(&format!(
+            complain(format_args!(
                 "the registry could not be given {} of {} (stream record {}); {} given up so far",
                 letter.event_name,
                 letter.keys,

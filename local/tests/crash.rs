@@ -1,6 +1,7 @@
 //! The server is killed with SIGKILL while it stores: every acknowledged reading must be there afterwards.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

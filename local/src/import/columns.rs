@@ -302,7 +302,7 @@ impl Rows {
                     // JSON knows no leading plus or point.
                     let plain = value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
                     let value = if plain { value } else { Number::parse(&value)?.to_string() };
-                    metrics.push_str(&format!(r#","{}":{value}"#, metric.name));
+                    metrics.extend([",\"", metric.name.as_str(), "\":", &value]);
                 }
             }
             if metrics.is_empty() {

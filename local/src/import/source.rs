@@ -137,12 +137,12 @@ mod tests {
         };
         assert_eq!(
             records(csv).unwrap(),
-            [expected.clone()],
+            vec![expected.clone()],
             "a row without a value is no reading"
         );
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(csv).unwrap();
-        assert_eq!(records(&gzip.finish().unwrap()).unwrap(), [expected]);
+        assert_eq!(records(&gzip.finish().unwrap()).unwrap(), vec![expected]);
         let ndjson = records(b"{\"a\": 1}\n\n{\"b\": 2}").unwrap();
         assert_eq!(ndjson.iter().map(|record| record.line).collect::<Vec<_>>(), [1, 3]);
     }

@@ -87,7 +87,7 @@ struct Sent {
 /// Sends all records that `resume` does not know to be stored.
 pub(super) fn run(
     records: impl Iterator<Item = anyhow::Result<Record>>,
-    target: Target,
+    target: &Target,
     batch: usize,
     mut resume: Resume,
     bar: &ProgressBar,
@@ -110,9 +110,9 @@ pub(super) fn run(
         // What is refused is settled as well: sending it again would not store it.
         resume.acknowledge(sent.first, sent.end)
     };
-    let outcome = thread::scope(|scope| {
+    let ended = thread::scope(|scope| {
         for _ in 0..IN_FLIGHT {
-            let (waiting, results, target, stop) = (&waiting, results.clone(), &target, &stop);
+            let (waiting, results, target, stop) = (&waiting, results.clone(), target, &stop);
             scope.spawn(move || {
                 loop {
                     let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -152,17 +152,16 @@ pub(super) fn run(
             }
             Ok(())
         };
-        let fed = feed();
+        let mut outcome = feed();
         drop(batches);
         // What is under way is waited for even after an error: it may be stored and acknowledged.
-        let mut outcome = fed;
-        for result in sent.iter() {
+        for result in &sent {
             let noted = note(result);
             outcome = outcome.and(noted);
         }
         outcome
     });
-    if let Err(error) = outcome {
+    if let Err(error) = ended {
         let stored = resume.acknowledged();
         return Err(error).with_context(|| {
             format!("stopped; the first {stored} readings are stored, the same command goes on behind them")
@@ -228,7 +227,7 @@ fn send(target: &Target, batch: &Batch, stop: &AtomicBool) -> anyhow::Result<Sen
                         bail!("the server answers 413: {} (try a smaller --batch)", answer.detail)
                     }
                     429 | 500 | 502 | 503 | 504 => {
-                        last = anyhow::anyhow!("the server answers {status}: {}", answer.detail)
+                        last = anyhow::anyhow!("the server answers {status}: {}", answer.detail);
                     }
                     401 | 403 => {
                         bail!("the server answers {status}: {} (see --token)", answer.detail)

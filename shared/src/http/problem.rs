@@ -133,8 +133,8 @@ impl Problem {
             errors: &self.errors,
             not_stored: &self.not_stored,
         };
-        let body = serde_json::to_vec(&body).expect("our own types have string keys");
-        let response = Response::new(self.kind.status(), "application/problem+json", body);
+        let mut response = Response::json(self.kind.status(), &body);
+        response.headers = vec![("content-type", "application/problem+json".to_owned())];
         match self.kind {
             ProblemKind::Throttled | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)

@@ -33,7 +33,9 @@ impl Response {
     /// An answer in JSON.
     #[must_use]
     pub fn json(status: u16, body: &impl Serialize) -> Self {
-        let body = serde_json::to_vec(body).expect("our own types have string keys");
+        let mut body = serde_json::to_vec(body).expect("our own types have string keys");
+        // At a terminal the prompt then begins on a line of its own.
+        body.push(b'\n');
         Self::new(status, "application/json", body)
     }
 
