@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::domain::{Device, DeviceId, Instant, Room, RoomId};
-use crate::store::{Budget, ReadRegistry, StoreError, StoreResult};
+use crate::store::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
 /// changed itself since.
@@ -18,6 +18,9 @@ pub struct Snapshot {
     pub devices: BTreeMap<DeviceId, Device>,
     /// Rooms by id.
     pub rooms: BTreeMap<RoomId, Room>,
+    /// Whether that is all: a function's memory is bounded, the registry is not. Who must know of a
+    /// device that is not here asks the table.
+    pub complete: bool,
     /// When it was read.
     pub read_at: Instant,
 }
@@ -84,9 +87,13 @@ impl<C: Clock> RegistryCache<C> {
         let read_at = self.clock.now();
         let (devices, rooms) =
             futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
+        let complete = devices.len().max(rooms.len()) <= REGISTRY_MOST;
+        let devices = devices.into_iter().take(REGISTRY_MOST);
+        let rooms = rooms.into_iter().take(REGISTRY_MOST);
         let snapshot = Arc::new(Snapshot {
-            devices: devices.into_iter().map(|device| (device.id.clone(), device)).collect(),
-            rooms: rooms.into_iter().map(|room| (room.id.clone(), room)).collect(),
+            devices: devices.map(|device| (device.id.clone(), device)).collect(),
+            rooms: rooms.map(|room| (room.id.clone(), room)).collect(),
+            complete,
             read_at,
         });
         *self.write() = Some(Arc::clone(&snapshot));

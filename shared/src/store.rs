@@ -37,9 +37,6 @@ pub enum StoreError {
     /// An item that cannot be what its key says.
     #[error("an item of the table cannot be read")]
     Unreadable(#[source] item::ItemError),
-    /// The registry holds more items than a function may keep in memory.
-    #[error("the registry holds more than {0} items of one kind")]
-    RegistryTooLarge(usize),
 }
 
 /// What a [`StoreError`] came from.
@@ -143,11 +140,14 @@ pub struct Page {
     pub has_more: bool,
 }
 
+/// So many devices, and so many rooms, a function keeps in memory.
+pub const REGISTRY_MOST: usize = 10_000;
+
 /// Pattern 2: list devices and rooms; and look one of them up.
 pub trait ReadRegistry: Send + Sync {
-    /// All devices by id.
+    /// All devices by id; of more than [`REGISTRY_MOST`] one more than that, which tells.
     fn devices(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Device>>> + Send;
-    /// All rooms by id.
+    /// All rooms by id, likewise.
     fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Room>>> + Send;
     /// One device, as it is this moment.
     fn device(

@@ -1,6 +1,6 @@
 //! Stores readings: `POST /readings` and IoT Core rule messages. Reads nothing but the registry.
 //!
-//! The way of a reading: [`body`] takes the request apart, [`reading`] says what each part means,
+//! The way of a reading: `body` takes the request apart, `reading` says what each part means,
 //! [`Ingest`] stores the good ones and names the bad ones, then registers devices and rooms that it
 //! has not met before. Whatever it cannot register the stream function will.
 

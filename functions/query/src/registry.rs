@@ -7,7 +7,7 @@ use shared::clock::Clock;
 use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
 use shared::http::{Problem, ProblemKind, Request, Response};
 use shared::registry_cache::Snapshot;
-use shared::store::{EditRegistry, QueryReadings, ReadRegistry, Register};
+use shared::store::{EditRegistry, QueryReadings, REGISTRY_MOST, ReadRegistry, Register};
 
 use crate::format;
 use crate::params::Params;
@@ -39,6 +39,7 @@ where
             }
             None => (params.parse::<RoomId>("room")?, self.snapshot(call).await?),
         };
+        whole(&snapshot)?;
         let in_room = |device: &&Device| room.is_none() || device.room == room;
         let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
         let (devices, cursor) = part(call.request, &params, devices, |device| device.id.as_str())?;
@@ -60,6 +61,7 @@ where
     pub(crate) async fn list_rooms(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
         let params = Params::of(call.request, &["limit", "cursor", "format"])?;
         let snapshot = self.snapshot(call).await?;
+        whole(&snapshot)?;
         let rooms: Vec<&Room> = snapshot.rooms.values().collect();
         let (rooms, cursor) = part(call.request, &params, rooms, |room| room.id.as_str())?;
         let rows: Vec<RoomRow<'_>> = rooms.into_iter().map(RoomRow::from).collect();
@@ -170,6 +172,16 @@ pub(crate) fn room_id(id: &str) -> Result<RoomId, Problem> {
 
 pub(crate) fn unknown(kind: &str, id: &str) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("There is no {kind} {:?}.", excerpt(id)))
+}
+
+/// A list is whole or none: what it left out without a word would be taken for absent.
+fn whole(snapshot: &Snapshot) -> Result<(), Problem> {
+    if snapshot.complete {
+        return Ok(());
+    }
+    let detail =
+        format!("The registry holds more than {REGISTRY_MOST} devices or rooms, too many to list.");
+    Err(Problem::new(ProblemKind::Internal, detail))
 }
 
 /// The names of all metrics of some devices, sorted: the columns that stay the same on every page.

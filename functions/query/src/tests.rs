@@ -257,6 +257,20 @@ async fn lists_page_and_filter() {
 }
 
 #[tokio::test]
+async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_device() {
+    let bench = Bench::new().await;
+    for n in 0..shared::store::REGISTRY_MOST {
+        let id = format!("d{n:05}").parse().expect("an id");
+        let device = Sighting::of(&reading("x", 0, "r")).register(id);
+        bench.store.register_device(&device, &budget()).await.expect("memory");
+    }
+    let list = bench.get("/devices").await;
+    assert_eq!(list.status, 500);
+    assert!(list.json()["detail"].as_str().expect("text").contains("more than 10000"));
+    assert_eq!(bench.get("/devices/d09999").await.status, 200);
+}
+
+#[tokio::test]
 async fn every_form_holds_the_same_rows() {
     let bench = Bench::new().await;
     let url = "/rooms/r/readings?from=-2h&metrics=battery,temperature&limit=3";

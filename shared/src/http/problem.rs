@@ -150,9 +150,7 @@ impl From<&StoreError> for Problem {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,
             StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
-            StoreError::Refused(_)
-            | StoreError::Unreadable(_)
-            | StoreError::RegistryTooLarge(_) => ProblemKind::Internal,
+            StoreError::Refused(_) | StoreError::Unreadable(_) => ProblemKind::Internal,
         };
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();

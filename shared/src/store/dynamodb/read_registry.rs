@@ -8,10 +8,7 @@ use super::{DynamoStore, note_read};
 use crate::domain::{Device, DeviceId, Room, RoomId};
 use crate::store::item::{Item, ItemError};
 use crate::store::keys::{DEVICES, Key, PK, ROOMS};
-use crate::store::{Budget, ReadRegistry, StoreError, StoreResult, item};
-
-/// A registry beyond this would not fit into the memory of a small function.
-const MOST: usize = 10_000;
+use crate::store::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult, item};
 
 impl ReadRegistry for DynamoStore {
     async fn devices(&self, budget: &Budget) -> StoreResult<Vec<Device>> {
@@ -56,11 +53,9 @@ impl DynamoStore {
             // An item that is no device or room would otherwise take the whole registry down.
             let found = answer.items.unwrap_or_default().into_iter();
             all.extend(found.filter_map(|i| decode(from_sdk(i)).ok()));
-            if all.len() > MOST {
-                return Err(StoreError::RegistryTooLarge(MOST));
-            }
             start = answer.last_evaluated_key;
-            if start.is_none() {
+            if start.is_none() || all.len() > REGISTRY_MOST {
+                all.truncate(REGISTRY_MOST + 1);
                 return Ok(all);
             }
         }
