@@ -52,6 +52,11 @@ impl Resume {
         self.state.acknowledged
     }
 
+    /// Whether another import will know of it.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Notes that the readings from `first` to before `end` are stored.
     pub(super) fn acknowledge(&mut self, first: u64, end: u64) -> anyhow::Result<()> {
         self.ahead.insert(first, end);

@@ -163,9 +163,11 @@ pub(super) fn run(
     });
     if let Err(error) = ended {
         let stored = resume.acknowledged();
-        return Err(error).with_context(|| {
-            format!("stopped; the first {stored} readings are stored, the same command goes on behind them")
-        });
+        if stored == 0 || !resume.is_kept() {
+            return Err(error);
+        }
+        let text = "readings are stored; the same command goes on behind them";
+        return Err(error).with_context(|| format!("stopped; the first {stored} {text}"));
     }
     done.seconds = watch.elapsed().as_secs_f64();
     resume.finish();
