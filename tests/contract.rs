@@ -30,7 +30,6 @@ impl Memory {
     }
 }
 
-#[expect(clippy::unused_async, reason = "the others wait for an engine")]
 async fn memory() -> Option<Memory> {
     Some(Memory(MemoryStore::default()))
 }
@@ -126,6 +125,7 @@ macro_rules! ports {
                 a_persons_room_is_never_moved
                 a_persons_settings_are_never_overwritten
                 as_many_metrics_as_a_reading_has_are_learned
+                more_metrics_than_one_reading_has_are_learned_at_once
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there;
             edits(store):
@@ -135,6 +135,7 @@ macro_rules! ports {
                 what_is_not_named_stays
                 settings_of_metrics_are_nested
                 metrics_may_be_called_like_anything
+                many_metrics_are_edited_at_once
                 an_unknown_metric_changes_nothing
                 a_room_has_a_name
                 nothing_edited_is_nothing_changed;

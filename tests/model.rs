@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, budget, clock, device, minute, placed, range, reading, request, room, START,
+    Answer, START, at, budget, clock, device, minute, placed, range, reading, request, room,
 };
 
 const DEVICES: [&str; 4] = ["a", "a-b", "b", "c"];
@@ -112,7 +112,7 @@ fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(&Runtime, &Engine, 
 #[test]
 fn the_store_answers_like_a_map() {
     let strategy = (any_writes(), vec(any_question(), 12), any::<bool>());
-    check(48, strategy, |runtime, engine, (writes, questions, room_index)| {
+    check(128, strategy, |runtime, engine, (writes, questions, room_index)| {
         runtime.block_on(async {
             let store = engine.table(room_index).await.store();
             let mut model = Model::new();
@@ -135,7 +135,8 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked) {
         left.reverse();
     }
     let after = asked.after.filter(|_| whose.is_ok());
-    let after = after.map(|(millis, _)| Position { at: at(millis), device: device(whose.unwrap_or("a")) });
+    let after =
+        after.map(|(millis, _)| Position { at: at(millis), device: device(whose.unwrap_or("a")) });
     if let Some(after) = &after {
         left.retain(|r| match order {
             Order::Ascending => Position::of(r) > *after,
@@ -165,7 +166,7 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked) {
 #[test]
 fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
     let strategy = (any_writes(), vec(any_question(), 6), any::<bool>());
-    check(24, strategy, |runtime, engine, (writes, questions, room_index)| {
+    check(48, strategy, |runtime, engine, (writes, questions, room_index)| {
         runtime.block_on(async {
             let table = engine.table(room_index).await;
             let store = table.store();
@@ -258,29 +259,39 @@ fn position(row: &Value, whose: Result<&str, &str>) -> Position {
 
 #[test]
 fn no_id_reaches_another_partition() {
-    let reserved = prop::sample::select(&RESERVED_IDS[..])
-        .prop_flat_map(|id| vec(any::<bool>(), id.len()).prop_map(move |upper| in_case(id, &upper)));
+    let reserved = prop::sample::select(&RESERVED_IDS[..]).prop_flat_map(|id| {
+        vec(any::<bool>(), id.len()).prop_map(move |upper| in_case(id, &upper))
+    });
     let id = prop_oneof![3 => reserved, 1 => "[A-Za-z0-9#_.:/ -]{0,12}", 1 => any::<String>()];
     check(96, (id, any::<bool>()), |runtime, engine, (id, as_room)| {
         runtime.block_on(async {
             let table = engine.table(true).await;
-            let settings =
-                ingest::Settings { registry_max_age: Duration::from_secs(60), retention_days: None };
-            let ingest =
-                ingest::Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
-            let (device_id, room_id) = if as_room { ("d", id.as_str()) } else { (id.as_str(), "r") };
+            let settings = ingest::Settings {
+                registry_max_age: Duration::from_secs(60),
+                retention_days: None,
+            };
+            let ingest = ingest::Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
+            let (device_id, room_id) =
+                if as_room { ("d", id.as_str()) } else { (id.as_str(), "r") };
             let body = serde_json::json!({
                 "device_id": device_id, "room": room_id, "timestamp": START, "co2": 400,
             });
-            let event = ingest::Event::Http(Box::new(request("POST", "/readings", "", Some(&body))));
+            let event =
+                ingest::Event::Http(Box::new(request("POST", "/readings", "", Some(&body))));
             let reply = ingest.handle(event, minute()).await.expect("a request has an answer");
             let answer = Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"));
-            let allowed = device_id.parse::<DeviceId>().is_ok() && room_id.parse::<RoomId>().is_ok();
+            let allowed =
+                device_id.parse::<DeviceId>().is_ok() && room_id.parse::<RoomId>().is_ok();
             assert_eq!(answer.status, if allowed { 201 } else { 400 }, "{id:?}: {answer:?}");
             for (partition, own) in [("DEVICE", device_id), ("ROOM", room_id), ("TOKEN", "")] {
-                let sks: Vec<_> =
-                    table.items(partition).await.iter().map(|item| item["sk"]["S"].clone()).collect();
-                let may_be = if allowed && !own.is_empty() { vec![Value::from(own)] } else { Vec::new() };
+                let sks: Vec<_> = table
+                    .items(partition)
+                    .await
+                    .iter()
+                    .map(|item| item["sk"]["S"].clone())
+                    .collect();
+                let may_be =
+                    if allowed && !own.is_empty() { vec![Value::from(own)] } else { Vec::new() };
                 assert_eq!(sks, may_be, "{id:?} in {partition}");
             }
         });
@@ -289,5 +300,7 @@ fn no_id_reaches_another_partition() {
 
 fn in_case(id: &str, upper: &[bool]) -> String {
     let letters = id.chars().zip(upper);
-    letters.map(|(c, upper)| if *upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect()
+    letters
+        .map(|(c, upper)| if *upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+        .collect()
 }

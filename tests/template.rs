@@ -260,7 +260,7 @@ fn asked(code: &str) -> BTreeSet<&'static str> {
         let known = PORTS.iter().find(|(method, _)| after.starts_with(&format!(".{method}(")));
         if let Some((method, _)) = known {
             found.insert(*method);
-        } else if code[..at].ends_with(".snapshot(&") {
+        } else if [".snapshot(&", ".refresh(&"].iter().any(|cache| code[..at].ends_with(cache)) {
             found.extend(["devices", "rooms"]);
         } else if after.starts_with('.') || code[..at].ends_with('&') {
             panic!(

@@ -172,6 +172,22 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     }
 }
 
+pub(super) async fn many_metrics_are_edited_at_once(store: &impl Ports) {
+    registered(store, "d").await;
+    let names: Vec<String> = (0..32).map(|n| format!("m{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    learn(store, &names).await;
+    let everything = everything().metrics[&metric("temperature")].clone();
+    let patch = DevicePatch {
+        metrics: names.iter().map(|name| (metric(name), everything.clone())).collect(),
+        ..DevicePatch::default()
+    };
+    let now = edited(store, &patch).await;
+    for name in names {
+        assert_eq!(now.metrics[&metric(name)].max_w, Some(number("0.1")), "{name}");
+    }
+}
+
 pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     let before = registered(store, "d").await;
     let mut patch = everything();

@@ -45,7 +45,7 @@ pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
     let first = placed(reading("d", 0, &[("temperature", "21.5"), ("humidity", "45")]), "room-a");
     put(store, &[first]).await;
     let second = reading("d", 0, &[("temperature", "22")]);
-    put(store, &[second.clone()]).await;
+    put(store, std::slice::from_ref(&second)).await;
     assert_eq!(all_of(store, "d").await, [second]);
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
     ];
     let metrics: Vec<_> = names.iter().map(|name| (*name, "1")).collect();
     let reading = reading("d", 0, &metrics);
-    put(store, &[reading.clone()]).await;
+    put(store, std::slice::from_ref(&reading)).await;
     assert_eq!(all_of(store, "d").await, [reading]);
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use shared::domain::{
-    Device, DevicePatch, Edit, Instant, Learned, MAX_METRICS, MetricPatch, Room, Sighting,
+    Device, DevicePatch, Edit, Instant, Learned, MAX_METRICS, MetricName, MetricPatch, Room,
+    Sighting,
 };
 use shared::store::{Edited, Learning, Registration};
 
@@ -20,7 +21,7 @@ fn new_room(id: &str) -> Room {
     Room { id: room(id), name: None, first_seen: at(100) }
 }
 
-fn metrics(names: &[&str]) -> BTreeSet<shared::domain::MetricName> {
+fn metrics(names: &[&str]) -> BTreeSet<MetricName> {
     names.iter().map(|name| metric(name)).collect()
 }
 
@@ -129,7 +130,7 @@ pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
     let now = written(learn(store, &learned).await);
     assert_eq!(now.first_seen, at(50));
     assert_eq!((now.room.as_ref(), now.room_at), (Some(&room("room-b")), Some(at(200))));
-    let names: Vec<_> = now.metrics.keys().map(|name| name.as_str()).collect();
+    let names: Vec<_> = now.metrics.keys().map(MetricName::as_str).collect();
     assert_eq!(names, ["co2", "count", "temperature"]);
     assert_eq!(now.metrics[&metric("co2")].unit.as_deref(), Some("ppm"));
     assert_eq!(learn(store, &learned).await, Learning::Refused(Some(now.clone())));
@@ -222,6 +223,14 @@ pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Po
     let now = written(learn(store, &learned).await);
     assert_eq!(now.metrics.len(), MAX_METRICS + 1);
     assert_eq!(device_now(store, "d").await, now);
+}
+
+pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store: &impl Ports) {
+    registered(store, "d").await;
+    let names: Vec<String> = (0..4 * MAX_METRICS).map(|n| format!("m{n}")).collect();
+    let learned =
+        Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
+    assert_eq!(written(learn(store, &learned).await).metrics.len(), 4 * MAX_METRICS + 1);
 }
 
 pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {

@@ -36,7 +36,9 @@ async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answ
 /// Readings of three devices in two rooms, each at an instant of its own.
 fn readings(count: i64) -> Vec<Reading> {
     (0..count)
-        .map(|n| reading_in(&format!("d{}", n % 3), n, if n % 2 == 0 { "room-a" } else { "room-b" }))
+        .map(|n| {
+            reading_in(&format!("d{}", n % 3), n, if n % 2 == 0 { "room-a" } else { "room-b" })
+        })
         .collect()
 }
 
@@ -53,7 +55,9 @@ async fn is_stored(table: &Table, readings: &[Reading]) -> Vec<bool> {
     let key = |reading: &Reading| Value::from(format!("TS#{}", reading.at));
     readings
         .iter()
-        .map(|reading| found.iter().any(|(id, sk)| *id == reading.device.as_str() && *sk == key(reading)))
+        .map(|reading| {
+            found.iter().any(|(id, sk)| *id == reading.device.as_str() && *sk == key(reading))
+        })
         .collect()
 }
 
@@ -86,7 +90,11 @@ async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
     let mut first = proxy.take_operations();
     first.sort();
     let puts = ["PutItem"; 5];
-    assert_eq!(first, [&["BatchWriteItem"][..], &puts].concat(), "three devices and two rooms are new");
+    assert_eq!(
+        first,
+        [&["BatchWriteItem"][..], &puts].concat(),
+        "three devices and two rooms are new"
+    );
     for count in [1, 25, 26, 1_000] {
         let answer = send(&ingest, &readings(count), minute()).await;
         assert_eq!(answer.status, 201);
@@ -110,7 +118,10 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
             let unstored = not_stored(&answer);
             let found = is_stored(&table, &readings).await;
             for (n, found) in found.iter().enumerate() {
-                assert!(*found || unstored.contains(&n), "seed {seed}: reading {n} is lost: {answer:?}");
+                assert!(
+                    *found || unstored.contains(&n),
+                    "seed {seed}: reading {n} is lost: {answer:?}"
+                );
             }
             // What is not acknowledged is sent again, with or without the rest.
             proxy.replan(seeded(seed, 10));
@@ -121,13 +132,18 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
             }
             assert!(is_stored(&table, &readings).await.iter().all(|found| *found), "seed {seed}");
             for id in ["d0", "d1", "d2"] {
-                assert_eq!(stored(&table, id).await.len(), 20, "seed {seed}: nothing is stored twice");
+                assert_eq!(
+                    stored(&table, id).await.len(),
+                    20,
+                    "seed {seed}: nothing is stored twice"
+                );
             }
             unstored.len()
         }
     });
     let unstored: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
-    let (all, some) = (unstored.iter().filter(|n| **n == 0).count(), unstored.iter().filter(|n| **n > 0).count());
+    let (all, some) =
+        (unstored.iter().filter(|n| **n == 0).count(), unstored.iter().filter(|n| **n > 0).count());
     assert!(all > 5 && some > 5, "the plans are neither harmless nor hopeless: {all} and {some}");
 }
 
@@ -142,7 +158,8 @@ async fn what_nobody_waits_for_fails_until_it_is_stored() {
         "device_id": "d0",
         "readings": [sent(&readings[0])],
     });
-    let event = || serde_json::from_value::<ingest::Event>(message.clone()).expect("a rule's message");
+    let event =
+        || serde_json::from_value::<ingest::Event>(message.clone()).expect("a rule's message");
     proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
     let failed = ingest.handle(event(), Deadline::after(Duration::from_millis(400))).await;
     assert!(failed.is_err(), "the rule repeats what fails");
@@ -215,7 +232,8 @@ async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
     let ingesters: Vec<Ingest> = (0..50).map(|_| on(table.store())).collect();
     join_all(ingesters.iter().map(Ingest::load)).await;
     let met = async |some: &[Ingest], from: i64| {
-        let readings: Vec<_> = (from..).take(some.len()).map(|n| [reading_in("d", n, "room-a")]).collect();
+        let readings: Vec<_> =
+            (from..).take(some.len()).map(|n| [reading_in("d", n, "room-a")]).collect();
         let sent = some.iter().zip(&readings).map(|(one, reading)| send(one, reading, minute()));
         assert!(join_all(sent).await.iter().all(|answer| answer.status == 201));
     };

@@ -149,7 +149,10 @@ async fn converse(mut client: Connection, shared: &Shared) -> Result<()> {
                 Message { head, body }.write(&mut client).await?;
             }
             Some(Fault::Unprocessed(share)) => {
-                leave_unprocessed(&mut engine, &request, call, share).await?.write(&mut client).await?;
+                leave_unprocessed(&mut engine, &request, call, share)
+                    .await?
+                    .write(&mut client)
+                    .await?;
             }
             Some(Fault::Reset(effect)) => {
                 take_effect(&mut engine, &request, effect).await?;
@@ -182,7 +185,8 @@ async fn take_effect(engine: &mut Connection, request: &Message, effect: Effect)
 }
 
 fn error(status: u16, name: &str) -> Message {
-    let body = json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{name}"), "message": "by plan"});
+    let body =
+        json!({"__type": format!("com.amazonaws.dynamodb.v20120810#{name}"), "message": "by plan"});
     Message::answer(status, &body)
 }
 

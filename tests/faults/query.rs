@@ -19,8 +19,13 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
     for limit in [1, 2, 100] {
-        let query =
-            RangeQuery { range: always(), order: Order::Ascending, after: None, limit, consistent: false };
+        let query = RangeQuery {
+            range: always(),
+            order: Order::Ascending,
+            after: None,
+            limit,
+            consistent: false,
+        };
         let page = store.room_readings(&room("room-a"), &[device("d")], &query, &budget()).await;
         assert_eq!(page.expect("read").readings.len(), limit.min(2));
         let asked = proxy.take_operations().len();

@@ -205,5 +205,9 @@ async fn a_batch_that_meets_no_table_is_delivered_again_from_its_first_reading()
     records[0]["eventName"] = "REMOVE".into();
     records.extend((1..3).map(|n| record(n, &reading("d", 1, &[("co2", "1")]))));
     assert_eq!(reported(&registry, &records, Deadline::after(Duration::from_secs(2))).await, ["1"]);
-    assert_eq!(reported(&registry, &records[..1], minute()).await, [""; 0], "nothing to learn, no table asked");
+    assert_eq!(
+        reported(&registry, &records[..1], minute()).await,
+        [""; 0],
+        "nothing to learn, no table asked"
+    );
 }

@@ -18,6 +18,8 @@ use crate::{Call, Query};
 
 const LONGEST_TEXT: usize = 100;
 const MOST_TAGS: usize = 50;
+/// With four settings each they fit into one update, whose expression may be 4 KB long.
+const MOST_METRICS: usize = 32;
 
 impl<S, C> Query<S, C>
 where
@@ -139,6 +141,9 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
     let members = Members::parse(value.get()).map_err(|_| (at(""), object(value)))?;
     let mut patches = BTreeMap::new();
     for (name, settings) in members {
+        if patches.len() == MOST_METRICS {
+            return Err((at(""), format!("are more than {MOST_METRICS}; send the rest by itself")));
+        }
         let metric: MetricName =
             name.parse().map_err(|why| (at(&excerpt(&name)), format!("{why}")))?;
         let settings = Members::parse(settings.get()).map_err(|_| (at(&name), object(settings)))?;
@@ -242,6 +247,8 @@ mod tests {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
         let many =
             format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
+        let names = (0..33).map(|n| format!(r#""m{n}": {{"dip": 1}}"#)).collect::<Vec<_>>();
+        let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
         for (body, expected) in [
             ("", "no JSON object"),
             ("[]", "no JSON object"),
@@ -258,6 +265,7 @@ mod tests {
             (r#"{"first_seen": "now"}"#, "first_seen: is nothing that can be set"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
+            (&metrics, "metrics: are more than 32"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"dip": -1}}}"#, "metrics.t.dip: is -1"),
             (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: is nothing"),

@@ -75,10 +75,15 @@ pub fn reading_sk(at: Instant) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
-/// The first and the last sort key of a range; both ends count, as in `DynamoDB`'s BETWEEN.
+/// Two sort keys between which lie all readings of a range and no others, and at which none lies.
+///
+/// `DynamoDB` Local ends a query of an index at the first of several entries at the last key of a
+/// BETWEEN, and refuses to go on from there.
 #[must_use]
 pub fn reading_range(range: TimeRange) -> (String, String) {
-    (reading_sk(range.from()), reading_sk(range.last()))
+    let first = reading_sk(range.from());
+    let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();
+    (below, reading_sk(range.last()) + "~")
 }
 
 #[cfg(test)]

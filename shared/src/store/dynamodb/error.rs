@@ -1,5 +1,6 @@
 //! The SDK's errors as the store's. Retries nothing: the SDK has retried already.
 
+use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::store::StoreError;
@@ -14,17 +15,16 @@ const THROTTLES: [&str; 4] = [
     "LimitExceededException",
 ];
 
-pub(super) fn store_error<E, R>(error: SdkError<E, R>) -> StoreError
+pub(super) fn store_error<E>(error: SdkError<E, HttpResponse>) -> StoreError
 where
     E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
-    R: std::fmt::Debug + Send + Sync + 'static,
 {
     match &error {
         SdkError::ServiceError(service) => {
             let code = service.err().code().unwrap_or_default();
             if THROTTLES.contains(&code) {
                 StoreError::Throttled(Box::new(error))
-            } else if code.starts_with("InternalServer") || code == "ServiceUnavailable" {
+            } else if service.raw().status().is_server_error() {
                 StoreError::Unavailable(Box::new(error))
             } else {
                 StoreError::Refused(Box::new(error))

@@ -8,6 +8,11 @@ use crate::store::item::{Attribute, Item, ItemError};
 use crate::store::keys::{Key, ROOM};
 use crate::store::{Budget, Learn, Learning, StoreError, StoreResult, item};
 
+/// How many metrics one update adds: an expression may be 4 KB long.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
+const AT_ONCE: usize = 32;
+
 impl Learn for DynamoStore {
     async fn learn_device(
         &self,
@@ -24,7 +29,14 @@ impl Learn for DynamoStore {
             update.set(&[ROOM_AT], Attribute::S(at.to_string()));
             update.only_if_below(&[ROOM_AT], Attribute::S(at.to_string()));
         }
-        for name in &learned.metrics {
+        for (n, name) in learned.metrics.iter().enumerate() {
+            if n > 0 && n % AT_ONCE == 0 {
+                // Only the first has conditions that may be refused; the others add what is absent.
+                let sent = std::mem::replace(&mut update, Update::of(Key::Device(id.clone())));
+                if let Updated::Refused(was) = sent.send(self, budget).await? {
+                    return learning(Updated::Refused(was), item::to_device);
+                }
+            }
             let info = item::metric(&MetricInfo::from(name));
             update.set_if_absent(&[METRICS, name.as_str()], info);
         }

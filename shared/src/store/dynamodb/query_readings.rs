@@ -56,8 +56,10 @@ impl DynamoStore {
         let (first, last) = keys::reading_range(query.range);
         let mut start = query.after.as_ref().map(|after| start_key(partition, after));
         let mut readings = Vec::new();
+        let mut passed_over = 0;
         loop {
-            let wanted = query.limit + 1 - readings.len();
+            // Where most is passed over, each request asks for as much again as all before it.
+            let wanted = (query.limit + 1 - readings.len()).max(passed_over);
             let answer = self
                 .client
                 .query()
@@ -78,8 +80,11 @@ impl DynamoStore {
             let answer = budget.within(answer).await?.map_err(store_error)?;
             note_read(budget, answer.consumed_capacity());
             // What other writers left among the readings and is none cannot be shown as one.
-            let found = answer.items.unwrap_or_default().into_iter();
-            readings.extend(found.filter_map(|i| item::to_reading(from_sdk(i)).ok()).filter(&keep));
+            let found = answer.items.unwrap_or_default();
+            passed_over += found.len() + readings.len();
+            let found = found.into_iter().filter_map(|i| item::to_reading(from_sdk(i)).ok());
+            readings.extend(found.filter(&keep));
+            passed_over -= readings.len();
             start = answer.last_evaluated_key;
             if start.is_none() || readings.len() > query.limit {
                 break;
