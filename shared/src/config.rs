@@ -45,6 +45,8 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
+    /// `AUTH`: whether requests need an access token; `on` without it.
+    pub auth: bool,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
     pub registry_max_age: Duration,
     /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
@@ -92,21 +94,23 @@ impl Config {
                     secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
                     session_token: optional("AWS_SESSION_TOKEN"),
                 },
-                room_index: match optional("ROOM_INDEX").as_deref() {
-                    None | Some("on") => true,
-                    Some("off") => false,
-                    Some(value) => {
-                        return Err(ConfigError::Unreadable {
-                            name: "ROOM_INDEX",
-                            value: value.to_owned(),
-                            expected: "on or off",
-                        });
-                    }
-                },
+                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX"))?,
             },
+            auth: switch("AUTH", optional("AUTH"))?,
             registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
             retention_days: (days > 0).then_some(days),
         })
+    }
+}
+
+/// On unless it is off.
+fn switch(name: &'static str, value: Option<String>) -> Result<bool, ConfigError> {
+    match value.as_deref() {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(value) => {
+            Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
+        }
     }
 }
 
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn the_defaults_suffice() {
         let config = read(&[]).expect("complete");
-        assert!(config.store.room_index && config.store.endpoint.is_none());
+        assert!(config.auth && config.store.room_index && config.store.endpoint.is_none());
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         assert_eq!(config.retention_days, None);
         assert!(!format!("{config:?}").contains("secret"));
@@ -148,9 +152,12 @@ mod tests {
     #[test]
     fn an_error_names_the_variable() {
         assert_eq!(read(&[("TABLE_NAME", "")]).unwrap_err(), ConfigError::Missing("TABLE_NAME"));
-        for (name, value) in
-            [("ROOM_INDEX", "maybe"), ("RETENTION_DAYS", "-1"), ("REGISTRY_MAX_AGE_SECONDS", "1m")]
-        {
+        for (name, value) in [
+            ("ROOM_INDEX", "maybe"),
+            ("AUTH", "no"),
+            ("RETENTION_DAYS", "-1"),
+            ("REGISTRY_MAX_AGE_SECONDS", "1m"),
+        ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");
         }

@@ -8,6 +8,7 @@ mod number;
 mod range;
 mod reading;
 mod room;
+mod token;
 
 pub use device::{Device, DevicePatch, Edit, Learned, MetricInfo, MetricPatch, Sighting};
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
@@ -17,6 +18,7 @@ pub use number::{Number, NumberError};
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use room::{Room, RoomPatch};
+pub use token::{Scope, Token, TokenHash, TokenHashError};
 
 /// A short form of something a client sent, safe to put into an error message.
 ///

@@ -1,5 +1,6 @@
 //! HTTP as Roomtide speaks it: requests, answers, problems, routes. Knows nothing of what they are about.
 
+pub mod credentials;
 pub mod gateway;
 pub mod members;
 pub mod problem;

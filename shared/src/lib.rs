@@ -4,6 +4,7 @@
 //! `DynamoDB` table, [`http`] says it to a client. [`clock`] and [`config`] are the only doors to the
 //! time and to the environment.
 
+pub mod access;
 pub mod clock;
 pub mod config;
 pub mod domain;

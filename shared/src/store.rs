@@ -16,7 +16,7 @@ pub use budget::Budget;
 
 use crate::domain::{
     Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId,
-    RoomPatch, TimeRange,
+    RoomPatch, TimeRange, Token, TokenHash,
 };
 
 /// Why the table did not do what it was asked.
@@ -161,6 +161,35 @@ pub trait ReadRegistry: Send + Sync {
         id: &RoomId,
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+}
+
+/// Looks up an access token.
+pub trait FindToken: Send + Sync {
+    /// The token of that hash, revoked or not, as it is this moment.
+    fn token(
+        &self,
+        hash: &TokenHash,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
+}
+
+/// What the command line does with access tokens; no function may.
+pub trait ManageTokens: Send + Sync {
+    /// Keeps a new token. Done twice, the second time is refused.
+    fn add_token(
+        &self,
+        token: &Token,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// All tokens, revoked ones too.
+    fn tokens(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
+    /// Revokes a token, and tells whether there is one. Done twice, the first time counts.
+    fn revoke_token(
+        &self,
+        hash: &TokenHash,
+        at: Instant,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// The registration of what is met for the first time.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use futures_util::{StreamExt as _, stream};
+use shared::access::{Gate, forbidden};
 use shared::clock::{Clock, Deadline};
 use shared::config::Config;
 use shared::domain::{DeviceId, Instant, Reading, Room, RoomId, Sighting};
@@ -23,9 +24,11 @@ use shared::http::routes::{self, Function};
 use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway};
 use shared::registry_cache::{RegistryCache, Snapshot};
 use shared::store::{
-    Budget, Position, PutReadings, ReadRegistry, Register, Registration, StoreError,
+    Budget, FindToken, Position, PutReadings, ReadRegistry, Register, Registration, StoreError,
 };
 use shared::telemetry::{Telemetry, WideEvent};
+
+use reading::Sender;
 
 pub use event::{Event, Receipt, Reply};
 
@@ -36,11 +39,17 @@ pub struct Settings {
     pub registry_max_age: Duration,
     /// After how many days a reading is deleted; never without.
     pub retention_days: Option<u32>,
+    /// Whether requests need an access token.
+    pub auth: bool,
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        Self { registry_max_age: config.registry_max_age, retention_days: config.retention_days }
+        Self {
+            registry_max_age: config.registry_max_age,
+            retention_days: config.retention_days,
+            auth: config.auth,
+        }
     }
 }
 
@@ -49,6 +58,7 @@ impl From<&Config> for Settings {
 pub struct Ingest<S, C> {
     store: S,
     registry: RegistryCache<C>,
+    gate: Gate<C>,
     clock: C,
     telemetry: Telemetry,
     retention: Option<TimeDelta>,
@@ -75,15 +85,18 @@ struct Outcome {
     rejected: Vec<FieldError>,
     not_stored: Vec<usize>,
     cause: Option<StoreError>,
+    /// Whether the holder of a token tried to write for a device that is not theirs; then nothing is stored.
+    foreign: bool,
 }
 
-impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
+impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         Self {
             store,
             registry: RegistryCache::new(settings.registry_max_age, clock.clone()),
+            gate: Gate::new(settings.auth, clock.clone()),
             clock,
             telemetry,
             retention: settings.retention_days.map(|days| TimeDelta::days(days.into())),
@@ -148,10 +161,13 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
                 let detail = format!("{} {} is not answered here.", route.method, route.path);
                 return Err(Problem::new(ProblemKind::NotFound, detail));
             }
+            let permit = self.gate.admit(request, &self.store, budget).await?;
+            let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
             let text = request.inflated_body()?;
             let content_type = request.header("content-type").unwrap_or_default();
             let entries = body::parse(&text, content_type)?;
-            Ok(self.store_entries(entries, None, budget, log).await)
+            let outcome = self.store_entries(entries, sender, budget, log).await;
+            refuse_foreign(outcome)
         };
         match stored.await {
             Ok(outcome) => respond(outcome),
@@ -174,7 +190,8 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
         };
         match entries() {
             Ok((sender, entries)) => {
-                self.store_entries(entries, sender.as_ref(), budget, log).await
+                let sender = sender.as_ref().map_or(Sender::Anyone, Sender::Topic);
+                self.store_entries(entries, sender, budget, log).await
             }
             Err(message) => {
                 log.count("readings.rejected", 1);
@@ -187,14 +204,15 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
     async fn store_entries(
         &self,
         entries: Vec<body::Entry<'_>>,
-        sender: Option<&DeviceId>,
+        sender: Sender<'_>,
         budget: &Budget,
         log: &mut WideEvent,
     ) -> Outcome {
         let (mut sorted, rejected) = sort(entries, sender, self.clock.now());
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         log.count("readings.rejected", outcome.rejected.len());
-        if sorted.readings.is_empty() {
+        outcome.foreign = sorted.foreign && matches!(sender, Sender::Holder(_));
+        if sorted.readings.is_empty() || outcome.foreign {
             return outcome;
         }
         let snapshot = match self.registry.snapshot(&self.store, budget).await {
@@ -305,8 +323,12 @@ impl<S: PutReadings + ReadRegistry + Register, C: Clock> Ingest<S, C> {
 pub fn read_reading(json: &str, now: Instant) -> Result<Reading, FieldError> {
     body::entry(json)
         .map_err(reading::Refusal::whole)
-        .and_then(|members| reading::read(members, None, now))
-        .map_err(|reading::Refusal { field, message }| FieldError { index: None, field, message })
+        .and_then(|members| reading::read(members, Sender::Anyone, now))
+        .map_err(|reading::Refusal { field, message, .. }| FieldError {
+            index: None,
+            field,
+            message,
+        })
 }
 
 /// Readings that can be stored, no two of the same device and instant, and where each came from.
@@ -315,11 +337,13 @@ struct Sorted {
     readings: Vec<Reading>,
     /// For each reading the places in the request that it was made of.
     origins: Vec<Vec<usize>>,
+    /// Whether a reading was of a device that is not the sender's.
+    foreign: bool,
 }
 
 fn sort(
     entries: Vec<body::Entry<'_>>,
-    sender: Option<&DeviceId>,
+    sender: Sender<'_>,
     now: Instant,
 ) -> (Sorted, Vec<FieldError>) {
     let mut sorted = Sorted::default();
@@ -342,16 +366,26 @@ fn sort(
                     Ok(())
                 }
             });
-        if let Err(reading::Refusal { field, message }) = taken {
+        if let Err(reading::Refusal { field, message, forbidden }) = taken {
+            sorted.foreign |= forbidden;
             rejected.push(FieldError { index: Some(index), field, message });
         }
     }
     (sorted, rejected)
 }
 
+/// Nothing of a request is stored that reaches for another's device.
+fn refuse_foreign(outcome: Outcome) -> Result<Outcome, Problem> {
+    if !outcome.foreign {
+        return Ok(outcome);
+    }
+    let detail = "The token may not write for every device named here; nothing is stored.";
+    Err(Problem { errors: outcome.rejected, ..forbidden(detail) })
+}
+
 /// 201 all stored, 207 some refused, 400 none valid, 429 or 503 not all stored.
 fn respond(outcome: Outcome) -> Response {
-    let Outcome { accepted, rejected, not_stored, cause } = outcome;
+    let Outcome { accepted, rejected, not_stored, cause, .. } = outcome;
     if let Some(cause) = cause {
         let detail = format!(
             "{accepted} readings are stored, {} are not; send those again, or all: nothing is stored twice.",

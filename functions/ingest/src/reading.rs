@@ -1,6 +1,6 @@
 //! Meaning: members become a reading, or a refusal that names the field. Stores nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use chrono::TimeDelta;
@@ -11,6 +11,36 @@ use shared::http::members::{Members, describe, string};
 /// How far ahead of the server's clock a reading may be: clocks drift, but not by days.
 const FURTHEST_AHEAD: TimeDelta = TimeDelta::days(1);
 
+/// Who sends readings, as far as that is known for certain.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sender<'a> {
+    /// Whoever may write for every device.
+    Anyone,
+    /// The device that an IoT rule took from the topic.
+    Topic(&'a DeviceId),
+    /// The holder of a token for these devices.
+    Holder(&'a BTreeSet<DeviceId>),
+}
+
+impl Sender<'_> {
+    /// The device of a reading that names none.
+    fn only(&self) -> Option<&DeviceId> {
+        match self {
+            Self::Anyone => None,
+            Self::Topic(device) => Some(device),
+            Self::Holder(devices) => devices.first().filter(|_| devices.len() == 1),
+        }
+    }
+
+    fn may_write(&self, device: &DeviceId) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Topic(own) => *own == device,
+            Self::Holder(devices) => devices.contains(device),
+        }
+    }
+}
+
 /// Why members are no reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -18,26 +48,27 @@ pub(crate) struct Refusal {
     pub(crate) field: Option<String>,
     /// What is wrong with it.
     pub(crate) message: String,
+    /// Whether the sender tried to write for a device that is not theirs.
+    pub(crate) forbidden: bool,
 }
 
 impl Refusal {
     /// The whole reading is at fault.
     pub(crate) fn whole(message: impl Display) -> Self {
-        Self { field: None, message: message.to_string() }
+        Self { field: None, message: message.to_string(), forbidden: false }
     }
 
     fn of(field: &str, message: impl Display) -> Self {
-        Self { field: Some(excerpt(field)), message: message.to_string() }
+        Self { field: Some(excerpt(field)), message: message.to_string(), forbidden: false }
     }
 }
 
 /// The reading that the members say, received at `now`.
 ///
-/// `sender` is who sent it, where that is known for certain: the reading's own `device_id` must then
-/// be absent or equal.
+/// A `sender` whose device is known for certain need not name it, and can name no other.
 pub(crate) fn read(
     mut members: Members<'_>,
-    sender: Option<&DeviceId>,
+    sender: Sender<'_>,
     now: Instant,
 ) -> Result<Reading, Refusal> {
     let device = device(members.take_non_null("device_id"), sender)?;
@@ -55,22 +86,18 @@ pub(crate) fn read(
     Reading::new(device, at, room, metrics).map_err(Refusal::whole)
 }
 
-fn device(value: Option<&RawValue>, sender: Option<&DeviceId>) -> Result<DeviceId, Refusal> {
+fn device(value: Option<&RawValue>, sender: Sender<'_>) -> Result<DeviceId, Refusal> {
     let refuse = |why: String| Refusal::of("device_id", why);
-    let said = value
-        .map(|value| {
-            let text = string(value).map_err(refuse)?;
-            text.parse::<DeviceId>().map_err(|why| refuse(why.to_string()))
-        })
-        .transpose()?;
-    match (said, sender) {
-        (Some(said), Some(sender)) if said != *sender => {
-            Err(refuse(format!("is {:?}, but the sender is {:?}", said.as_str(), sender.as_str())))
-        }
-        (_, Some(sender)) => Ok(sender.clone()),
-        (Some(said), None) => Ok(said),
-        (None, None) => Err(refuse("is missing".to_owned())),
+    let Some(value) = value else {
+        return sender.only().cloned().ok_or_else(|| refuse("is missing".to_owned()));
+    };
+    let text = string(value).map_err(refuse)?;
+    let device: DeviceId = text.parse().map_err(|why| refuse(format!("{why}")))?;
+    if sender.may_write(&device) {
+        return Ok(device);
     }
+    let message = format!("is {:?}, which is not the sender's", device.as_str());
+    Err(Refusal { forbidden: true, ..refuse(message) })
 }
 
 fn timestamp(value: &RawValue, now: Instant) -> Result<Instant, Refusal> {
@@ -104,12 +131,13 @@ mod tests {
 
     fn try_read(json: &str, sender: Option<&str>) -> Result<Reading, Refusal> {
         let now = Instant::parse(NOW, Instant::MIN).expect("an instant");
-        let sender = sender.map(|sender| sender.parse().expect("an id"));
-        read(Members::parse(json).expect("an object"), sender.as_ref(), now)
+        let sender: Option<DeviceId> = sender.map(|sender| sender.parse().expect("an id"));
+        let sender = sender.as_ref().map_or(Sender::Anyone, Sender::Topic);
+        read(Members::parse(json).expect("an object"), sender, now)
     }
 
     fn refused(json: &str) -> String {
-        let Refusal { field, message } = try_read(json, None).expect_err(json);
+        let Refusal { field, message, .. } = try_read(json, None).expect_err(json);
         format!("{} {message}", field.unwrap_or_default())
     }
 
@@ -192,6 +220,6 @@ mod tests {
         assert_eq!(own.device.as_str(), "d");
         assert!(try_read(r#"{"device_id": "d", "t": 1}"#, Some("d")).is_ok());
         let refusal = try_read(r#"{"device_id": "e", "t": 1}"#, Some("d")).expect_err("another");
-        assert!(refusal.message.contains("the sender is"));
+        assert!(refusal.message.contains("not the sender's") && refusal.forbidden);
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::store::StoreError;
+use shared::domain::{Scope, Token, TokenHash};
 use shared::store::memory::MemoryStore;
+use shared::store::{ManageTokens as _, StoreError};
 
 use super::*;
 
@@ -19,6 +20,40 @@ struct Bench {
 
 impl Bench {
     fn on(store: MemoryStore) -> Self {
+        Self::with(store, false)
+    }
+
+    /// A function that asks for tokens, on a table that has one of every scope, their secrets their names.
+    async fn guarded() -> Self {
+        let bench = Self::with(MemoryStore::default(), true);
+        let one = ["d".parse().expect("an id")].into();
+        let two = ["d", "e"].map(|id| id.parse().expect("an id")).into();
+        for (secret, scope, revoked) in [
+            ("one", Scope::Write(one), false),
+            ("two", Scope::Write(two), false),
+            ("read", Scope::Read, false),
+            ("admin", Scope::Admin, false),
+            ("revoked", Scope::Admin, true),
+        ] {
+            let created = bench.clock.now();
+            let revoked = revoked.then_some(created);
+            let token = Token { hash: TokenHash::of(secret), scope, name: None, created, revoked };
+            bench
+                .store
+                .add_token(&token, &Budget::until(Deadline::after(COLD_START)))
+                .await
+                .expect("memory");
+        }
+        bench
+    }
+
+    async fn post_with(&self, token: &str, body: &str) -> (i64, Value) {
+        let mut event = http("POST", "/readings", body);
+        event["headers"] = json!({"authorization": format!("Bearer {token}")});
+        self.send(event).await.expect("HTTP is always answered")
+    }
+
+    fn with(store: MemoryStore, auth: bool) -> Self {
         let now = Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant");
         let clock = TestClock::at(now);
         let log = Arc::new(Mutex::new(String::new()));
@@ -26,7 +61,8 @@ impl Bench {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
-        let settings = Settings { registry_max_age: Duration::from_secs(60), retention_days: None };
+        let settings =
+            Settings { registry_max_age: Duration::from_secs(60), retention_days: None, auth };
         let ingest = Ingest::new(store.clone(), clock.clone(), telemetry, settings);
         Self { store, clock, ingest, log }
     }
@@ -201,4 +237,59 @@ async fn the_log_holds_no_body() {
     let log = bench.log.lock().expect("no panic").clone();
     assert!(log.contains("readings.accepted"));
     assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn without_a_valid_token_nothing_is_stored() {
+    let bench = Bench::guarded().await;
+    for token in ["", "unknown", "revoked"] {
+        let (status, answer) = bench.post_with(token, ONE).await;
+        assert_eq!(status, 401, "{token}: {answer}");
+    }
+    let (_, unknown) = bench.post_with("unknown", ONE).await;
+    assert_eq!(unknown, bench.post_with("revoked", ONE).await.1, "they look alike");
+    assert_eq!(bench.post_with("read", ONE).await.0, 403);
+    assert_eq!(bench.post_with("one", ONE).await.0, 201);
+    assert_eq!(bench.post_with("admin", r#"{"device_id": "any", "t": 1}"#).await.0, 201);
+    assert_eq!(bench.store.readings().len(), 2);
+}
+
+#[tokio::test]
+async fn a_token_writes_for_its_own_devices_only() {
+    let bench = Bench::guarded().await;
+    let both = r#"[{"device_id": "d", "t": 1}, {"device_id": "e", "t": 1}]"#;
+    let (status, answer) = bench.post_with("one", both).await;
+    assert_eq!((status, &answer["errors"][0]["index"]), (403, &json!(1)));
+    assert!(bench.store.readings().is_empty(), "nothing of it is stored");
+    assert_eq!(bench.post_with("two", both).await.0, 201);
+    assert_eq!(bench.post_with("one", r#"{"u": 1}"#).await.0, 201, "its device need not be named");
+    assert_eq!(bench.post_with("two", r#"{"u": 1}"#).await.0, 400, "one of two must be");
+    assert_eq!(bench.post_with("one", r#"{"device_id": "DEVICE", "u": 1}"#).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
+    let bench = Bench::guarded().await;
+    bench.ingest.load().await;
+    let reads = bench.store.calls().reads;
+    for _ in 0..3 {
+        assert_eq!(bench.post_with("one", ONE).await.0, 201);
+    }
+    assert_eq!(bench.store.calls().reads, reads + 1);
+    let budget = Budget::until(Deadline::after(COLD_START));
+    let hash = TokenHash::of("one");
+    assert!(bench.store.revoke_token(&hash, bench.clock.now(), &budget).await.expect("memory"));
+    bench.clock.advance(shared::access::REMEMBERED);
+    assert_eq!(bench.post_with("one", ONE).await.0, 401);
+}
+
+#[tokio::test]
+async fn the_log_holds_no_token() {
+    let bench = Bench::guarded().await;
+    bench.post_with("canary-token", ONE).await;
+    let mut event = http("POST", "/readings", ONE);
+    event["rawQueryString"] = json!("p=canary-token&x=canary-query");
+    bench.send(event).await.expect("answered");
+    let log = bench.log.lock().expect("no panic").clone();
+    assert!(log.contains("401") && !log.contains("canary"), "{log}");
 }

@@ -9,7 +9,9 @@ use shared::domain::{
 };
 use shared::http::members::{Members, describe, reason, string};
 use shared::http::{Problem, ProblemKind, Request, Response};
-use shared::store::{EditRegistry, Edited, QueryReadings, ReadRegistry, Register, Registration};
+use shared::store::{
+    EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Register, Registration,
+};
 
 use crate::params::Params;
 use crate::registry::{device_id, room_id, unknown};
@@ -23,7 +25,7 @@ const MOST_METRICS: usize = 32;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
     C: Clock,
 {
     /// `PATCH /devices/{id}`

@@ -5,7 +5,8 @@ use shared::clock::Clock;
 use shared::domain::{Device, Instant, Order, TimeRange};
 use shared::http::{Problem, ProblemKind, Response};
 use shared::store::{
-    Budget, EditRegistry, Position, QueryReadings, RangeQuery, ReadRegistry, Register, StoreResult,
+    Budget, EditRegistry, FindToken, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
+    StoreResult,
 };
 
 use crate::params::Params;
@@ -21,7 +22,7 @@ const AT_ONCE: usize = 8;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
     C: Clock,
 {
     /// `GET /devices/{id}/latest`

@@ -17,12 +17,15 @@ use std::time::Duration;
 
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use serde_json::json;
+use shared::access::Gate;
 use shared::clock::{Clock, Deadline};
 use shared::config::Config;
 use shared::http::routes::{self, Operation};
 use shared::http::{Problem, ProblemKind, Request, Response, gateway};
 use shared::registry_cache::{RegistryCache, Snapshot};
-use shared::store::{Budget, EditRegistry, QueryReadings, ReadRegistry, Register, StoreError};
+use shared::store::{
+    Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, Register, StoreError,
+};
 use shared::telemetry::{Telemetry, WideEvent};
 
 /// What may be set from outside.
@@ -30,11 +33,13 @@ use shared::telemetry::{Telemetry, WideEvent};
 pub struct Settings {
     /// How old the cached registry may grow.
     pub registry_max_age: Duration,
+    /// Whether requests need an access token.
+    pub auth: bool,
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        Self { registry_max_age: config.registry_max_age }
+        Self { registry_max_age: config.registry_max_age, auth: config.auth }
     }
 }
 
@@ -43,6 +48,7 @@ impl From<&Config> for Settings {
 pub struct Query<S, C> {
     store: S,
     registry: RegistryCache<C>,
+    gate: Gate<C>,
     clock: C,
     telemetry: Telemetry,
 }
@@ -67,14 +73,15 @@ const COLD_START: Duration = Duration::from_secs(5);
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
     C: Clock,
 {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let registry = RegistryCache::new(settings.registry_max_age, clock.clone());
-        Self { store, registry, clock, telemetry }
+        let gate = Gate::new(settings.auth, clock.clone());
+        Self { store, registry, gate, clock, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -116,6 +123,13 @@ where
     async fn answer(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
         let (route, id) = routes::find(call.request)?;
         call.log.set("http.route", format!("{} {}", route.method, route.path));
+        if route.operation != Operation::Health {
+            let permit = self.gate.admit(call.request, &self.store, call.budget).await?;
+            match route.operation {
+                Operation::EditDevice | Operation::EditRoom => permit.edit()?,
+                _ => permit.read()?,
+            }
+        }
         match route.operation {
             Operation::ListDevices => self.list_devices(call, None).await,
             Operation::ShowDevice => self.show_device(call, &id).await,

@@ -20,7 +20,8 @@ pub(crate) fn document() -> Value {
                 or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to.",
         },
         "paths": paths,
-        "components": { "schemas": schemas(), "responses": { "Problem": {
+        "security": [{"token": []}],
+        "components": { "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": schemas(), "responses": { "Problem": {
             "description": "What went wrong, where",
             "content": { "application/problem+json": { "schema": reference("Problem") } },
         } } },
@@ -40,6 +41,9 @@ fn operation(operation: Operation, path: &str, summary: &str) -> Value {
         "parameters": parameters,
         "responses": responses(operation),
     });
+    if operation == Operation::Health {
+        described["security"] = json!([]);
+    }
     let body = match operation {
         Operation::PostReadings => json!({"oneOf": [
             reference("Reading"),
@@ -119,7 +123,7 @@ fn responses(operation: Operation) -> Value {
             return json!({
                 "201": answer("All are stored", reference("Receipt")),
                 "207": answer("Some are refused, the others stored", reference("Receipt")),
-                "400": problem(), "413": problem(), "429": problem(), "503": problem(),
+                "400": problem(), "401": problem(), "403": problem(), "413": problem(), "429": problem(), "503": problem(),
             });
         }
         Operation::ListDevices | Operation::RoomDevices => json!({"200": rows("Device")}),
@@ -141,7 +145,7 @@ fn responses(operation: Operation) -> Value {
             return json!({"200": answer("This document", json!({"type": "object"}))});
         }
     };
-    for status in ["400", "404", "429", "503"] {
+    for status in ["400", "401", "403", "404", "429", "503"] {
         responses[status] = problem();
     }
     responses

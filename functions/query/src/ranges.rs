@@ -4,7 +4,7 @@ use shared::clock::Clock;
 use shared::domain::{Device, RangeError, Reading, TimeRange};
 use shared::http::{Problem, Response};
 use shared::store::{
-    EditRegistry, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
+    EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
 };
 
 use crate::params::Params;
@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 4 << 20;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
     C: Clock,
 {
     /// `GET /devices/{id}/readings`

@@ -7,7 +7,9 @@ use shared::clock::Clock;
 use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
 use shared::http::{Problem, ProblemKind, Request, Response};
 use shared::registry_cache::Snapshot;
-use shared::store::{EditRegistry, QueryReadings, REGISTRY_MOST, ReadRegistry, Register};
+use shared::store::{
+    EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry, Register,
+};
 
 use crate::format;
 use crate::params::Params;
@@ -19,7 +21,7 @@ const MOST: usize = 1_000;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register,
+    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
     C: Clock,
 {
     /// `GET /devices` and, of one room, `GET /rooms/{id}/devices`.

@@ -3,9 +3,9 @@
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::domain::{Instant, MetricName, Number, Reading, Sighting};
+use shared::domain::{Instant, MetricName, Number, Reading, Scope, Sighting, Token, TokenHash};
 use shared::store::memory::MemoryStore;
-use shared::store::{PutReadings as _, StoreError};
+use shared::store::{ManageTokens as _, PutReadings as _, StoreError};
 
 use super::*;
 
@@ -36,7 +36,7 @@ impl Bench {
     async fn new() -> Self {
         let store = MemoryStore::default();
         let clock = TestClock::at(at(60));
-        let settings = Settings { registry_max_age: Duration::from_secs(60) };
+        let settings = Settings { registry_max_age: Duration::from_secs(60), auth: false };
         let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
         let bench = Self { store, clock, query };
         for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
@@ -381,4 +381,43 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     let latest = bench.get("/rooms/attic/latest").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
     assert_eq!(bench.get("/devices/new").await.status, 200);
+}
+
+#[tokio::test]
+async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
+    let mut bench = Bench::new().await;
+    let settings = Settings { registry_max_age: Duration::from_secs(60), auth: true };
+    bench.query =
+        Query::new(bench.store.clone(), bench.clock.clone(), Telemetry::silent(), settings);
+    let device = ["a".parse().expect("an id")].into();
+    for (secret, scope) in
+        [("write", Scope::Write(device)), ("read", Scope::Read), ("admin", Scope::Admin)]
+    {
+        let hash = TokenHash::of(secret);
+        let token = Token { hash, scope, name: None, created: at(0), revoked: None };
+        bench.store.add_token(&token, &budget()).await.expect("memory");
+    }
+    let edit = r#"{"name": "x"}"#;
+    for (token, get, patch) in [
+        ("", 401, 401),
+        ("unknown", 401, 401),
+        ("write", 403, 403),
+        ("read", 200, 403),
+        ("admin", 200, 200),
+    ] {
+        let headers = json!({"authorization": format!("Token {token}")});
+        let answer = bench.send("PATCH", "/devices/a", headers.clone(), edit).await;
+        assert_eq!(answer.status, patch, "PATCH with {token:?}");
+        for url in ["/devices", "/rooms/r/latest", "/devices/a/readings?from=-2h", "/openapi.json"]
+        {
+            let answer = bench.send("GET", url, headers.clone(), "").await;
+            assert_eq!(answer.status, get, "{url} with {token:?}");
+            assert_eq!(answer.header("www-authenticate").is_empty(), get != 401);
+        }
+        assert_eq!(bench.send("GET", "/health", headers, "").await.status, 200);
+    }
+    // The token of a query is no parameter, and is in no link and no cursor.
+    let page = bench.get("/devices/a/readings?from=-2h&limit=2&u=me&p=read").await;
+    assert_eq!(page.status, 200);
+    assert!(!page.header("link").contains("read&") && !page.header("link").contains("p="));
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Problem, ProblemKind, Request, Response};
+use super::{Problem, ProblemKind, Request, Response, credentials};
 
 /// The request of an event.
 pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
@@ -31,12 +31,15 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let headers = event.headers.iter().filter_map(|(name, value)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
     });
-    let headers: std::collections::BTreeMap<_, _> = headers.collect();
+    let mut headers: std::collections::BTreeMap<_, _> = headers.collect();
+    let mut raw_query = event.raw_query_string.unwrap_or_default();
+    let secret = credentials::take(&mut headers, &mut raw_query);
     let sent_id = headers.get("x-request-id").filter(|id| id.len() <= 128).cloned();
     Ok(Request {
         method: context.http.method.to_string(),
         path,
-        raw_query: event.raw_query_string.unwrap_or_default(),
+        raw_query,
+        secret,
         body,
         id: sent_id.or(context.request_id).unwrap_or_default(),
         headers,

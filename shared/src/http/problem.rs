@@ -10,6 +10,10 @@ use crate::store::StoreError;
 pub enum ProblemKind {
     /// The request cannot be understood.
     BadRequest,
+    /// No token, or none that is valid.
+    Unauthorized,
+    /// A valid token that does not permit this.
+    Forbidden,
     /// Nothing of that name is here.
     NotFound,
     /// The path exists, the method on it does not.
@@ -30,6 +34,8 @@ impl ProblemKind {
     pub const fn status(self) -> u16 {
         match self {
             Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::TooLarge => 413,
@@ -42,6 +48,8 @@ impl ProblemKind {
     const fn title(self) -> &'static str {
         match self {
             Self::BadRequest => "The request is not valid",
+            Self::Unauthorized => "A valid token is needed",
+            Self::Forbidden => "The token does not permit this",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
             Self::TooLarge => "The request is too large",
@@ -54,6 +62,8 @@ impl ProblemKind {
     const fn slug(self) -> &'static str {
         match self {
             Self::BadRequest => "bad-request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::TooLarge => "too-large",
@@ -139,6 +149,7 @@ impl Problem {
             ProblemKind::Throttled | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)
             }
+            ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }
     }

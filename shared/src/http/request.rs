@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use super::credentials::Secret;
 use super::{Problem, ProblemKind};
 
 /// The largest body that is taken, as sent: 1 MiB.
@@ -23,6 +24,8 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// The body as sent.
     pub body: Vec<u8>,
+    /// The token that came with it.
+    pub secret: Option<Secret>,
     /// The id that the answer echoes.
     pub id: String,
 }

@@ -8,6 +8,7 @@ mod put_readings;
 mod query_readings;
 mod read_registry;
 mod register;
+mod tokens;
 mod update;
 
 use std::time::Duration;

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use self::attribute::{DIP, FIRST_SEEN, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
+use self::attribute::{
+    CREATED, DEVICES, DIP, FIRST_SEEN, KIND, MAX_W, METRICS, MODULUS, NAME, REVOKED, ROOM_AT,
+    SCOPE, TAGS, UNIT,
+};
 use super::keys::{self, Key};
 use crate::domain::{
-    Device, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
+    Device, DeviceId, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
+    Scope, Token,
 };
 
 /// An item's attributes by name.
@@ -60,6 +64,10 @@ pub(super) mod attribute {
     pub(in crate::store) const MODULUS: &str = "modulus";
     pub(in crate::store) const MAX_W: &str = "max_w";
     pub(in crate::store) const DIP: &str = "dip";
+    pub(in crate::store) const SCOPE: &str = "scope";
+    pub(in crate::store) const DEVICES: &str = "devices";
+    pub(in crate::store) const CREATED: &str = "created";
+    pub(in crate::store) const REVOKED: &str = "revoked";
 }
 
 /// The key attributes of an item.
@@ -169,6 +177,46 @@ pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
     Ok(Room { id, name: text(&mut item, NAME), first_seen })
 }
 
+/// The item of an access token.
+#[must_use]
+pub fn from_token(token: &Token) -> Item {
+    let mut item = key(&Key::Token(token.hash));
+    let scope = match &token.scope {
+        Scope::Write(devices) => {
+            let devices = devices.iter().map(|id| Attribute::S(id.to_string())).collect();
+            item.insert(DEVICES.to_owned(), Attribute::L(devices));
+            "write"
+        }
+        Scope::Read => "read",
+        Scope::Admin => "admin",
+    };
+    put(&mut item, SCOPE, Some(scope.to_owned()));
+    put(&mut item, NAME, token.name.clone());
+    put(&mut item, CREATED, Some(token.created.to_string()));
+    put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
+    item
+}
+
+/// The access token of an item.
+pub fn to_token(mut item: Item) -> Result<Token, ItemError> {
+    let Key::Token(hash) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let scope = match text(&mut item, SCOPE).as_deref() {
+        Some("write") => {
+            let Some(Attribute::L(devices)) = item.remove(DEVICES) else {
+                return Err(ItemError::Missing(DEVICES));
+            };
+            let ids = devices.into_iter().filter_map(string).map(DeviceId::try_from);
+            Scope::Write(ids.collect::<Result<_, _>>().map_err(invalid(DEVICES))?)
+        }
+        Some("read") => Scope::Read,
+        Some("admin") => Scope::Admin,
+        _ => return Err(ItemError::Missing(SCOPE)),
+    };
+    let created = instant(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
+    let revoked = instant(&mut item, REVOKED)?;
+    Ok(Token { hash, scope, name: text(&mut item, NAME), created, revoked })
+}
+
 /// The attribute of a device's labels.
 pub(super) fn tags(tags: &[String]) -> Attribute {
     Attribute::L(tags.iter().cloned().map(Attribute::S).collect())
@@ -253,7 +301,7 @@ fn invalid<E: std::error::Error + Send + Sync + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Sighting;
+    use crate::domain::{Sighting, TokenHash};
 
     fn reading() -> Reading {
         Reading::new(
@@ -327,5 +375,26 @@ mod tests {
             first_seen: device.first_seen,
         };
         assert_eq!(to_room(from_room(&room)).expect("a room"), room);
+    }
+
+    #[test]
+    fn tokens_come_back_and_broken_ones_permit_nothing() {
+        let devices = ["a", "b"].map(|id| id.parse().expect("an id")).into();
+        for scope in [Scope::Write(devices), Scope::Read, Scope::Admin] {
+            let token = Token {
+                hash: TokenHash::of("secret"),
+                scope,
+                name: Some("kitchen plug".into()),
+                created: reading().at,
+                revoked: Some(reading().at),
+            };
+            let item = from_token(&token);
+            assert_eq!(to_token(item.clone()).expect("a token"), token);
+            for missing in ["scope", "created"] {
+                let mut item = item.clone();
+                item.remove(missing);
+                assert!(to_token(item).is_err(), "{missing}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use crate::domain::{DeviceId, Instant, RoomId, TimeRange};
+use crate::domain::{DeviceId, Instant, RoomId, TimeRange, TokenHash};
 
 /// The partition key attribute.
 pub const PK: &str = "pk";
@@ -19,6 +19,8 @@ pub const READING_PREFIX: &str = "TS#";
 pub const DEVICES: &str = "DEVICE";
 /// The partition of the registry's rooms.
 pub const ROOMS: &str = "ROOM";
+/// The partition of the access tokens.
+pub const TOKENS: &str = "TOKEN";
 
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,6 +31,8 @@ pub enum Key {
     Device(DeviceId),
     /// A room of the registry.
     Room(RoomId),
+    /// An access token.
+    Token(TokenHash),
 }
 
 impl Key {
@@ -39,6 +43,7 @@ impl Key {
             Self::Reading(device, _) => device.to_string(),
             Self::Device(_) => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
+            Self::Token(_) => TOKENS.to_owned(),
         }
     }
 
@@ -50,6 +55,7 @@ impl Key {
             Self::Reading(_, at) => reading_sk(*at),
             Self::Device(id) => id.to_string(),
             Self::Room(id) => id.to_string(),
+            Self::Token(hash) => hash.to_string(),
         }
     }
 
@@ -59,6 +65,7 @@ impl Key {
         match pk {
             DEVICES => sk.parse().ok().map(Self::Device),
             ROOMS => sk.parse().ok().map(Self::Room),
+            TOKENS => sk.parse().ok().map(Self::Token),
             device => {
                 let text = sk.strip_prefix(READING_PREFIX)?;
                 let at = Instant::parse(text, Instant::MIN).ok()?;
@@ -108,6 +115,7 @@ mod tests {
             (id(), instant()).prop_map(|(id, at)| Key::Reading(id.parse().expect("an id"), at)),
             id().prop_map(|id| Key::Device(id.parse().expect("an id"))),
             id().prop_map(|id| Key::Room(id.parse().expect("an id"))),
+            id().prop_map(|secret| Key::Token(TokenHash::of(&secret))),
         ]
     }
 
@@ -144,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn partitions_of_the_registry_are_reserved_ids() {
-        for partition in [DEVICES, ROOMS] {
+    fn partitions_of_their_own_are_reserved_ids() {
+        for partition in [DEVICES, ROOMS, TOKENS] {
             assert!(RESERVED_IDS.contains(&partition));
         }
     }

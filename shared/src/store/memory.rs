@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    Budget, EditRegistry, Edited, Learn, Learning, Page, Position, PutOutcome, PutReadings,
-    QueryReadings, RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
+    Budget, EditRegistry, Edited, FindToken, Learn, Learning, ManageTokens, Page, Position,
+    PutOutcome, PutReadings, QueryReadings, RangeQuery, ReadRegistry, Register, Registration,
+    StoreError, StoreResult,
 };
 use crate::domain::{
     Device, DeviceId, DevicePatch, Edit, Instant, Learned, MetricInfo, Order, Reading, Room,
-    RoomId, RoomPatch,
+    RoomId, RoomPatch, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -23,6 +24,7 @@ struct State {
     readings: BTreeMap<Position, Reading>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
+    tokens: BTreeMap<TokenHash, Token>,
     failures: Vec<StoreError>,
     write_failures: Vec<StoreError>,
     unstored: Vec<usize>,
@@ -172,6 +174,42 @@ impl ReadRegistry for MemoryStore {
 
     async fn room(&self, id: &RoomId, _budget: &Budget) -> StoreResult<Option<Room>> {
         Ok(self.read()?.rooms.get(id).cloned())
+    }
+}
+
+impl FindToken for MemoryStore {
+    async fn token(&self, hash: &TokenHash, _budget: &Budget) -> StoreResult<Option<Token>> {
+        Ok(self.read()?.tokens.get(hash).cloned())
+    }
+}
+
+impl ManageTokens for MemoryStore {
+    async fn add_token(&self, token: &Token, _budget: &Budget) -> StoreResult<()> {
+        let mut state = self.write()?;
+        if state.tokens.contains_key(&token.hash) {
+            return Err(StoreError::Refused("the token is there".into()));
+        }
+        state.tokens.insert(token.hash, token.clone());
+        Ok(())
+    }
+
+    async fn tokens(&self, _budget: &Budget) -> StoreResult<Vec<Token>> {
+        Ok(self.read()?.tokens.values().cloned().collect())
+    }
+
+    async fn revoke_token(
+        &self,
+        hash: &TokenHash,
+        at: Instant,
+        _budget: &Budget,
+    ) -> StoreResult<bool> {
+        let mut state = self.write()?;
+        let token = state.tokens.get_mut(hash);
+        let found = token.is_some();
+        if let Some(token) = token {
+            token.revoked.get_or_insert(at);
+        }
+        Ok(found)
     }
 }
 

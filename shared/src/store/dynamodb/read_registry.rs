@@ -29,7 +29,7 @@ impl ReadRegistry for DynamoStore {
 }
 
 impl DynamoStore {
-    async fn list<T>(
+    pub(super) async fn list<T>(
         &self,
         partition: &str,
         decode: fn(Item) -> Result<T, ItemError>,
@@ -62,7 +62,7 @@ impl DynamoStore {
     }
 
     /// Consistent, because it is asked where a list that may be old has no answer.
-    async fn find<T>(
+    pub(super) async fn find<T>(
         &self,
         key: &Key,
         decode: fn(Item) -> Result<T, ItemError>,

@@ -1,0 +1,123 @@
+//! Access tokens: what is kept of them and what they permit. Never holds a secret.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::{DeviceId, Instant};
+
+/// The SHA-256 of a token's secret: all that is kept of it.
+///
+/// The secret has 256 random bits, so no salt and no slow hash is needed: there is nothing to guess.
+#[derive(Debug, Clone, Copy, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenHash([u8; 32]);
+
+/// Equal in a time that does not depend on where two hashes differ.
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+/// A text that is no SHA-256 in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("is not 64 hexadecimal digits")]
+pub struct TokenHashError;
+
+impl TokenHash {
+    /// The hash of what a client presents.
+    #[must_use]
+    pub fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
+    /// The beginning that people tell tokens apart by: 12 hexadecimal digits.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(12).collect()
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for TokenHash {
+    type Err = TokenHashError;
+
+    fn from_str(text: &str) -> Result<Self, TokenHashError> {
+        let mut bytes = [0; 32];
+        let digits = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        if text.len() != 64 || !digits {
+            return Err(TokenHashError);
+        }
+        for (n, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * n..2 * n + 2], 16).map_err(|_| TokenHashError)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// What a token is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Storing readings of these devices, and nothing else.
+    Write(BTreeSet<DeviceId>),
+    /// Asking for everything.
+    Read,
+    /// Everything: asking, storing for any device, editing.
+    Admin,
+}
+
+/// A token as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The hash of its secret.
+    pub hash: TokenHash,
+    /// What it permits.
+    pub scope: Scope,
+    /// What it is for, in a person's words.
+    pub name: Option<String>,
+    /// Since when.
+    pub created: Instant,
+    /// Until when; from then on it is as good as unknown.
+    pub revoked: Option<Instant>,
+}
+
+impl Token {
+    /// Whether it permits asking.
+    #[must_use]
+    pub const fn may_read(&self) -> bool {
+        matches!(self.scope, Scope::Read | Scope::Admin)
+    }
+
+    /// Whether it permits editing the registry.
+    #[must_use]
+    pub const fn may_edit(&self) -> bool {
+        matches!(self.scope, Scope::Admin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_back_as_it_was_written() {
+        let hash = TokenHash::of("secret");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(
+            TokenHash::of("abc").to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_ne!(hash, TokenHash::of("secret2"));
+        for text in ["", "ba78", &"g".repeat(64), &"A".repeat(64), &"é".repeat(32)] {
+            assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
+        }
+    }
+}

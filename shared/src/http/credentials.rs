@@ -1,0 +1,90 @@
+//! The secret that a request carries, wherever a client may put one. Judges nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The parameters of a query that carry a user and a password, as InfluxDB's clients send them.
+const PARAMETERS: [&str; 2] = ["u", "p"];
+
+/// A token's secret. Its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// What the client sent.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Takes the secret out of a request's headers and query, so that nothing behind can show it.
+///
+/// `Authorization: Bearer SECRET`, `Token SECRET`, `Basic base64(user:SECRET)`, else `?p=SECRET`.
+pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -> Option<Secret> {
+    let header = headers.remove("authorization").and_then(|header| {
+        let (scheme, rest) = header.trim().split_once(' ')?;
+        match scheme.to_ascii_lowercase().as_str() {
+            "bearer" | "token" => Some(rest.trim().to_owned()),
+            "basic" => {
+                let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+                pair.split_once(':').map(|(_, password)| password.to_owned())
+            }
+            _ => None,
+        }
+    });
+    let name = |part: &str| part.split('=').next().unwrap_or_default().to_owned();
+    let carries = |part: &str| PARAMETERS.contains(&name(part).as_str());
+    let parameter = query
+        .split('&')
+        .find(|part| name(part) == "p")
+        .and_then(|part| form_urlencoded::parse(part.as_bytes()).next())
+        .map(|(_, value)| value.into_owned());
+    *query = query.split('&').filter(|part| !carries(part)).collect::<Vec<_>>().join("&");
+    header.or(parameter).filter(|secret| !secret.is_empty()).map(Secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(header: &str, query: &str) -> (Option<String>, String) {
+        let mut headers = BTreeMap::from([("authorization".to_owned(), header.to_owned())]);
+        let mut query = query.to_owned();
+        let secret = take(&mut headers, &mut query).map(|secret| secret.expose().to_owned());
+        assert!(headers.is_empty(), "the header is gone");
+        (secret, query)
+    }
+
+    #[test]
+    fn every_way_to_carry_a_secret_is_understood_and_none_is_left() {
+        let basic = format!("Basic {}", STANDARD.encode("user:s3cret:x"));
+        for (header, query, secret, rest) in [
+            ("Bearer s3cret", "", Some("s3cret"), ""),
+            ("bearer  s3cret ", "a=1", Some("s3cret"), "a=1"),
+            ("Token s3cret", "", Some("s3cret"), ""),
+            (&*basic, "", Some("s3cret:x"), ""),
+            ("", "db=x&u=me&p=s%2B3&from=now", Some("s+3"), "db=x&from=now"),
+            ("Bearer header", "p=query", Some("header"), ""),
+            ("Basic ???", "", None, ""),
+            ("Digest x", "", None, ""),
+            ("Bearer", "p=", None, ""),
+        ] {
+            assert_eq!(
+                taken(header, query),
+                (secret.map(str::to_owned), rest.to_owned()),
+                "{header} {query}"
+            );
+        }
+        assert_eq!(format!("{:?}", Secret("s3cret".to_owned())), "Secret");
+    }
+}
