@@ -37,10 +37,21 @@ impl Answer {
 
 /// Sends one request, in a connection of its own.
 pub(crate) async fn send(system: &System, method: &str, path: &str, body: &[u8]) -> Answer {
+    send_with(system, method, path, "", body).await
+}
+
+/// Sends one request with further headers, each ending with a new line.
+pub(crate) async fn send_with(
+    system: &System,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> Answer {
     let address = system.url().trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );

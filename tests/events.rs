@@ -38,13 +38,13 @@ impl Bench {
                 store.clone(),
                 clock.clone(),
                 silent(),
-                ingest::Settings { registry_max_age: age, retention_days: None },
+                ingest::Settings { registry_max_age: age, retention_days: None, auth: false },
             ),
             query: Query::new(
                 store.clone(),
                 clock.clone(),
                 silent(),
-                query::Settings { registry_max_age: age },
+                query::Settings { registry_max_age: age, auth: false },
             ),
             registry: Registry::new(
                 store.clone(),

@@ -1,5 +1,6 @@
 //! What holds across packages, one module a subject. Unit tests are beside the code, not here.
 
+mod access;
 mod architecture;
 mod client;
 mod contract;

@@ -195,7 +195,7 @@ async fn register(store: &DynamoStore) {
 }
 
 async fn function(table: &Table) -> Query<DynamoStore, TestClock> {
-    let settings = query::Settings { registry_max_age: Duration::from_secs(60) };
+    let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
     let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
     query.load().await;
     query
@@ -269,6 +269,7 @@ fn no_id_reaches_another_partition() {
             let settings = ingest::Settings {
                 registry_max_age: Duration::from_secs(60),
                 retention_days: None,
+                auth: false,
             };
             let ingest = ingest::Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
             let (device_id, room_id) =

@@ -2,6 +2,7 @@
 
 mod replay;
 mod serve;
+mod token;
 mod welcome;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Serve(serve::Args),
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
+    /// Create, list and revoke access tokens
+    Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
 }
@@ -41,6 +44,7 @@ pub async fn run() -> ExitCode {
         None => serve::run(cli.serve).await,
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
+        Some(Command::Token(args)) => token::run(args).await,
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
     };
     match done {

@@ -36,6 +36,8 @@ use crate::table::TableDefinition;
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
+/// The file that tells other processes where the engine answers.
+const ADDRESS: &str = "engine-address";
 
 /// A running engine with its table.
 pub(crate) struct Engine {
@@ -71,6 +73,9 @@ impl Engine {
         ensure_table(&database, table).context("cannot make the table")?;
         let stream = Arc::new(Stream::open(&database, connection, TABLE)?);
         let (endpoint, stop, thread) = serve(database.clone())?;
+        // Under the lock, for `running`.
+        fs::write(directory.join(ADDRESS), &endpoint)
+            .context("cannot write the engine's address")?;
         Ok(Self { database, file, endpoint, stream, stop, thread, lock, scratch })
     }
 
@@ -86,18 +91,7 @@ impl Engine {
 
     /// How a store reaches the table.
     pub(crate) fn store_config(&self, room_index: bool) -> StoreConfig {
-        StoreConfig {
-            table: TABLE.to_owned(),
-            region: "us-east-1".to_owned(),
-            endpoint: Some(self.endpoint.clone()),
-            // The engine wants a signature but does not check whose.
-            credentials: Credentials {
-                access_key_id: "local".to_owned(),
-                secret_access_key: "local".to_owned(),
-                session_token: None,
-            },
-            room_index,
-        }
+        store_config(self.endpoint.clone(), room_index)
     }
 
     /// The table's stream.
@@ -130,6 +124,32 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// How a store reaches the table of an engine.
+fn store_config(endpoint: String, room_index: bool) -> StoreConfig {
+    StoreConfig {
+        table: TABLE.to_owned(),
+        region: "us-east-1".to_owned(),
+        endpoint: Some(endpoint),
+        // The engine wants a signature but does not check whose.
+        credentials: Credentials {
+            access_key_id: "local".to_owned(),
+            secret_access_key: "local".to_owned(),
+            session_token: None,
+        },
+        room_index,
+    }
+}
+
+/// How a store reaches the table of an engine that another process runs in this directory.
+pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
+    let lock = File::options().write(true).open(directory.join("lock")).ok()?;
+    if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+        return None;
+    }
+    let endpoint = fs::read_to_string(directory.join(ADDRESS)).ok()?;
+    Some(store_config(endpoint, true))
 }
 
 /// Takes the directory for this process alone.

@@ -2,7 +2,7 @@
 
 mod event;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,16 +31,14 @@ const LARGEST_BODY: usize = 10 * 1_024 * 1_024;
 /// How long a function may take: its `Timeout` in the template, less what it needs to say so.
 const TIMEOUT: Duration = Duration::from_millis(24_500);
 
-/// Listens on `port` of the loopback interface; 0 is any that is free.
-pub(crate) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+/// Listens on `port` of `host`; 0 is any that is free.
+pub(crate) async fn listen(host: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind((host, port)).await;
     bound.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
             "port {port} is already in use, perhaps by another roomtide; choose another with --port"
         ),
-        _ => anyhow::anyhow!(
-            "cannot listen on 127.0.0.1:{port}: {error}; choose another with --port"
-        ),
+        _ => anyhow::anyhow!("cannot listen on {host}:{port}: {error}; choose another with --port"),
     })
 }
 
@@ -193,9 +191,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_in_use_is_named() {
-        let first = listen(0).await.unwrap();
+        let host = std::net::Ipv4Addr::LOCALHOST.into();
+        let first = listen(host, 0).await.unwrap();
         let port = first.local_addr().unwrap().port();
-        let error = listen(port).await.unwrap_err().to_string();
+        let error = listen(host, port).await.unwrap_err().to_string();
         assert!(error.contains(&port.to_string()) && error.contains("--port"), "{error}");
     }
 }

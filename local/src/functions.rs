@@ -1,12 +1,12 @@
 //! The three functions, built as their `main`s build them, in one process. Decides nothing for them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use shared::clock::SystemClock;
 use shared::config::StoreConfig;
 use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
+
+use crate::Options;
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
@@ -30,25 +30,22 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Starts the functions: connects, and does what each does at its cold start.
-    pub(crate) async fn start(
-        config: &StoreConfig,
-        registry_max_age: Duration,
-        retention_days: Option<u32>,
-        telemetry: &Telemetry,
-    ) -> Self {
+    pub(crate) async fn start(config: &StoreConfig, options: &Options) -> Self {
+        let Options { registry_max_age, retention_days, auth, .. } = *options;
+        let telemetry = &options.telemetry;
         let store = DynamoStore::connect(config);
         let functions = Self {
             ingest: Arc::new(Ingest::new(
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                ingest::Settings { registry_max_age, retention_days },
+                ingest::Settings { registry_max_age, retention_days, auth },
             )),
             query: Arc::new(Query::new(
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age },
+                query::Settings { registry_max_age, auth },
             )),
             registry: Arc::new(Registry::new(
                 store,

@@ -1,6 +1,7 @@
 //! The whole system in one process: engine, functions, pump and front. Prints nothing, reads no argument.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -44,8 +45,12 @@ pub enum Data {
 pub struct Options {
     /// Where the table lives; in memory by default.
     pub data: Data,
-    /// The port on 127.0.0.1; 0, the default, is any that is free.
+    /// The address listened on; loopback by default.
+    pub host: IpAddr,
+    /// The port; 0, the default, is any that is free.
     pub port: u16,
+    /// Whether requests need an access token; not by default, because only this machine can send any.
+    pub auth: bool,
     /// How old the functions' registry caches may grow; 1 second by default, so that a person sees
     /// a new device at once.
     pub registry_max_age: Duration,
@@ -59,7 +64,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data: Data::Memory,
+            host: Ipv4Addr::LOCALHOST.into(),
             port: 0,
+            auth: false,
             registry_max_age: Duration::from_secs(1),
             retention_days: None,
             telemetry: Telemetry::silent(),
@@ -92,22 +99,23 @@ impl fmt::Debug for System {
 impl System {
     /// Starts everything; when this returns, requests are answered.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
+        if !options.auth && !options.host.is_loopback() {
+            bail!(
+                "{} can be reached from other machines, and without tokens anybody there may read and write; add --auth",
+                options.host
+            );
+        }
         let template = Template::own()?;
         let table = TableDefinition::from_template(&template, &[])?;
         let mapping = EventSourceMapping::from_template(&template)?;
-        let listener = front::listen(options.port).await?;
+        let listener = front::listen(options.host, options.port).await?;
         let url = format!("http://{}", listener.local_addr()?);
 
         let room_index = !table.global_secondary_indexes.is_empty();
-        let data = options.data;
+        let data = options.data.clone();
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
         let store = engine.store_config(room_index);
-        let functions = Functions::start(
-            &store,
-            options.registry_max_age,
-            options.retention_days,
-            &options.telemetry,
-        );
+        let functions = Functions::start(&store, &options);
         let functions = functions.await;
 
         let progress = Arc::new(Progress::default());

@@ -29,6 +29,21 @@ pub struct Credentials {
     pub session_token: Option<String>,
 }
 
+impl Credentials {
+    /// The credentials and the region of the environment, for a command line.
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn from_env() -> Result<(Self, Option<String>), ConfigError> {
+        let optional = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let required = |name| optional(name).ok_or(ConfigError::Missing(name));
+        let credentials = Self {
+            access_key_id: required("AWS_ACCESS_KEY_ID")?,
+            secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
+            session_token: optional("AWS_SESSION_TOKEN"),
+        };
+        Ok((credentials, optional("AWS_REGION").or_else(|| optional("AWS_DEFAULT_REGION"))))
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")

@@ -18,8 +18,11 @@ use crate::given::{Answer, clock, minute, post, reading_in, request, sent};
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 
 fn on(store: DynamoStore) -> Ingest {
-    let settings =
-        ingest::Settings { registry_max_age: Duration::from_secs(60), retention_days: None };
+    let settings = ingest::Settings {
+        registry_max_age: Duration::from_secs(60),
+        retention_days: None,
+        auth: false,
+    };
     Ingest::new(store, clock(), Telemetry::silent(), settings)
 }
 
@@ -239,7 +242,7 @@ async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
     };
     met(&ingesters[..25], 0).await;
 
-    let settings = query::Settings { registry_max_age: Duration::ZERO };
+    let settings = query::Settings { registry_max_age: Duration::ZERO, auth: false };
     let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
     for (path, name) in [("/devices/d", "Sensor"), ("/rooms/room-a", "Kitchen")] {
         let patch = request("PATCH", path, "", Some(&json!({"name": name})));

@@ -1,18 +1,25 @@
 //! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `welcome`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use shared::telemetry::Telemetry;
 
-use super::welcome;
+use super::{token, welcome};
 use crate::terminal::say;
 use crate::{Data, Options, System};
 
 /// How the system is served.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The port on 127.0.0.1
+    /// The address to listen on; any but loopback needs --auth
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// Ask for access tokens, as the deployed system does; see `roomtide token`
+    #[arg(long)]
+    auth: bool,
+    /// The port
     #[arg(long, default_value_t = 8080)]
     pub(super) port: u16,
     /// Where the data is kept
@@ -34,7 +41,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let directory = (!args.memory).then_some(args.data_dir);
     let options = Options {
         data: directory.clone().map_or(Data::Memory, Data::Dir),
+        host: args.host,
         port: args.port,
+        auth: args.auth,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };
@@ -47,23 +56,33 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     }
     let (endpoint, table) = (system.engine_endpoint(), &system.store_config().table);
     say(format_args!("  engine  {endpoint} (DynamoDB API, table {table})"));
+    let fill = !args.empty && welcome::is_wanted(&system, directory.as_deref())?;
+    let lent = if args.auth { Some(token::lend(&system).await?) } else { None };
+    let api = welcome::Api { system: &system, token: lent.as_ref().map(token::Lent::secret) };
     let result = tokio::select! {
-        result = greet(&system, directory, args.empty) => result,
+        result = greet(&api, directory, fill) => result,
         () = signal => Ok(()),
     };
     say("Stopping.");
+    if let Some(lent) = lent {
+        lent.take_back(&system).await?;
+    }
     system.shutdown().await?;
     result
 }
 
 /// Fills an empty table and says what to try; then there is nothing to do but to wait.
-async fn greet(system: &System, directory: Option<PathBuf>, empty: bool) -> anyhow::Result<()> {
-    if !empty {
-        welcome::fill(system, directory.as_deref())
+async fn greet(
+    api: &welcome::Api<'_>,
+    directory: Option<PathBuf>,
+    fill: bool,
+) -> anyhow::Result<()> {
+    if fill {
+        welcome::fill(api, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
-    say(welcome::what_to_try(system).await?);
+    say(welcome::what_to_try(api).await?);
     std::future::pending().await
 }
 

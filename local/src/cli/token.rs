@@ -1,0 +1,235 @@
+//! `roomtide token`: creates, lists and revokes access tokens, here or in a deployed table. Verifies none.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use shared::clock::{Clock as _, Deadline, SystemClock};
+use shared::config::{Credentials, StoreConfig};
+use shared::domain::{DeviceId, Scope, Token, TokenHash};
+use shared::store::dynamodb::DynamoStore;
+use shared::store::{Budget, ManageTokens};
+
+use crate::engine;
+use crate::terminal::say;
+use crate::{Data, Options, System};
+
+/// What is done, and to which table.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Create a token and show it, once
+    Create(Create),
+    /// List all tokens, without their secrets
+    List,
+    /// Revoke a token; it is refused within half a minute
+    Revoke {
+        /// Its id, as the list shows it
+        id: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+struct Create {
+    /// What it permits: storing readings of its devices, asking, or everything
+    #[arg(long, value_enum)]
+    scope: ScopeName,
+    /// A device whose readings a write token may store; repeat it for several
+    #[arg(long, value_name = "ID", value_parser = |id: &str| id.parse::<DeviceId>().map_err(|why| why.to_string()))]
+    device: Vec<DeviceId>,
+    /// What it is for, in your words
+    #[arg(long)]
+    name: Option<String>,
+    /// Print the token and nothing else
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ScopeName {
+    Write,
+    Read,
+    Admin,
+}
+
+/// Which table: the one on this machine, or a deployed one.
+#[derive(Debug, ClapArgs)]
+struct Place {
+    /// Where the local data is kept; the server may be running
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
+    data_dir: PathBuf,
+    /// A deployed table, reached with the AWS credentials of the environment
+    #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
+    table: Option<String>,
+    /// The table's region
+    #[arg(long, requires = "table", global = true)]
+    region: Option<String>,
+    /// Another address than AWS's own
+    #[arg(long, requires = "table", global = true)]
+    endpoint: Option<String>,
+}
+
+/// How long the table may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Does what is asked.
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+    let Args { action, place } = args;
+    if let Some(table) = place.table {
+        let (credentials, region) = Credentials::from_env()?;
+        let region =
+            place.region.or(region).context("no region; add --region, such as eu-west-1")?;
+        let endpoint = place.endpoint;
+        let config = StoreConfig { table, region, endpoint, credentials, room_index: true };
+        return act(action, &DynamoStore::connect(&config)).await;
+    }
+    if let Some(config) = engine::running(&place.data_dir) {
+        return act(action, &DynamoStore::connect(&config)).await;
+    }
+    if !place.data_dir.join("roomtide.db").exists() {
+        bail!(
+            "there is no data in {}; start the server once, or name another --data-dir or a --table",
+            place.data_dir.display()
+        );
+    }
+    let options = Options { data: Data::Dir(place.data_dir), ..Options::default() };
+    let system = System::start(options).await?;
+    let done = act(action, &DynamoStore::connect(system.store_config())).await;
+    system.shutdown().await?;
+    done
+}
+
+/// An admin token that the program lends itself to greet its user.
+pub(super) struct Lent {
+    hash: TokenHash,
+    secret: String,
+}
+
+/// Lends a token.
+pub(super) async fn lend(system: &System) -> anyhow::Result<Lent> {
+    let name = Some("lent to the server itself".to_owned());
+    let create = Create { scope: ScopeName::Admin, device: Vec::new(), name, quiet: true };
+    let (token, secret) = issue(create)?;
+    let store = DynamoStore::connect(system.store_config());
+    store.add_token(&token, &Budget::until(Deadline::after(PATIENCE))).await?;
+    Ok(Lent { hash: token.hash, secret })
+}
+
+impl Lent {
+    /// What is sent.
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// Revokes it.
+    pub(super) async fn take_back(self, system: &System) -> anyhow::Result<()> {
+        let store = DynamoStore::connect(system.store_config());
+        let budget = Budget::until(Deadline::after(PATIENCE));
+        store.revoke_token(&self.hash, SystemClock.now(), &budget).await?;
+        Ok(())
+    }
+}
+
+async fn act(action: Action, store: &impl ManageTokens) -> anyhow::Result<()> {
+    let budget = Budget::until(Deadline::after(PATIENCE));
+    match action {
+        Action::Create(create) => {
+            let quiet = create.quiet;
+            let (token, secret) = issue(create)?;
+            store.add_token(&token, &budget).await.context("the token is not kept")?;
+            if !quiet {
+                say(format_args!("token {} ({})\n", token.hash.short(), describe(&token.scope)));
+            }
+            say(&secret);
+            if !quiet {
+                say("\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN");
+            }
+        }
+        Action::List => {
+            for token in store.tokens(&budget).await? {
+                let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
+                let (id, scope) = (token.hash.short(), describe(&token.scope));
+                let name = token.name.unwrap_or_default();
+                say(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
+            }
+        }
+        Action::Revoke { id } => {
+            let tokens = store.tokens(&budget).await?;
+            let mut meant = tokens
+                .iter()
+                .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
+            let (Some(token), None) = (meant.next(), meant.next()) else {
+                bail!("there is no one token {id:?}; see roomtide token list");
+            };
+            store.revoke_token(&token.hash, SystemClock.now(), &budget).await?;
+            say(format_args!("token {} is revoked", token.hash.short()));
+        }
+    }
+    Ok(())
+}
+
+/// A new token and its secret, which is in no place but here.
+fn issue(create: Create) -> anyhow::Result<(Token, String)> {
+    let devices: BTreeSet<DeviceId> = create.device.into_iter().collect();
+    let scope = match (create.scope, devices.is_empty()) {
+        (ScopeName::Write, true) => bail!("a write token needs at least one --device"),
+        (ScopeName::Write, false) => Scope::Write(devices),
+        (_, false) => bail!("--device goes with --scope write; the others are for all devices"),
+        (ScopeName::Read, true) => Scope::Read,
+        (ScopeName::Admin, true) => Scope::Admin,
+    };
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits).context("the operating system has no randomness")?;
+    let secret = format!("rt_{}", URL_SAFE_NO_PAD.encode(bits));
+    let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
+    Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
+}
+
+fn describe(scope: &Scope) -> String {
+    match scope {
+        Scope::Write(devices) => {
+            let devices: Vec<&str> = devices.iter().map(DeviceId::as_str).collect();
+            format!("write {}", devices.join(","))
+        }
+        Scope::Read => "read".to_owned(),
+        Scope::Admin => "admin".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(scope: ScopeName, devices: &[&str]) -> Create {
+        let device = devices.iter().map(|id| id.parse().unwrap()).collect();
+        Create { scope, device, name: None, quiet: false }
+    }
+
+    #[test]
+    fn a_token_has_256_random_bits_and_only_its_hash_is_kept() {
+        let (token, secret) = issue(create(ScopeName::Write, &["a", "b"])).unwrap();
+        let (_, other) = issue(create(ScopeName::Write, &["a"])).unwrap();
+        assert_ne!(secret, other);
+        assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..]).unwrap().len(), 32);
+        assert_eq!(token.hash, TokenHash::of(&secret));
+        assert_eq!(describe(&token.scope), "write a,b");
+    }
+
+    #[test]
+    fn devices_go_with_write_tokens_only() {
+        assert!(issue(create(ScopeName::Write, &[])).unwrap_err().to_string().contains("--device"));
+        assert!(issue(create(ScopeName::Admin, &["a"])).is_err());
+        assert!(issue(create(ScopeName::Read, &[])).is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! Access tokens through the whole system: each way to send one, each scope, revocation. Deploys nothing.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use local::{Options, System};
+use serde_json::json;
+use shared::clock::Deadline;
+use shared::domain::{Instant, Scope, Token, TokenHash};
+use shared::store::dynamodb::DynamoStore;
+use shared::store::{Budget, ManageTokens as _};
+use shared::telemetry::Telemetry;
+
+use crate::client::{Answer, send_with};
+
+const READING: &str =
+    r#"{"device_id": "meter", "timestamp": "2026-01-11T16:00:00Z", "current_w": 1}"#;
+
+async fn guarded(telemetry: Telemetry) -> System {
+    let options =
+        Options { auth: true, registry_max_age: Duration::ZERO, telemetry, ..Options::default() };
+    let system = System::start(options).await.expect("it starts");
+    let store = DynamoStore::connect(system.store_config());
+    let budget = Budget::until(Deadline::after(Duration::from_secs(10)));
+    let device = ["meter".parse().expect("an id")].into();
+    for (secret, scope) in [
+        ("canary-write", Scope::Write(device)),
+        ("canary-read", Scope::Read),
+        ("canary-admin", Scope::Admin),
+    ] {
+        let hash = TokenHash::of(secret);
+        let token = Token { hash, scope, name: None, created: Instant::MIN, revoked: None };
+        store.add_token(&token, &budget).await.expect("kept");
+        assert!(store.add_token(&token, &budget).await.is_err(), "done twice, it is refused");
+    }
+    assert_eq!(store.tokens(&budget).await.expect("listed").len(), 3);
+    system
+}
+
+async fn ask(system: &System, method: &str, path: &str, token: &str, body: &str) -> Answer {
+    let header = format!("Authorization: Bearer {token}\r\n");
+    send_with(system, method, path, &header, body.as_bytes()).await
+}
+
+#[tokio::test]
+async fn every_way_to_send_a_token_works_and_nothing_works_without() {
+    let system = guarded(Telemetry::silent()).await;
+    for header in [
+        "Authorization: Bearer canary-admin\r\n",
+        "authorization: Token canary-admin\r\n",
+        "Authorization: Basic YW55Ym9keTpjYW5hcnktYWRtaW4=\r\n",
+    ] {
+        let answer = send_with(&system, "GET", "/devices", header, b"").await;
+        assert_eq!(answer.status, 200, "{header}");
+    }
+    assert_eq!(send_with(&system, "GET", "/devices?u=x&p=canary-admin", "", b"").await.status, 200);
+    for (method, path) in [
+        ("GET", "/devices"),
+        ("POST", "/readings"),
+        ("PATCH", "/rooms/r"),
+        ("GET", "/openapi.json"),
+    ] {
+        let answer = send_with(&system, method, path, "", READING.as_bytes()).await;
+        assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
+    }
+    assert_eq!(send_with(&system, "GET", "/health", "", b"").await.status, 200);
+    system.shutdown().await.expect("stops");
+}
+
+#[tokio::test]
+async fn a_write_token_reaches_its_device_and_nothing_else() {
+    let system = guarded(Telemetry::silent()).await;
+    let write = "canary-write";
+    assert_eq!(ask(&system, "POST", "/readings", write, READING).await.status, 201);
+    let foreign =
+        json!([{"device_id": "meter", "t": 1}, {"device_id": "other", "t": 1}]).to_string();
+    assert_eq!(ask(&system, "POST", "/readings", write, &foreign).await.status, 403);
+    let patch = r#"{"name": "x"}"#;
+    assert_eq!(ask(&system, "PATCH", "/devices/meter", write, patch).await.status, 403);
+    assert_eq!(ask(&system, "GET", "/devices", write, "").await.status, 403);
+    system.settle().await.expect("delivered");
+    assert_eq!(ask(&system, "POST", "/readings", "canary-read", READING).await.status, 403);
+    let devices = ask(&system, "GET", "/devices", "canary-read", "").await.json();
+    assert_eq!(devices["data"].as_array().map(Vec::len), Some(1));
+    assert_eq!(devices["data"][0]["name"], json!(null));
+    assert!(
+        devices["data"][0]["metrics"]["t"].is_null(),
+        "nothing of the refused request is stored"
+    );
+    assert_eq!(ask(&system, "PATCH", "/devices/meter", "canary-admin", patch).await.status, 200);
+    system.shutdown().await.expect("stops");
+}
+
+#[tokio::test]
+async fn no_token_and_no_query_string_reaches_a_log() {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&lines);
+    let telemetry =
+        Telemetry::to(Arc::new(move |line| sink.lock().expect("no panic").push_str(line)));
+    let system = guarded(telemetry).await;
+    ask(&system, "POST", "/readings", "canary-write", READING).await;
+    ask(&system, "GET", "/devices?room=canary-room", "canary-unknown", "").await;
+    send_with(&system, "GET", "/devices/meter/readings?p=canary-read&from=canary", "", b"").await;
+    system.shutdown().await.expect("stops");
+    let lines = lines.lock().expect("no panic").clone();
+    assert!(lines.contains("http.status"));
+    assert!(!lines.contains("canary"), "{lines}");
+}
+
+#[tokio::test]
+async fn without_tokens_only_this_machine_may_be_listened_to() {
+    let open = Options { host: Ipv4Addr::UNSPECIFIED.into(), ..Options::default() };
+    let error = System::start(open.clone()).await.expect_err("it is refused").to_string();
+    assert!(error.contains("add --auth"), "{error}");
+    let guarded = System::start(Options { auth: true, ..open }).await.expect("it starts");
+    guarded.shutdown().await.expect("stops");
+}
