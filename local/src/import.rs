@@ -19,6 +19,12 @@ use crate::terminal::say;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
 pub(crate) use source::{Record, csv_records};
 
+/// Part of the help: what happens when the command is given again.
+const RESUMING: &str = "\
+An import that was interrupted goes on where it stopped when the same command is given again: how \
+far it came is kept beside the file, in FILE.roomtide-import, until it is complete. A complete \
+import begins anew. Importing twice changes nothing: the same reading is stored once.";
+
 /// What is imported, whereto and how.
 ///
 /// NDJSON has one reading a line, as `POST /readings` takes it. CSV has a header row and by default
@@ -26,6 +32,7 @@ pub(crate) use source::{Record, csv_records};
 /// by its first bytes. Importing twice changes nothing.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
+#[command(after_help = RESUMING)]
 pub struct ImportArgs {
     /// CSV or NDJSON, gzip or not; - is standard input
     file: PathBuf,
@@ -41,6 +48,9 @@ pub struct ImportArgs {
     /// Begin at the first reading even if an import of this file was interrupted
     #[arg(long)]
     again: bool,
+    /// Where to keep how far the import came, instead of beside the file
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Readings a request, at most 10000
     #[arg(long, default_value = "500")]
     batch: NonZeroUsize,
@@ -71,9 +81,9 @@ struct CsvArgs {
     /// The one device of the whole file, instead of a column
     #[arg(long, value_name = "ID", conflicts_with = "device")]
     device_id: Option<String>,
-    /// The column of the room ids; the file may do without
-    #[arg(long, value_name = "COLUMN", default_value = "room")]
-    room: String,
+    /// The column of the room ids; without it `room`, if the file has that
+    #[arg(long, value_name = "COLUMN")]
+    room: Option<String>,
     /// A metric and its column; without any, every other column is a metric of its own name
     #[arg(long, value_name = "NAME=COLUMN")]
     metric: Vec<String>,
@@ -92,11 +102,26 @@ impl CsvArgs {
             offset: self.offset,
         };
         let shape = if self.map.is_empty() {
-            Shape::long(self.device_id.as_deref(), &self.device, &self.room, &self.metric)?
+            let room = self.room.as_deref();
+            Shape::long(self.device_id.as_deref(), &self.device, room, &self.metric)?
         } else {
-            Shape::Wide(self.map.iter().map(|map| map.parse()).collect::<anyhow::Result<_>>()?)
+            Shape::wide(&self.map)?
         };
         Ok(Columns { timestamp, shape })
+    }
+
+    /// Whether anything was asked for that is not so anyway.
+    fn says_something(&self) -> bool {
+        let Self { timestamp, timestamp_format, offset, device, device_id, room, metric, map } =
+            self;
+        timestamp != "timestamp"
+            || device != "device_id"
+            || timestamp_format.is_some()
+            || offset.is_some()
+            || device_id.is_some()
+            || room.is_some()
+            || !metric.is_empty()
+            || !map.is_empty()
     }
 }
 
@@ -112,6 +137,9 @@ pub async fn run(args: ImportArgs, now: Instant) -> anyhow::Result<()> {
 fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<()> {
     let columns = args.csv.columns()?;
     let source = source::open(&args.file, args.format)?;
+    if source.format() == source::Format::Ndjson && args.csv.says_something() {
+        bail!("{} is NDJSON; the options for CSV do not fit it", args.file.display());
+    }
     let bar = source.progress_bar();
     let records = source.records(&columns)?;
     if args.dry_run {
@@ -124,8 +152,8 @@ fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let asked = format!("{} {:?}", args.url, args.csv);
-    let resume = resume::Resume::of(&args.file, &asked, args.again)?;
+    let asked = format!("{} {:?} {:?}", args.url, args.format, args.csv);
+    let resume = resume::Resume::of(&args.file, args.state.as_deref(), &asked, args.again)?;
     if resume.acknowledged() > 0 {
         let text = "readings are stored already; going on behind them (--again begins anew)";
         say(format_args!("{} {text}", resume.acknowledged()));

@@ -27,16 +27,16 @@ const BATCH: usize = 1_000;
 
 /// How the columns of the data set are read: nine thermometers and a power meter, UTC+1 all year.
 fn columns() -> anyhow::Result<Columns> {
-    let thermometers = ROOMS.iter().map(|(room, _, n)| {
-        format!("thermo-{room}@{room}:temperature=T{n},humidity=RH_{n}").parse()
-    });
-    let devices = thermometers.chain([METER.parse()]).collect::<anyhow::Result<_>>()?;
+    let thermometers = ROOMS
+        .iter()
+        .map(|(room, _, n)| format!("thermo-{room}@{room}:temperature=T{n},humidity=RH_{n}"));
+    let maps: Vec<String> = thermometers.chain([METER.to_owned()]).collect();
     let timestamp = TimestampColumn {
         name: "date".to_owned(),
         format: Some("%Y/%m/%d %H:%M".to_owned()),
         offset: FixedOffset::east_opt(3_600),
     };
-    Ok(Columns { timestamp, shape: Shape::Wide(devices) })
+    Ok(Columns { timestamp, shape: Shape::wide(&maps)? })
 }
 
 /// The bodies of `POST /readings`, NDJSON, in the order of time.

@@ -1,6 +1,6 @@
 //! Which columns of a CSV are what, and a row's readings by it. Opens no file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail, ensure};
@@ -42,8 +42,8 @@ pub(crate) enum Shape {
     Long {
         /// The device of all rows, or the column that names it.
         device: Device,
-        /// The column of the rooms, where there is one.
-        room: String,
+        /// The column of the rooms; none: `room`, where there is one.
+        room: Option<String>,
         /// The metrics; every other column without any.
         metrics: Vec<Metric>,
     },
@@ -84,7 +84,7 @@ struct Source {
 impl Default for Shape {
     fn default() -> Self {
         let device = Device::Column("device_id".to_owned());
-        Self::Long { device, room: "room".to_owned(), metrics: Vec::new() }
+        Self::Long { device, room: None, metrics: Vec::new() }
     }
 }
 
@@ -93,7 +93,7 @@ impl Shape {
     pub(super) fn long(
         device_id: Option<&str>,
         device: &str,
-        room: &str,
+        room: Option<&str>,
         metrics: &[String],
     ) -> anyhow::Result<Self> {
         let device = match device_id {
@@ -102,8 +102,37 @@ impl Shape {
             }
             None => Device::Column(device.to_owned()),
         };
-        let metrics = metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
-        Ok(Self::Long { device, room: room.to_owned(), metrics })
+        let metrics: Vec<Metric> =
+            metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
+        distinct(&metrics).context("--metric")?;
+        // One total over the rows of several devices would be nobody's.
+        if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
+        {
+            bail!("--metric {}: total() is of one device; add --device-id", total.name);
+        }
+        Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
+    }
+
+    /// A wide file's shape.
+    pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
+        let devices: Vec<WideDevice> =
+            maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
+        // Two readings of one device at one instant are one only within a request; at its edge the
+        // second would replace the first.
+        let mut seen = BTreeSet::new();
+        for WideDevice { device, .. } in &devices {
+            let text = "is mapped twice; put all its metrics into one --map";
+            ensure!(seen.insert(device), "--map: the device \"{device}\" {text}");
+        }
+        Ok(Self::Wide(devices))
+    }
+}
+
+fn distinct(metrics: &[Metric]) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    match metrics.iter().find(|metric| !seen.insert(&metric.name)) {
+        Some(twice) => bail!("the metric \"{}\" stands twice", twice.name),
+        None => Ok(()),
     }
 }
 
@@ -125,6 +154,7 @@ impl FromStr for WideDevice {
             };
             let device = device.parse().map_err(|why| anyhow::anyhow!("the device id {why}"))?;
             let metrics = metrics.split(',').map(str::parse).collect::<anyhow::Result<Vec<_>>>()?;
+            distinct(&metrics)?;
             Ok(Self { device, room, metrics })
         };
         parse().with_context(|| format!("--map {text:?}"))
@@ -204,7 +234,11 @@ impl Columns {
                     Device::Column(name) => Cell::Column(find(name)?),
                     Device::Fixed(id) => Cell::Fixed(id.to_string()),
                 };
-                let room = places.get(room.as_str()).map(|place| Cell::Column(*place));
+                let room = match room {
+                    Some(name) => Some(find(name)?),
+                    None => places.get("room").copied(),
+                };
+                let room = room.map(Cell::Column);
                 let metrics: Vec<Bound> = if metrics.is_empty() {
                     let taken = |place: usize| {
                         place == timestamp
@@ -275,17 +309,20 @@ impl Bound {
             Number::parse(text).with_context(|| format!("{}: {:?}", self.name, excerpt(text)))?;
             return Ok(Some(text.to_owned()));
         }
+        let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
         let mut sum = Decimal::ZERO;
         for place in &self.columns {
             let text = &row[*place];
             let number = Decimal::from_str(text).or_else(|_| Decimal::from_scientific(text));
-            sum += number.with_context(|| format!("{}: {:?}", self.name, excerpt(text)))?;
+            let number = number.with_context(|| format!("{}: {:?}", self.name, excerpt(text)))?;
+            sum = sum.checked_add(number).with_context(too_large)?;
         }
         if let Some(total) = &mut self.total {
-            *total += sum;
+            *total = total.checked_add(sum).with_context(too_large)?;
             sum = *total;
         }
-        Ok(Some((sum * self.factor.unwrap_or(Decimal::ONE)).normalize().to_string()))
+        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).with_context(too_large)?;
+        Ok(Some(value.normalize().to_string()))
     }
 }
 
@@ -363,8 +400,7 @@ mod tests {
             format: Some("%Y/%m/%d %H:%M".to_owned()),
             offset: FixedOffset::east_opt(3_600),
         };
-        let devices = maps.iter().map(|map| map.parse()).collect::<anyhow::Result<_>>()?;
-        Ok(Columns { timestamp, shape: Shape::Wide(devices) })
+        Ok(Columns { timestamp, shape: Shape::wide(maps)? })
     }
 
     fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<Vec<String>> {
@@ -410,12 +446,47 @@ mod tests {
             ("d:pk=T1", "\"pk\" is a reserved name"),
             ("d:t=T1*x", "the factor is no number"),
             ("d:t=T1+", "a column has no name"),
+            ("d:t=T1,t=T2", "the metric \"t\" stands twice"),
         ] {
             assert!(error(map).contains(expected), "{map}: {}", error(map));
         }
         let columns = wide(&["d:t=T2"]).unwrap();
         let missing = read(&columns, &[&["date", "T1"]]).unwrap_err().to_string();
         assert!(missing.contains("no column \"T2\"; there are: date, T1"), "{missing}");
+        let twice = wide(&["d:t=T1", "d:h=T2"]).unwrap_err().to_string();
+        assert!(twice.contains("\"d\" is mapped twice"), "{twice}");
+    }
+
+    #[test]
+    fn a_column_of_rooms_that_is_asked_for_must_be_there() {
+        let long = |room| Columns {
+            timestamp: TimestampColumn::default(),
+            shape: Shape::long(None, "device_id", room, &[]).unwrap(),
+        };
+        let header = StringRecord::from(vec!["timestamp", "device_id", "t"]);
+        assert!(long(None).bind(&header).is_ok());
+        let missing = long(Some("where")).bind(&header).err().unwrap().to_string();
+        assert!(missing.contains("no column \"where\""), "{missing}");
+    }
+
+    #[test]
+    fn a_total_is_of_one_device() {
+        let metrics = ["energy=total(A)".to_owned()];
+        let error = Shape::long(None, "device_id", None, &metrics).unwrap_err().to_string();
+        assert!(error.contains("--device-id"), "{error}");
+        assert!(Shape::long(Some("meter"), "device_id", None, &metrics).is_ok());
+    }
+
+    #[test]
+    fn arithmetic_that_overflows_is_an_error() {
+        let largest = Decimal::MAX.to_string();
+        let rows: [&[&str]; 2] = [&["date", "A"], &["2016/1/11 17:00", &largest]];
+        for map in ["d:t=A+A", "d:t=A*2"] {
+            let error = read(&wide(&[map]).unwrap(), &rows).unwrap_err().to_string();
+            assert!(error.contains("t: the result is too large"), "{map}: {error}");
+        }
+        let twice: [&[&str]; 3] = [rows[0], rows[1], rows[1]];
+        assert!(read(&wide(&["d:t=total(A)"]).unwrap(), &twice).is_err());
     }
 
     #[test]

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// The readings at the beginning of a file that the server has acknowledged, all of them.
 #[derive(Debug)]
 pub(super) struct Resume {
-    /// None where there is nothing to keep: standard input cannot be read again.
+    /// None where there is nothing to keep: a stream cannot be read again.
     path: Option<PathBuf>,
     state: State,
     /// Acknowledged batches that do not yet follow on one another, by their first reading.
@@ -31,13 +32,21 @@ const FINGERPRINTED: u64 = 1 << 20;
 
 impl Resume {
     /// How far an earlier import of the same file to the same place came; from the beginning if `again`.
-    pub(super) fn of(file: &Path, asked: &str, again: bool) -> anyhow::Result<Self> {
-        let (path, import) = if file == Path::new("-") {
+    ///
+    /// It is kept in `state`, or else beside the file.
+    pub(super) fn of(
+        file: &Path,
+        state: Option<&Path>,
+        asked: &str,
+        again: bool,
+    ) -> anyhow::Result<Self> {
+        // Looking into a pipe would take away what is to be imported.
+        let (path, import) = if file == Path::new("-") || !file.is_file() {
+            ensure!(state.is_none(), "--state: {} cannot be read again", file.display());
             (None, String::new())
         } else {
-            let mut name = file.as_os_str().to_owned();
-            name.push(".roomtide-import");
-            (Some(PathBuf::from(name)), fingerprint(file, asked)?)
+            let path = state.map_or_else(|| with_suffix(file, ".roomtide-import"), Path::to_owned);
+            (Some(path), fingerprint(file, asked)?)
         };
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -69,10 +78,12 @@ impl Resume {
         }
         let Some(path) = &self.path else { return Ok(()) };
         // Written beside and renamed: a crash leaves the old or the new one, never half of it.
-        let new = path.with_extension("roomtide-import-new");
+        let new = with_suffix(path, "-new");
         fs::write(&new, serde_json::to_vec(&self.state)?)
             .and_then(|()| fs::rename(&new, path))
-            .with_context(|| format!("cannot write {}", path.display()))
+            .with_context(|| {
+                format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
+            })
     }
 
     /// Forgets it all: the import is complete.
@@ -84,14 +95,24 @@ impl Resume {
     }
 }
 
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 fn fingerprint(file: &Path, asked: &str) -> anyhow::Result<String> {
     let context = || format!("cannot read {}", file.display());
     let opened = File::open(file).with_context(context)?;
-    let length = opened.metadata().with_context(context)?.len();
+    let metadata = opened.metadata().with_context(context)?;
+    let length = metadata.len();
+    // A file that was written since is another one, wherever it was changed.
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let mut beginning = Vec::new();
     opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;
     let mut hash = Sha256::new();
     hash.update(&beginning);
+    hash.update(modified.unwrap_or_default().as_nanos().to_be_bytes());
     hash.update(asked.as_bytes());
     let digest = hash.finalize();
     Ok(digest.iter().fold(format!("{length}-"), |text, byte| format!("{text}{byte:02x}")))
@@ -106,15 +127,40 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();
-        let mut resume = Resume::of(&file, "x", false).unwrap();
+        let mut resume = Resume::of(&file, None, "x", false).unwrap();
         resume.acknowledge(500, 1_000).unwrap();
-        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 0);
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0);
         resume.acknowledge(0, 500).unwrap();
-        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 1_000);
-        assert_eq!(Resume::of(&file, "y", false).unwrap().acknowledged(), 0, "another mapping");
-        assert_eq!(Resume::of(&file, "x", true).unwrap().acknowledged(), 0, "again");
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 1_000);
+        assert_eq!(
+            Resume::of(&file, None, "y", false).unwrap().acknowledged(),
+            0,
+            "another mapping"
+        );
+        assert_eq!(Resume::of(&file, None, "x", true).unwrap().acknowledged(), 0, "again");
         resume.finish();
-        assert_eq!(Resume::of(&file, "x", false).unwrap().acknowledged(), 0, "complete");
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "complete");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn it_is_kept_where_it_is_asked_for_and_for_the_file_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, state) = (directory.path().join("readings.csv"), directory.path().join("state"));
+        fs::write(&file, "a").unwrap();
+        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(0, 500).unwrap();
+        assert!(state.exists());
+        let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
+        assert_eq!(acknowledged(), 500);
+        let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+        assert_eq!(acknowledged(), 0, "written since");
+    }
+
+    #[test]
+    fn a_stream_is_not_looked_into() {
+        let resume = Resume::of(Path::new("-"), None, "x", false).unwrap();
+        assert!(!resume.is_kept());
+        assert!(Resume::of(Path::new("-"), Some(Path::new("state")), "x", false).is_err());
     }
 }

@@ -50,10 +50,14 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source
         (Box::new(bar.wrap_read(file)), bar)
     };
     let mut raw = BufReader::new(raw);
-    let gzip = raw.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    let cannot_read = || format!("cannot read {}", path.display());
+    let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
     let mut reader: Box<dyn BufRead + Send> =
         if gzip { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) };
-    let first = reader.fill_buf().with_context(|| format!("cannot read {}", path.display()))?;
+    if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
+        reader.consume(3); // a mark of UTF-8, which is no part of the first record
+    }
+    let first = reader.fill_buf().with_context(cannot_read)?;
     let first = first.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii());
     let told = match first {
         None => bail!("{} is empty", path.display()),
@@ -70,6 +74,11 @@ impl Source {
     /// How much of the file has been read.
     pub(super) fn progress_bar(&self) -> ProgressBar {
         self.bar.clone()
+    }
+
+    /// What it holds.
+    pub(super) const fn format(&self) -> Format {
+        self.format
     }
 
     /// The readings.
@@ -145,6 +154,7 @@ mod tests {
         assert_eq!(records(&gzip.finish().unwrap()).unwrap(), vec![expected]);
         let ndjson = records(b"{\"a\": 1}\n\n{\"b\": 2}").unwrap();
         assert_eq!(ndjson.iter().map(|record| record.line).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(records(b"\xef\xbb\xbf{}").unwrap()[0].json, "{}", "without the mark");
     }
 
     #[test]
@@ -157,5 +167,8 @@ mod tests {
         assert!(error(b"timestamp,device_id,t\n1,d\n").contains("line: 2"));
         let missing = open(Path::new("no/such/file"), None).err().unwrap();
         assert!(format!("{missing:#}").contains("no/such/file"));
+        let directory = tempfile::tempdir().unwrap();
+        let error = format!("{:#}", open(directory.path(), None).err().unwrap());
+        assert!(error.contains(&*directory.path().to_string_lossy()), "{error}");
     }
 }

@@ -20,6 +20,8 @@ const IN_FLIGHT: usize = 4;
 /// How often a batch is sent before the import gives up, and the longest pause between.
 const ATTEMPTS: u32 = 8;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A server that asks for a longer pause than this is not waited for so long.
+const LONGEST_ASKED: Duration = Duration::from_secs(120);
 /// How many refusals are shown; all are counted.
 const SHOWN: usize = 20;
 
@@ -95,8 +97,9 @@ pub(super) fn run(
     let watch = Stopwatch::start();
     let skipped = resume.acknowledged();
     let mut done = Done { stored: 0, refused: 0, shown: Vec::new(), seconds: 0.0 };
-    let stop = AtomicBool::new(false);
+    let course = Course::default();
     let (batches, waiting) = mpsc::sync_channel::<Batch>(IN_FLIGHT);
+    // Held by the workers only: once all have ended, the feeder is told instead of waiting for them.
     let waiting = Arc::new(Mutex::new(waiting));
     let (results, sent) = mpsc::channel::<anyhow::Result<Sent>>();
 
@@ -112,21 +115,26 @@ pub(super) fn run(
     };
     let ended = thread::scope(|scope| {
         for _ in 0..IN_FLIGHT {
-            let (waiting, results, target, stop) = (&waiting, results.clone(), target, &stop);
+            let (waiting, results) = (Arc::clone(&waiting), results.clone());
+            let course = &course;
             scope.spawn(move || {
                 loop {
                     let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(batch) = next else { return };
-                    let result = send(target, &batch, stop);
+                    let result = send(target, &batch, course);
                     let failed = result.is_err();
-                    stop.fetch_or(failed, Ordering::Relaxed);
-                    if results.send(result).is_err() || failed {
+                    let unheard = results.send(result).is_err();
+                    if failed {
+                        // After its reason was sent, so that no other's end is taken for the reason.
+                        course.stop.store(true, Ordering::Release);
+                    }
+                    if failed || unheard {
                         return;
                     }
                 }
             });
         }
-        drop(results);
+        drop((results, waiting));
         let feed = || -> anyhow::Result<()> {
             let mut next = Batch { first: skipped, records: Vec::with_capacity(batch) };
             for (n, record) in (0..).zip(records) {
@@ -143,7 +151,7 @@ pub(super) fn run(
                     }
                     sent.try_iter().try_for_each(&mut note)?;
                 }
-                if stop.load(Ordering::Relaxed) {
+                if course.is_stopped() {
                     return Ok(());
                 }
             }
@@ -174,11 +182,42 @@ pub(super) fn run(
     Ok(done)
 }
 
-/// What the server says, of which a part is there.
-#[derive(Debug, Default, Deserialize)]
-struct Answer {
+/// What the workers know of one another.
+#[derive(Debug, Default)]
+struct Course {
+    /// The server has answered something.
+    reached: AtomicBool,
+    /// A request has failed for good.
+    stop: AtomicBool,
+}
+
+impl Course {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Waits, but not for longer than the import goes on.
+    fn pause(&self, pause: Duration) {
+        let watch = Stopwatch::start();
+        while !self.is_stopped() && watch.elapsed() < pause {
+            let left = pause.saturating_sub(watch.elapsed());
+            thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
+/// What the server says of readings that it has stored.
+#[derive(Debug, Deserialize)]
+struct Receipt {
+    #[serde(rename = "accepted")]
+    _accepted: u64,
     #[serde(default)]
     rejected: Vec<Refusal>,
+}
+
+/// What the server says otherwise, of which a part is there.
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
     #[serde(default)]
     errors: Vec<Refusal>,
     #[serde(default)]
@@ -193,13 +232,13 @@ struct Refusal {
 }
 
 /// Sends one batch until it is stored. Sent twice it changes nothing.
-fn send(target: &Target, batch: &Batch, stop: &AtomicBool) -> anyhow::Result<Sent> {
+fn send(target: &Target, batch: &Batch, course: &Course) -> anyhow::Result<Sent> {
     let body: String =
         batch.records.iter().flat_map(|record| [record.json.as_str(), "\n"]).collect();
     let mut pause = Duration::from_millis(250);
     let mut last = anyhow::anyhow!("not sent");
     for _ in 0..ATTEMPTS {
-        if stop.load(Ordering::Relaxed) {
+        if course.is_stopped() {
             bail!("another request failed");
         }
         let mut request = target.agent.post(&target.url).content_type("application/x-ndjson");
@@ -207,18 +246,27 @@ fn send(target: &Target, batch: &Batch, stop: &AtomicBool) -> anyhow::Result<Sen
             request = request.header("authorization", authorization);
         }
         let mut asked_to_wait = None;
-        match request.send(&body) {
-            Ok(mut response) => {
+        let answered = request.send(&body).and_then(|mut response| {
+            let text = response.body_mut().read_to_string()?;
+            Ok((response, text))
+        });
+        match answered {
+            Ok((response, text)) => {
+                course.reached.store(true, Ordering::Relaxed);
                 let status = response.status().as_u16();
                 asked_to_wait = response
                     .headers()
                     .get("retry-after")
                     .and_then(|value| value.to_str().ok()?.parse().ok())
-                    .map(Duration::from_secs);
-                let text = response.body_mut().read_to_string().unwrap_or_default();
+                    .map(|seconds| Duration::from_secs(seconds).min(LONGEST_ASKED));
                 let answer: Answer = serde_json::from_str(&text).unwrap_or_default();
                 match status {
-                    201 | 207 => return Ok(settled(batch, &answer.rejected)),
+                    201 | 207 => {
+                        let receipt: Receipt = serde_json::from_str(&text).with_context(|| {
+                            format!("{} answers {status}, but not as Roomtide does", target.url)
+                        })?;
+                        return Ok(settled(batch, &receipt.rejected));
+                    }
                     // None of the batch is valid, which is no reason to stop.
                     400 if !answer.errors.is_empty()
                         && answer.errors.iter().all(|e| e.index.is_some()) =>
@@ -240,13 +288,13 @@ fn send(target: &Target, batch: &Batch, stop: &AtomicBool) -> anyhow::Result<Sen
             Err(error) => {
                 let text = format!("cannot reach {}; is it running?", target.url);
                 last = anyhow::Error::from(error).context(text);
-                // Nothing listens and nothing was stored yet: no reason to wait for it.
-                if batch.first == 0 {
+                // It never answered: no reason to wait for it.
+                if !course.reached.load(Ordering::Relaxed) {
                     return Err(last);
                 }
             }
         }
-        thread::sleep(asked_to_wait.unwrap_or(pause).min(LONGEST_PAUSE));
+        course.pause(asked_to_wait.unwrap_or(pause));
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Err(last)
@@ -262,5 +310,113 @@ fn settled(batch: &Batch, refusals: &[Refusal]) -> Sent {
         first: batch.first,
         end: batch.first + batch.records.len() as u64,
         refusals: refusals.iter().map(name).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
+
+    /// A server whose n-th request, from 0, is answered by `answer(n)`: what follows `HTTP/1.1 `, and the body.
+    fn serve(
+        answer: impl Fn(usize) -> (&'static str, &'static str) + Send + Sync + 'static,
+    ) -> Target {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answer = Arc::new((answer, AtomicUsize::new(0)));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let answer = Arc::clone(&answer);
+                thread::spawn(move || {
+                    let stream = stream.unwrap();
+                    read_request(&stream);
+                    let (head, body) = (answer.0)(answer.1.fetch_add(1, Ordering::SeqCst));
+                    let length = body.len();
+                    let answer = format!(
+                        "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                    );
+                    (&stream).write_all(answer.as_bytes()).unwrap();
+                });
+            }
+        });
+        Target::new(&url, None).unwrap()
+    }
+
+    fn read_request(stream: &TcpStream) {
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let line = line.trim().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        reader.read_exact(&mut vec![0; length]).unwrap();
+    }
+
+    fn import(target: &Target, readings: u64, batch: usize) -> anyhow::Result<Done> {
+        let records = (1..=readings).map(|line| Ok(Record { line, json: "{}".to_owned() }));
+        let resume = Resume::of(Path::new("-"), None, "", false)?;
+        run(records, target, batch, resume, &ProgressBar::hidden())
+    }
+
+    #[test]
+    fn an_import_whose_requests_all_fail_ends_with_the_reason() {
+        let target = serve(|_| {
+            thread::sleep(Duration::from_millis(200));
+            ("401 Unauthorized", r#"{"detail": "no token"}"#)
+        });
+        let error = format!("{:#}", import(&target, 1_000, 1).unwrap_err());
+        assert!(error.contains("401") && error.contains("--token"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_not_waited_for() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let target = Target::new(&format!("http://{address}"), None).unwrap();
+        let error = format!("{:#}", import(&target, 1_000, 1).unwrap_err());
+        assert!(error.contains("cannot reach") && error.contains("is it running?"), "{error}");
+    }
+
+    #[test]
+    fn a_busy_server_is_asked_again_when_it_says_so() {
+        let target = serve(|n| match n {
+            0 => ("503 Service Unavailable\r\nretry-after: 1", r#"{"detail": "busy"}"#),
+            _ => ("201 Created", r#"{"accepted": 2}"#),
+        });
+        let done = import(&target, 2, 2).unwrap();
+        assert_eq!((done.stored, done.refused), (2, 0));
+        assert!(done.seconds >= 1.0, "{done}");
+    }
+
+    #[test]
+    fn refusals_are_named_by_their_lines() {
+        let target = serve(|n| match n {
+            0 => (
+                "207 Multi-Status",
+                r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
+            ),
+            _ => ("400 Bad Request", r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
+        });
+        let done = import(&target, 2, 2).unwrap();
+        assert_eq!((done.stored, done.refused), (1, 1));
+        assert_eq!(done.shown, ["line 2: t: no number"]);
+        assert_eq!(import(&target, 1, 2).unwrap().shown, ["line 1: no device"]);
+    }
+
+    #[test]
+    fn another_server_s_yes_is_no_receipt() {
+        let target = serve(|_| ("201 Created", "<html>"));
+        let error = format!("{:#}", import(&target, 1, 1).unwrap_err());
+        assert!(error.contains("not as Roomtide does"), "{error}");
     }
 }
