@@ -19,7 +19,14 @@ const MOST: usize = 10_000;
 pub struct Gate<C> {
     open: bool,
     clock: C,
-    known: Mutex<HashMap<TokenHash, (Option<Token>, Instant)>>,
+    known: Mutex<HashMap<TokenHash, Known>>,
+}
+
+/// What the store said of a token; an unknown one is none.
+#[derive(Debug, Clone)]
+struct Known {
+    token: Option<Token>,
+    since: Instant,
 }
 
 /// What a request is permitted.
@@ -49,7 +56,7 @@ impl<C: Clock> Gate<C> {
         };
         let hash = TokenHash::of(secret.expose());
         let token = match self.remembered(&hash) {
-            Some(token) => token,
+            Some(known) => known.token,
             None => {
                 let token =
                     store.token(&hash, budget).await.map_err(|error| Problem::from(&error))?;
@@ -62,12 +69,12 @@ impl<C: Clock> Gate<C> {
         Ok(Permit(Some(token.scope)))
     }
 
-    fn remembered(&self, hash: &TokenHash) -> Option<Option<Token>> {
+    fn remembered(&self, hash: &TokenHash) -> Option<Known> {
         let known = self.known.lock().expect("nothing panics while it holds the tokens");
-        let (token, since) = known.get(hash)?;
-        let age = self.clock.now().as_millis() - since.as_millis();
+        let known = known.get(hash)?;
+        let age = self.clock.now().as_millis() - known.since.as_millis();
         let fresh = u128::try_from(age).is_ok_and(|age| age < REMEMBERED.as_millis());
-        fresh.then(|| token.clone())
+        fresh.then(|| known.clone())
     }
 
     fn remember(&self, hash: TokenHash, token: Option<Token>) {
@@ -75,7 +82,7 @@ impl<C: Clock> Gate<C> {
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(hash, (token, self.clock.now()));
+        known.insert(hash, Known { token, since: self.clock.now() });
     }
 }
 

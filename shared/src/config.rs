@@ -109,9 +109,9 @@ impl Config {
                     secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
                     session_token: optional("AWS_SESSION_TOKEN"),
                 },
-                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX"))?,
+                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
             },
-            auth: switch("AUTH", optional("AUTH"))?,
+            auth: switch("AUTH", optional("AUTH").as_deref())?,
             registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
             retention_days: (days > 0).then_some(days),
         })
@@ -119,8 +119,8 @@ impl Config {
 }
 
 /// On unless it is off.
-fn switch(name: &'static str, value: Option<String>) -> Result<bool, ConfigError> {
-    match value.as_deref() {
+fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> {
+    match value {
         None | Some("on") => Ok(true),
         Some("off") => Ok(false),
         Some(value) => {

@@ -12,6 +12,7 @@ use crate::{Data, Options, System};
 
 /// How the system is served.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct Args {
     /// The address to listen on; any but loopback needs --auth
     #[arg(long, default_value = "127.0.0.1")]

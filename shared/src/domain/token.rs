@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
@@ -12,13 +13,19 @@ use super::{DeviceId, Instant};
 /// The SHA-256 of a token's secret: all that is kept of it.
 ///
 /// The secret has 256 random bits, so no salt and no slow hash is needed: there is nothing to guess.
-#[derive(Debug, Clone, Copy, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct TokenHash([u8; 32]);
 
 /// Equal in a time that does not depend on where two hashes differ.
 impl PartialEq for TokenHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for TokenHash {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 
