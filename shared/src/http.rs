@@ -9,5 +9,5 @@ pub mod response;
 pub mod routes;
 
 pub use problem::{FieldError, Problem, ProblemKind};
-pub use request::Request;
+pub use request::{Request, inflate};
 pub use response::Response;

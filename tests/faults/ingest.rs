@@ -157,12 +157,9 @@ async fn what_nobody_waits_for_fails_until_it_is_stored() {
     let ingest = by_way_of(&proxy, &table);
     ingest.load().await;
     let readings = readings(3);
-    let message = json!({
-        "device_id": "d0",
-        "readings": [sent(&readings[0])],
-    });
-    let event =
-        || serde_json::from_value::<ingest::Event>(message.clone()).expect("a rule's message");
+    let payload = sent(&readings[0]).to_string().into_bytes();
+    let message = ingest::Message { device_id: "d0".to_owned(), payload };
+    let event = || ingest::Event::Iot(message.clone());
     proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
     let failed = ingest.handle(event(), Deadline::after(Duration::from_millis(400))).await;
     assert!(failed.is_err(), "the rule repeats what fails");

@@ -62,7 +62,7 @@ fn objects(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
 }
 
 /// The elements of an array, each to be read by itself.
-pub(crate) fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
     struct Elements;
     impl<'de> Visitor<'de> for Elements {
         /// As many as are allowed, and whether there are more.

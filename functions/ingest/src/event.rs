@@ -1,6 +1,8 @@
 //! What invokes the function: an HTTP request or an IoT Core rule. Reads no reading.
 
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -11,9 +13,25 @@ use shared::http::FieldError;
 pub enum Event {
     /// An HTTP API event: it has a `requestContext`.
     Http(Box<ApiGatewayV2httpRequest>),
-    /// The message of an IoT Core rule: a reading, or `{"device_id": ..., "readings": [...]}`, whose
-    /// `device_id` the rule took from the topic.
-    Iot(Box<RawValue>),
+    /// An MQTT message, by way of an IoT Core rule.
+    Iot(Message),
+}
+
+/// An MQTT message as the rule of `template.yaml` hands it on.
+///
+/// The rule passes the payload as Base64, unread: whatever members it has, none can take the place
+/// of `device_id`. Source: <https://docs.aws.amazon.com/iot/latest/developerguide/binary-payloads.html>
+#[derive(Debug, Clone, Deserialize)]
+pub struct Message {
+    /// The level of the topic that names the device.
+    pub device_id: String,
+    /// What the device sent: anything that `POST /readings` takes as its body.
+    #[serde(rename = "data", deserialize_with = "from_base64")]
+    pub payload: Vec<u8>,
+}
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 impl<'de> Deserialize<'de> for Event {
@@ -23,13 +41,13 @@ impl<'de> Deserialize<'de> for Event {
             #[serde(rename = "requestContext")]
             context: Option<IgnoredAny>,
         }
-        // The text is kept: a message's numbers must not pass through floating point.
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let probe: Probe = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
-        if probe.context.is_none() {
-            return Ok(Self::Iot(text));
+        if probe.context.is_some() {
+            serde_json::from_str(text.get()).map(Self::Http).map_err(D::Error::custom)
+        } else {
+            serde_json::from_str(text.get()).map(Self::Iot).map_err(D::Error::custom)
         }
-        serde_json::from_str(text.get()).map(Self::Http).map_err(D::Error::custom)
     }
 }
 

@@ -19,9 +19,8 @@ use shared::access::{Gate, forbidden};
 use shared::clock::{Clock, Deadline};
 use shared::config::Config;
 use shared::domain::{DeviceId, Instant, Reading, Room, RoomId, Sighting};
-use shared::http::members::{Members, string};
 use shared::http::routes::{self, Function};
-use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway};
+use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway, inflate};
 use shared::registry_cache::{RegistryCache, Snapshot};
 use shared::store::{
     Budget, FindToken, Position, PutReadings, ReadRegistry, Register, Registration, StoreError,
@@ -30,7 +29,7 @@ use shared::telemetry::{Telemetry, WideEvent};
 
 use reading::Sender;
 
-pub use event::{Event, Receipt, Reply};
+pub use event::{Event, Message, Receipt, Reply};
 
 /// What may be set from outside.
 #[derive(Debug, Clone, Copy)]
@@ -138,7 +137,7 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
                 Ok(Reply::Http(Box::new(gateway::response(response))))
             }
             Event::Iot(message) => {
-                let outcome = self.store_message(message.get(), &budget, &mut log).await;
+                let outcome = self.store_message(&message, &budget, &mut log).await;
                 match outcome.cause {
                     Some(cause) => Err(Failure { not_stored: outcome.not_stored.len(), cause }),
                     None => Ok(Reply::Iot(Receipt {
@@ -163,7 +162,7 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
             }
             let permit = self.gate.admit(request, &self.store, budget).await?;
             let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
-            let text = request.inflated_body()?;
+            let text = inflate(&request.body)?;
             let content_type = request.header("content-type").unwrap_or_default();
             let entries = body::parse(&text, content_type)?;
             let outcome = self.store_entries(entries, sender, budget, log).await;
@@ -175,27 +174,25 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
         }
     }
 
-    async fn store_message(&self, message: &str, budget: &Budget, log: &mut WideEvent) -> Outcome {
-        let entries = || -> Result<_, String> {
-            let mut members = Members::parse(message)
-                .map_err(|_| "the message is no JSON object with a device_id".to_owned())?;
-            if !members.has("readings") {
-                return Ok((None, vec![Ok(members)]));
-            }
-            let sender = members.take_non_null("device_id").ok_or("device_id is missing")?;
-            let sender: DeviceId =
-                string(sender)?.parse().map_err(|why| format!("device_id {why}"))?;
-            let readings = members.take_non_null("readings").map_or("", |readings| readings.get());
-            Ok((Some(sender), body::array(readings).map_err(|problem| problem.detail)?))
+    async fn store_message(
+        &self,
+        message: &Message,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> Outcome {
+        let stored = async {
+            let device = message.device_id.parse::<DeviceId>();
+            let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
+            let text = inflate(&message.payload)?;
+            let entries = body::parse(&text, "")?;
+            Ok::<_, Problem>(self.store_entries(entries, Sender::Topic(&device), budget, log).await)
         };
-        match entries() {
-            Ok((sender, entries)) => {
-                let sender = sender.as_ref().map_or(Sender::Anyone, Sender::Topic);
-                self.store_entries(entries, sender, budget, log).await
-            }
-            Err(message) => {
+        match stored.await {
+            Ok(outcome) => outcome,
+            Err(problem) => {
                 log.count("readings.rejected", 1);
-                let rejected = vec![FieldError { index: None, field: None, message }];
+                let whole = FieldError { index: None, field: None, message: problem.detail };
+                let rejected = if problem.errors.is_empty() { vec![whole] } else { problem.errors };
                 Outcome { rejected, ..Outcome::default() }
             }
         }

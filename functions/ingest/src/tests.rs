@@ -1,8 +1,11 @@
 //! The function on a table in memory that fails on demand.
 
+use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
 use shared::domain::{Scope, Token, TokenHash};
@@ -173,7 +176,7 @@ async fn an_iot_message_that_is_not_stored_fails_and_is_repeated() {
     let bench = Bench::new();
     bench.ingest.load().await;
     bench.store.leave_unstored(&[0]);
-    let message = json!({"device_id": "d", "timestamp": 1_768_147_200, "temperature": 21.5});
+    let message = mqtt("d", r#"{"timestamp": 1768147200, "temperature": 21.5}"#.as_bytes());
     assert!(bench.send(message.clone()).await.is_err());
     assert_eq!(bench.send(message).await.expect("stored"), (0, json!({"accepted": 1})));
 }
@@ -181,12 +184,15 @@ async fn an_iot_message_that_is_not_stored_fails_and_is_repeated() {
 #[tokio::test]
 async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
     let bench = Bench::new();
-    for (message, why) in [
-        (json!({"device_id": "d", "readings": 5}), "array"),
-        (json!({"readings": []}), "device_id is missing"),
-        (json!({"device_id": "ROOM", "readings": []}), "reserved"),
-        (json!({"device_id": "d", "temperature": "warm"}), "must be a number"),
+    for (device, payload, why) in [
+        ("d", r#"{"readings": 5}"#, "must be an array"),
+        ("d", "warm", "no reading"),
+        ("ROOM", ONE, "reserved"),
+        ("a+b", ONE, "holds '+'"),
+        ("d", r#"{"temperature": "warm"}"#, "must be a number"),
+        ("e", ONE, "not the sender's"),
     ] {
+        let message = mqtt(device, payload.as_bytes());
         let (_, answer) = bench.send(message).await.expect("answered");
         assert_eq!(answer["accepted"], 0);
         assert!(answer["rejected"][0]["message"].as_str().expect("text").contains(why), "{answer}");
@@ -194,20 +200,38 @@ async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
 }
 
 #[tokio::test]
-async fn bodies_beyond_the_limits_are_refused() {
-    use base64::Engine as _;
-    use std::io::Write as _;
+async fn an_mqtt_payload_is_read_like_a_body_and_belongs_to_the_topics_device() {
+    let bench = Bench::new();
+    let lines = "{\"timestamp\": 1, \"t\": 1}\n{\"timestamp\": 2, \"t\": 1, \"device_id\": \"d\"}";
+    for payload in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
+        let answer = bench.send(mqtt("d", &payload)).await.expect("stored");
+        assert_eq!(answer, (0, json!({"accepted": 2})));
+    }
+    let other = r#"[{"timestamp": 3, "t": 1}, {"timestamp": 3, "t": 1, "device_id": "e"}]"#;
+    let (_, answer) = bench.send(mqtt("d", other.as_bytes())).await.expect("answered");
+    assert_eq!((&answer["accepted"], &answer["rejected"][0]["index"]), (&json!(1), &json!(1)));
+    let devices: Vec<_> = bench.store.readings().into_iter().map(|r| r.device).collect();
+    assert!(devices.iter().all(|device| device.as_str() == "d"), "{devices:?}");
+    assert_eq!(devices.len(), 3);
+}
 
+fn mqtt(device: &str, payload: &[u8]) -> Value {
+    json!({"device_id": device, "data": STANDARD.encode(payload)})
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(bytes).expect("memory");
+    gzip.finish().expect("memory")
+}
+
+#[tokio::test]
+async fn bodies_beyond_the_limits_are_refused() {
     let bench = Bench::new();
     assert_eq!(bench.post(&" ".repeat((1 << 20) + 1)).await.0, 413);
-    let gzip = |bytes: &[u8]| {
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        gzip.write_all(bytes).expect("memory");
-        gzip.finish().expect("memory")
-    };
     let post = async |bytes: &[u8]| {
         let mut event = http("POST", "/readings", "");
-        event["body"] = json!(base64::engine::general_purpose::STANDARD.encode(bytes));
+        event["body"] = json!(STANDARD.encode(bytes));
         event["isBase64Encoded"] = json!(true);
         bench.send(event).await.expect("HTTP is always answered")
     };

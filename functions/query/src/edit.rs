@@ -8,7 +8,7 @@ use shared::domain::{
     DevicePatch, Edit, MetricName, MetricPatch, Number, Room, RoomId, RoomPatch, excerpt,
 };
 use shared::http::members::{Members, describe, reason, string};
-use shared::http::{Problem, ProblemKind, Request, Response};
+use shared::http::{Problem, ProblemKind, Request, Response, inflate};
 use shared::store::{
     EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Register, Registration,
 };
@@ -91,7 +91,7 @@ fn read_body<T: Default + PartialEq>(
     read: impl Fn(Members<'_>) -> Result<T, (String, String)>,
 ) -> Result<T, Problem> {
     let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
-    let body = request.inflated_body()?;
+    let body = inflate(&request.body)?;
     let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
     let members = Members::parse(text).map_err(|error| {
         bad(format!("The body is no JSON object of what to change: {}.", reason(&error)))

@@ -101,8 +101,8 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
         ));
     }
     if event.get("device_id").is_some() {
-        // From the text, because a number must arrive as it was written.
-        let event = serde_json::from_str(text).context("this is no message of the IoT rule")?;
+        let event = serde_json::from_value(event)
+            .context("this is no message of the IoT rule, with device_id and data")?;
         return Ok(Sample::Iot(event));
     }
     bail!(
@@ -139,7 +139,7 @@ mod tests {
         let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
         assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
         assert!(matches!(
-            recognise(r#"{"device_id": "remo", "temperature": 20}"#),
+            recognise(r#"{"device_id": "remo", "data": "e30="}"#),
             Ok(Sample::Iot(_))
         ));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
@@ -151,6 +151,7 @@ mod tests {
             ("{", "not JSON"),
             ("[1]", "expected"),
             (r#"{"temperature": 20}"#, "device_id"),
+            (r#"{"device_id": "d", "temperature": 20}"#, "data"),
             (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
             (r#"{"requestContext": {}}"#, "2.0"),
         ] {

@@ -1,5 +1,6 @@
 //! A request, decoded: method, path, query, headers, body. Routes nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
@@ -43,35 +44,6 @@ impl Request {
         form_urlencoded::parse(self.raw_query.as_bytes()).into_owned().collect()
     }
 
-    /// The body, inflated where it is gzip by its first bytes, whatever the headers say.
-    ///
-    /// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
-    pub fn inflated_body(&self) -> Result<std::borrow::Cow<'_, [u8]>, Problem> {
-        if self.body.len() > MAX_BODY {
-            let detail = format!(
-                "The body is {} bytes long; at most {MAX_BODY} are taken. Send fewer readings at a time, or gzip.",
-                self.body.len()
-            );
-            return Err(Problem::new(ProblemKind::TooLarge, detail));
-        }
-        if !self.body.starts_with(&[0x1f, 0x8b]) {
-            return Ok((&self.body).into());
-        }
-        let mut inflated = Vec::new();
-        let limit = u64::try_from(MAX_INFLATED).expect("8 MiB") + 1;
-        flate2::read::MultiGzDecoder::new(self.body.as_slice())
-            .take(limit)
-            .read_to_end(&mut inflated)
-            .map_err(|_| {
-                Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short.")
-            })?;
-        if inflated.len() > MAX_INFLATED {
-            let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
-            return Err(Problem::new(ProblemKind::TooLarge, detail));
-        }
-        Ok(inflated.into())
-    }
-
     /// Whether the client takes gzip.
     #[must_use]
     pub fn accepts_gzip(&self) -> bool {
@@ -81,4 +53,29 @@ impl Request {
             name.trim().eq_ignore_ascii_case("gzip") && weight.replace(' ', "") != "q=0"
         })
     }
+}
+/// A body, inflated where it is gzip by its first bytes, whatever the headers say.
+///
+/// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
+pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
+    if body.len() > MAX_BODY {
+        let detail = format!(
+            "The body is {} bytes long; at most {MAX_BODY} are taken. Send fewer readings at a time, or gzip.",
+            body.len()
+        );
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    if !body.starts_with(&[0x1f, 0x8b]) {
+        return Ok(body.into());
+    }
+    let mut inflated = Vec::new();
+    let limit = u64::try_from(MAX_INFLATED).expect("8 MiB") + 1;
+    flate2::read::MultiGzDecoder::new(body).take(limit).read_to_end(&mut inflated).map_err(
+        |_| Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short."),
+    )?;
+    if inflated.len() > MAX_INFLATED {
+        let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    Ok(inflated.into())
 }
