@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ingest::{Ingest, Reply};
 use query::Query;
-use registry::Registry;
+use registry::{MemoryQueue, Registry};
 use serde_json::{Value, json};
 use shared::clock::{Deadline, TestClock};
 use shared::domain::{Device, Instant};
@@ -21,7 +21,8 @@ struct Bench {
     store: MemoryStore,
     ingest: Ingest<MemoryStore, TestClock>,
     query: Query<MemoryStore, TestClock>,
-    registry: Registry<MemoryStore, TestClock>,
+    registry: Registry<MemoryStore, MemoryQueue, TestClock>,
+    queue: MemoryQueue,
 }
 
 impl Bench {
@@ -33,6 +34,7 @@ impl Bench {
         // Nothing is cached: the functions of a bench share the table, not a cache.
         let age = Duration::ZERO;
         let silent = Telemetry::silent;
+        let queue = MemoryQueue::default();
         Self {
             ingest: Ingest::new(
                 store.clone(),
@@ -48,11 +50,13 @@ impl Bench {
             ),
             registry: Registry::new(
                 store.clone(),
+                queue.clone(),
                 clock,
                 silent(),
                 registry::Settings { registry_max_age: age },
             ),
             store,
+            queue,
         }
     }
 
@@ -302,6 +306,15 @@ cases! {
         assert_eq!(answer, json!({"batchItemFailures": []}), "poison blocks nothing");
         let (devices, _) = bench.registry().await;
         assert_eq!(devices.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["remo-9"]);
+        let letters = bench.queue.letters();
+        let keys = letters.iter().map(|letter| (letter.pk.as_str(), letter.sk.as_str()));
+        let poison = BTreeSet::from([
+            ("ROOM", "TS#2026-01-11T16:00:00.000Z"),
+            ("remo-3", "TS#2026-01-11T16:05:00.000Z"),
+            ("remo-3", "TS#2026-01-11T16:06:00.000Z"),
+            ("remo-3", "TS#yesterday"),
+        ]);
+        assert_eq!(keys.collect::<BTreeSet<_>>(), poison);
     }
 }
 

@@ -7,13 +7,14 @@ use shared::config::StoreConfig;
 use shared::store::dynamodb::DynamoStore;
 
 use crate::Options;
+use crate::dead_letters::DeadLetters;
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
-pub(crate) type Registry = registry::Registry<DynamoStore, SystemClock>;
+pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock>;
 
 /// One instance of each function.
 ///
@@ -30,7 +31,11 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Starts the functions: connects, and does what each does at its cold start.
-    pub(crate) async fn start(config: &StoreConfig, options: &Options) -> Self {
+    pub(crate) async fn start(
+        config: &StoreConfig,
+        dead_letters: &DeadLetters,
+        options: &Options,
+    ) -> Self {
         let Options { registry_max_age, retention_days, auth, .. } = *options;
         let telemetry = &options.telemetry;
         let store = DynamoStore::connect(config);
@@ -49,6 +54,7 @@ impl Functions {
             )),
             registry: Arc::new(Registry::new(
                 store,
+                dead_letters.clone(),
                 SystemClock,
                 telemetry.clone(),
                 registry::Settings { registry_max_age },

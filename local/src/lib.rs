@@ -17,6 +17,7 @@ pub mod sample_home;
 pub mod table;
 pub mod template;
 
+mod dead_letters;
 mod engine;
 mod front;
 mod functions;
@@ -25,5 +26,5 @@ mod pump;
 mod system;
 mod terminal;
 
-pub use pump::DeadLetter;
+pub use registry::DeadLetter;
 pub use system::{Data, Options, System};

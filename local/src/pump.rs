@@ -5,15 +5,18 @@
 
 mod delivery;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use serde::Serialize;
+use registry::DeadLetter;
+use serde_dynamo::AttributeValue;
 use shared::clock::Deadline;
+use shared::store::keys::{PK, SK};
 use tokio::sync::watch;
 
+use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
 use crate::functions::Registry;
 use crate::mapping::EventSourceMapping;
@@ -30,47 +33,30 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A record that the registry could not be given; what the on-failure queue holds in the cloud.
-#[derive(Debug, Clone, Serialize)]
-pub struct DeadLetter {
-    /// Its number in the stream.
-    pub sequence_number: String,
-    /// What happened to its item.
-    pub event_name: String,
-    /// Its item's key.
-    pub keys: serde_json::Value,
-}
-
-/// What the pump has done so far.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Everything up to this number is delivered, filtered out or given up.
-    pub(crate) delivered: watch::Sender<i64>,
-    /// What was given up.
-    pub(crate) dead_letters: Mutex<Vec<DeadLetter>>,
-}
-
 /// Delivers the stream until told to stop; an invocation under way is waited for.
+///
+/// Everything up to the number that `delivered` holds is delivered, filtered out or given up.
 pub(crate) async fn run(
     stream: Arc<Stream>,
     registry: Arc<Registry>,
     mapping: EventSourceMapping,
-    progress: Arc<Progress>,
+    delivered: watch::Sender<i64>,
+    dead_letters: DeadLetters,
     mut stop: watch::Receiver<bool>,
 ) {
-    let pump = Pump { stream, registry, mapping, progress };
-    let mut delivered = 0;
+    let pump = Pump { stream, registry, mapping, dead_letters };
+    let mut last = 0;
     while !stopped(&stop) {
-        match pump.next_page(delivered).await {
+        match pump.next_page(last).await {
             Ok(records) if records.is_empty() => pause(IDLE, &mut stop).await,
             Ok(records) => {
-                let Some(last) = pump.deliver(records, &mut stop).await else { break };
-                delivered = last;
+                let Some(done) = pump.deliver(records, &mut stop).await else { break };
+                last = done;
                 // What is not trimmed now is trimmed with the next page, or delivered again.
-                if let Err(error) = pump.trim(delivered).await {
+                if let Err(error) = pump.trim(last).await {
                     complain(format_args!("the stream cannot be trimmed: {error:#}"));
                 }
-                pump.progress.delivered.send_replace(delivered);
+                delivered.send_replace(last);
             }
             Err(error) => {
                 complain(format_args!("the stream cannot be read: {error:#}"));
@@ -84,7 +70,7 @@ struct Pump {
     stream: Arc<Stream>,
     registry: Arc<Registry>,
     mapping: EventSourceMapping,
-    progress: Arc<Progress>,
+    dead_letters: DeadLetters,
 }
 
 impl Pump {
@@ -149,21 +135,14 @@ impl Pump {
     }
 
     fn give_up(&self, records: &[EventRecord]) {
-        let mut letters = self.progress.dead_letters.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            let letter = DeadLetter {
-                sequence_number: record.change.sequence_number.clone().unwrap_or_default(),
-                event_name: record.event_name.clone(),
-                keys: serde_json::to_value(&record.change.keys).unwrap_or_default(),
+            let key = |name| match record.change.keys.get(name) {
+                Some(AttributeValue::S(text)) => text.clone(),
+                _ => String::new(),
             };
-            complain(format_args!(
-                "the registry could not be given {} of {} (stream record {}); {} given up so far",
-                letter.event_name,
-                letter.keys,
-                letter.sequence_number,
-                letters.len() + 1,
-            ));
-            letters.push(letter);
+            let number = record.change.sequence_number.as_deref().unwrap_or_default();
+            let reason = format!("stream record {number} failed until no try was left");
+            self.dead_letters.push(DeadLetter { pk: key(PK), sk: key(SK), reason });
         }
     }
 }

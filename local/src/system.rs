@@ -3,23 +3,24 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use registry::DeadLetter;
 use shared::clock::{Deadline, Stopwatch};
 use shared::config::StoreConfig;
 use shared::telemetry::Telemetry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::functions::Functions;
 use crate::mapping::EventSourceMapping;
-use crate::pump::{DeadLetter, Progress};
 use crate::table::TableDefinition;
 use crate::template::Template;
 use crate::{front, pump};
@@ -80,7 +81,8 @@ pub struct System {
     store: StoreConfig,
     engine: Engine,
     functions: Functions,
-    progress: Arc<Progress>,
+    delivered: watch::Sender<i64>,
+    dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
     front: JoinHandle<anyhow::Result<()>>,
     pump: JoinHandle<()>,
@@ -115,18 +117,34 @@ impl System {
         let data = options.data.clone();
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
         let store = engine.store_config(room_index);
-        let functions = Functions::start(&store, &options);
-        let functions = functions.await;
+        let dead_letters = DeadLetters::default();
+        let functions = Functions::start(&store, &dead_letters, &options).await;
 
-        let progress = Arc::new(Progress::default());
+        let delivered = watch::Sender::default();
         let (stop, stopped) = watch::channel(false);
         let registry = Arc::clone(&functions.registry);
-        let pump =
-            pump::run(engine.stream(), registry, mapping, Arc::clone(&progress), stopped.clone());
-        let pump = tokio::spawn(pump);
+        let pump = tokio::spawn(pump::run(
+            engine.stream(),
+            registry,
+            mapping,
+            delivered.clone(),
+            dead_letters.clone(),
+            stopped.clone(),
+        ));
         let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
         let front = tokio::spawn(front::serve(listener, functions.clone(), stopped));
-        Ok(Self { url, store, engine, functions, progress, stop, front, pump, sweeper })
+        Ok(Self {
+            url,
+            store,
+            engine,
+            functions,
+            delivered,
+            dead_letters,
+            stop,
+            front,
+            pump,
+            sweeper,
+        })
     }
 
     /// The API's address, without a slash at its end.
@@ -178,7 +196,7 @@ impl System {
 
     /// Waits until the stream is delivered, with what the registry wrote meanwhile.
     pub async fn settle(&self) -> anyhow::Result<()> {
-        let mut delivered = self.progress.delivered.subscribe();
+        let mut delivered = self.delivered.subscribe();
         loop {
             let stream = self.engine.stream();
             let newest = tokio::task::spawn_blocking(move || stream.newest()).await??;
@@ -193,10 +211,10 @@ impl System {
         }
     }
 
-    /// The records that the registry could not be given, oldest first.
+    /// What the registry could not be given or can never apply, oldest first.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        self.progress.dead_letters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.dead_letters.all()
     }
 
     /// Answers what is under way, then stops. What is not yet delivered waits in the file.
@@ -263,8 +281,9 @@ mod tests {
         };
         let system = System::start(options()).await.unwrap();
         assert!(system.is_empty().unwrap());
-        let message = r#"{"device_id": "remo", "room": "study", "temperature": 21.5}"#;
-        system.invoke_ingest(serde_json::from_str(message).unwrap()).await.unwrap();
+        let payload = br#"{"room": "study", "temperature": 21.5}"#.to_vec();
+        let message = ingest::Message { device_id: "remo".to_owned(), payload };
+        system.invoke_ingest(ingest::Event::Iot(message)).await.unwrap();
         system.settle().await.unwrap();
         let metrics = devices(&system).await["data"][0]["metrics"].clone();
         assert!(metrics.get("temperature").is_some(), "{metrics}");

@@ -45,10 +45,19 @@ impl Template {
         }
         values.extend(parameters.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let deployment = Deployment { parameters: values, conditions: &self.0["Conditions"] };
-        match deployment.resolve(&self.0["Resources"])? {
-            Some(Value::Object(resources)) => Ok(resources),
-            _ => bail!("the template has no Resources"),
+        let Some(Value::Object(mut resources)) = deployment.resolve(&self.0["Resources"])? else {
+            bail!("the template has no Resources")
+        };
+        let mut left_out = Vec::new();
+        for (name, resource) in &resources {
+            if let Some(Value::String(condition)) = resource.get("Condition")
+                && !deployment.holds(condition)?
+            {
+                left_out.push(name.clone());
+            }
         }
+        left_out.iter().for_each(|name| drop(resources.remove(name)));
+        Ok(resources)
     }
 }
 
@@ -200,6 +209,7 @@ Resources:
     Name: !Sub "${B}-x"
     Both: !If [Both, y, n]
   B: *a
+  C: {Type: Kept, Condition: Keeps}
 "#;
 
     #[test]
@@ -211,6 +221,7 @@ Resources:
         });
         assert_eq!(resources["A"], expected);
         assert_eq!(resources["B"], expected);
+        assert!(!resources.contains_key("C"));
     }
 
     #[test]
@@ -219,7 +230,8 @@ Resources:
         let off = template.resources(&[("Mode", "off"), ("Days", "30")]).unwrap();
         assert_eq!(off["A"]["List"], json!([1, 3]));
         assert_eq!((&off["A"]["Days"], &off["A"]["Both"]), (&json!("30"), &json!("n")));
-        assert_eq!(template.resources(&[("Days", "30")]).unwrap()["A"]["Both"], "y");
+        let kept = template.resources(&[("Days", "30")]).unwrap();
+        assert_eq!((&kept["A"]["Both"], &kept["C"]["Type"]), (&json!("y"), &json!("Kept")));
     }
 
     #[test]

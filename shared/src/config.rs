@@ -18,6 +18,19 @@ pub struct StoreConfig {
     pub room_index: bool,
 }
 
+/// Where the registry puts what it can never apply.
+#[derive(Debug, Clone)]
+pub struct QueueConfig {
+    /// The queue's URL.
+    pub url: String,
+    /// The AWS region.
+    pub region: String,
+    /// Another address than AWS's own, for an emulator.
+    pub endpoint: Option<String>,
+    /// Who asks.
+    pub credentials: Credentials,
+}
+
 /// The keys with which requests to AWS are signed. Their `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Credentials {
@@ -33,14 +46,20 @@ impl Credentials {
     /// The credentials and the region of the environment, for a command line.
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub fn from_env() -> Result<(Self, Option<String>), ConfigError> {
-        let optional = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let lookup = |name| std::env::var(name).ok();
+        let region = |name| lookup(name).filter(|value| !value.is_empty());
+        let region = region("AWS_REGION").or_else(|| region("AWS_DEFAULT_REGION"));
+        Ok((Self::read(lookup)?, region))
+    }
+
+    fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
+        let optional = |name| lookup(name).filter(|value| !value.is_empty());
         let required = |name| optional(name).ok_or(ConfigError::Missing(name));
-        let credentials = Self {
+        Ok(Self {
             access_key_id: required("AWS_ACCESS_KEY_ID")?,
             secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
             session_token: optional("AWS_SESSION_TOKEN"),
-        };
-        Ok((credentials, optional("AWS_REGION").or_else(|| optional("AWS_DEFAULT_REGION"))))
+        })
     }
 }
 
@@ -60,6 +79,8 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
+    /// `FAILURES_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
+    failures: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
     pub auth: bool,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
@@ -93,24 +114,32 @@ impl Config {
         Self::read(|name| std::env::var(name).ok())
     }
 
+    /// The queue of what the registry can never apply.
+    pub fn failures(&self) -> Result<&QueueConfig, ConfigError> {
+        self.failures.as_ref().ok_or(ConfigError::Missing("FAILURES_QUEUE_URL"))
+    }
+
     fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let optional = |name| lookup(name).filter(|value| !value.is_empty());
         let required = |name| optional(name).ok_or(ConfigError::Missing(name));
+        let (region, credentials) = (required("AWS_REGION")?, Credentials::read(&lookup)?);
+        let endpoint = |service| optional(service).or_else(|| optional("AWS_ENDPOINT_URL"));
         let days: u32 = number("RETENTION_DAYS", optional("RETENTION_DAYS"), 0)?;
         let age = optional("REGISTRY_MAX_AGE_SECONDS");
         Ok(Self {
             store: StoreConfig {
                 table: required("TABLE_NAME")?,
-                region: required("AWS_REGION")?,
-                endpoint: optional("AWS_ENDPOINT_URL_DYNAMODB")
-                    .or_else(|| optional("AWS_ENDPOINT_URL")),
-                credentials: Credentials {
-                    access_key_id: required("AWS_ACCESS_KEY_ID")?,
-                    secret_access_key: required("AWS_SECRET_ACCESS_KEY")?,
-                    session_token: optional("AWS_SESSION_TOKEN"),
-                },
+                region: region.clone(),
+                endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
+                credentials: credentials.clone(),
                 room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
             },
+            failures: optional("FAILURES_QUEUE_URL").map(|url| QueueConfig {
+                url,
+                region,
+                endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
+                credentials,
+            }),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
             registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
             retention_days: (days > 0).then_some(days),

@@ -5,6 +5,7 @@
 //! time and to the environment.
 
 pub mod access;
+pub mod aws;
 pub mod clock;
 pub mod config;
 pub mod domain;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use aws_lambda_events::event::dynamodb::Event;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
+use registry::MemoryQueue;
 use serde_json::{Value, json};
 use shared::clock::{Deadline, TestClock};
 use shared::domain::{Device, Instant, Reading, Room};
@@ -20,14 +21,14 @@ use super::seeded;
 use crate::engine::{Engine, Table};
 use crate::given::{budget, clock, minute, placed, reading};
 
-type Registry<S> = registry::Registry<S, TestClock>;
+type Registry<S> = registry::Registry<S, MemoryQueue, TestClock>;
 
 fn on<S>(store: S) -> Registry<S>
 where
     S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
 {
     let settings = registry::Settings { registry_max_age: Duration::from_secs(60) };
-    Registry::new(store, clock(), Telemetry::silent(), settings)
+    Registry::new(store, MemoryQueue::default(), clock(), Telemetry::silent(), settings)
 }
 
 fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {

@@ -4,6 +4,7 @@
 //! whatever order the records come; what a sighting teaches beyond the registry is written, under
 //! conditions that refuse whatever is older or was set by a person.
 
+mod dead_letters;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,10 @@ use shared::telemetry::{Telemetry, WideEvent, chain};
 
 use record::Change;
 
+#[cfg(any(test, feature = "fake"))]
+pub use dead_letters::MemoryQueue;
+pub use dead_letters::{DeadLetter, DeadLetters, NotPut, SqsQueue};
+
 /// What may be set from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -40,8 +45,9 @@ impl From<&Config> for Settings {
 
 /// The function.
 #[derive(Debug)]
-pub struct Registry<S, C> {
+pub struct Registry<S, D, C> {
     store: S,
+    dead_letters: D,
     cache: RegistryCache<C>,
     clock: C,
     telemetry: Telemetry,
@@ -66,17 +72,29 @@ struct Seen<T> {
 struct Batch {
     devices: BTreeMap<DeviceId, Seen<Sighting>>,
     rooms: BTreeMap<RoomId, Seen<Instant>>,
-    poison: Vec<String>,
+    poison: Vec<DeadLetter>,
+    first_poison: Option<usize>,
     passed_over: usize,
     sequence_numbers: Vec<Option<String>>,
 }
 
-impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C> {
-    /// The function on a table.
+impl<S, D, C> Registry<S, D, C>
+where
+    S: ReadRegistry + Register + Learn + QueryReadings,
+    D: DeadLetters,
+    C: Clock,
+{
+    /// The function on a table; what it can never apply goes to `dead_letters`.
     #[must_use]
-    pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
+    pub fn new(
+        store: S,
+        dead_letters: D,
+        clock: C,
+        telemetry: Telemetry,
+        settings: Settings,
+    ) -> Self {
         let cache = RegistryCache::new(settings.registry_max_age, clock.clone());
-        Self { store, cache, clock, telemetry }
+        Self { store, dead_letters, cache, clock, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first batch tries again.
@@ -91,8 +109,8 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
 
     /// Learns from a batch, and reports the first record that should be delivered again.
     ///
-    /// A record that can never be read is counted, logged with its key and passed over. Delivered
-    /// twice or in another order, a batch leaves the same registry.
+    /// A record that can never be read is counted, logged with its key, put among the dead letters
+    /// and passed over. Delivered twice or in another order, a batch leaves the same registry.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
         let budget = Budget::until(deadline);
         let mut log = WideEvent::begin("registry");
@@ -102,13 +120,14 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
         log.set("stream.devices", batch.devices.len());
         log.count("stream.poison", batch.poison.len());
         if !batch.poison.is_empty() {
-            log.set(
-                "stream.poison_keys",
-                batch.poison[..batch.poison.len().min(NAMED_POISON)].to_vec(),
-            );
+            let named = batch.poison.iter().take(NAMED_POISON);
+            let keys = named.map(|it| format!("{} {}: {}", it.pk, it.sk, it.reason));
+            log.set("stream.poison_keys", keys.collect::<Vec<_>>());
         }
 
-        let failed = self.learn(&batch, &budget, &mut log).await;
+        let learned = self.learn(&batch, &budget, &mut log).await;
+        let put_aside = self.put_aside(&batch, &budget, &mut log).await;
+        let failed = learned.into_iter().chain(put_aside).min();
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = failed {
             log.count("stream.retried_from", record);
@@ -121,6 +140,19 @@ impl<S: ReadRegistry + Register + Learn + QueryReadings, C: Clock> Registry<S, C
         log.set("table.write_units", budget.write_units());
         log.emit(&self.telemetry, &self.clock);
         response
+    }
+
+    /// The first poison record, if they could not be put among the dead letters.
+    async fn put_aside(
+        &self,
+        batch: &Batch,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> Option<usize> {
+        let first = batch.first_poison?;
+        let error = self.dead_letters.put(&batch.poison, budget).await.err()?;
+        log.error("dead_letters.error", &error);
+        Some(first)
     }
 
     /// The first record that teaches something which could not be written.
@@ -276,7 +308,8 @@ impl Batch {
             match record::read(record) {
                 Change::Nothing => batch.passed_over += 1,
                 Change::Poison { key: (pk, sk), why } => {
-                    batch.poison.push(format!("{pk} {sk}: {}", chain(&why)));
+                    batch.first_poison.get_or_insert(n);
+                    batch.poison.push(DeadLetter { pk, sk, reason: chain(&why) });
                 }
                 Change::Reading(reading) => {
                     if let Some(room) = &reading.room {

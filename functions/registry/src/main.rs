@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::dynamodb::Event;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use registry::{Registry, Settings};
+use registry::{Registry, Settings, SqsQueue};
 use shared::clock::{Deadline, SystemClock};
 use shared::config::Config;
 use shared::store::dynamodb::DynamoStore;
@@ -12,7 +12,9 @@ use shared::telemetry::Telemetry;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store);
-    let registry = Registry::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
+    let queue = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
+    let (telemetry, settings) = (Telemetry::stdout(), Settings::from(&config));
+    let registry = Registry::new(store, queue, SystemClock, telemetry, settings);
     registry.load().await;
     let registry = &registry;
     let handle = |event: LambdaEvent<Event>| async move {

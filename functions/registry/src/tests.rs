@@ -11,7 +11,8 @@ use super::*;
 
 struct Bench {
     store: MemoryStore,
-    registry: Registry<MemoryStore, TestClock>,
+    registry: Registry<MemoryStore, MemoryQueue, TestClock>,
+    queue: MemoryQueue,
     budget: Budget,
     clock: TestClock,
 }
@@ -20,9 +21,12 @@ impl Bench {
     fn on(store: MemoryStore) -> Self {
         let clock = TestClock::at(instant(0));
         let settings = Settings { registry_max_age: Duration::from_secs(60) };
-        let registry = Registry::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
+        let queue = MemoryQueue::default();
+        let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
+        let registry =
+            Registry::new(store.clone(), queue_of_its, clock.clone(), telemetry, settings);
         let budget = Budget::until(Deadline::after(Duration::from_secs(5)));
-        Self { store, registry, budget, clock }
+        Self { store, registry, queue, budget, clock }
     }
 
     fn new() -> Self {
@@ -192,4 +196,34 @@ async fn a_stale_cache_of_two_functions_does_no_harm() {
     two.write(&[reading("d", 0, Some("a"))]).await;
     assert_eq!(one.room_of_device().await, "b");
     assert_eq!(one.device().await.first_seen, instant(0));
+}
+
+#[tokio::test]
+async fn poison_is_put_aside_and_comes_again_only_while_it_cannot_be() {
+    let bench = Bench::new();
+    let mut records: Vec<Value> =
+        [reading("a", 0, None), reading("b", 0, None), reading("c", 0, None)]
+            .iter()
+            .enumerate()
+            .map(record)
+            .collect();
+    records[1]["dynamodb"]["Keys"]["sk"] = json!({"S": "TS#yesterday"});
+    records[1]["dynamodb"]["NewImage"]["sk"] = json!({"S": "TS#yesterday"});
+    let deliver = async || {
+        let event = serde_json::from_value(json!({"Records": records})).expect("an event");
+        bench.registry.handle(event, Deadline::after(Duration::from_secs(5))).await
+    };
+    bench.queue.fail(true);
+    let failures = deliver().await.batch_item_failures;
+    assert_eq!(failures[0].item_identifier.as_deref(), Some("1"));
+    assert!(bench.queue.letters().is_empty());
+    let learned = bench.store.devices(&bench.budget).await.expect("memory");
+    assert_eq!(learned.len(), 2, "the others do not wait for it");
+
+    bench.queue.fail(false);
+    assert!(deliver().await.batch_item_failures.is_empty());
+    let letters = bench.queue.letters();
+    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
+    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("b", "TS#yesterday"));
+    assert!(!letter.reason.is_empty());
 }

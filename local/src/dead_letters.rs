@@ -1,0 +1,37 @@
+//! The failures queue of one machine: shown on the terminal and kept until the process ends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use registry::{DeadLetter, NotPut};
+use shared::store::Budget;
+
+use crate::terminal::complain;
+
+/// What the registry could not be given, and what it can never apply.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeadLetters(Arc<Mutex<Vec<DeadLetter>>>);
+
+impl DeadLetters {
+    /// Keeps one more.
+    pub(crate) fn push(&self, letter: DeadLetter) {
+        let mut letters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let DeadLetter { pk, sk, reason } = &letter;
+        let so_far = letters.len() + 1;
+        complain(format_args!(
+            "the registry gave up the record of {pk} {sk}: {reason}; {so_far} given up so far"
+        ));
+        letters.push(letter);
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn all(&self) -> Vec<DeadLetter> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl registry::DeadLetters for DeadLetters {
+    async fn put(&self, letters: &[DeadLetter], _budget: &Budget) -> Result<(), NotPut> {
+        letters.iter().cloned().for_each(|letter| self.push(letter));
+        Ok(())
+    }
+}
