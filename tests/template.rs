@@ -60,7 +60,31 @@ fn the_table_has_the_keys_of_the_code() {
     assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
     assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
     assert!(table.time_to_live_specification.enabled);
-    assert_eq!(table.billing_mode, "PAY_PER_REQUEST");
+}
+
+#[test]
+fn the_table_costs_by_use_up_to_a_ceiling_or_stays_in_the_free_tier() {
+    let on_demand = resources();
+    let (_, table) = only(&on_demand, "AWS::DynamoDB::Table");
+    let table = &table["Properties"];
+    assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
+    for throughput in [table, &table["GlobalSecondaryIndexes"][0]] {
+        let ceiling = &throughput["OnDemandThroughput"];
+        assert!(ceiling["MaxWriteRequestUnits"].is_string(), "{throughput}");
+        assert!(ceiling["MaxReadRequestUnits"].is_string(), "{throughput}");
+        assert_eq!(throughput.get("ProvisionedThroughput"), None);
+    }
+
+    let provisioned = template().resources(&[("Billing", "provisioned")]).expect("resources");
+    let (_, table) = only(&provisioned, "AWS::DynamoDB::Table");
+    let table = &table["Properties"];
+    assert_eq!(table["BillingMode"], "PROVISIONED");
+    let all = [table, &table["GlobalSecondaryIndexes"][0]];
+    assert!(all.iter().all(|it| it.get("OnDemandThroughput").is_none()), "{table}");
+    for unit in ["ReadCapacityUnits", "WriteCapacityUnits"] {
+        let sum: u64 = all.iter().map(|it| number(&it["ProvisionedThroughput"][unit])).sum();
+        assert!((1..=25).contains(&sum), "{sum} {unit} are not free");
+    }
 }
 
 #[test]
@@ -83,6 +107,7 @@ fn the_readings_outlive_the_stack_and_mistakes() {
         (&table["DeletionPolicy"], &table["UpdateReplacePolicy"]),
         (&json!("Retain"), &json!("Retain"))
     );
+    assert_eq!(table["Properties"]["DeletionProtectionEnabled"], true);
     let recovery = &table["Properties"]["PointInTimeRecoverySpecification"];
     assert_eq!(recovery["PointInTimeRecoveryEnabled"], true);
     assert_eq!(
@@ -131,6 +156,88 @@ fn the_api_is_throttled_and_answers_before_it_gives_up() {
             "an HTTP API waits 30 seconds"
         );
     }
+}
+
+/// `$context` has members that hold the whole query string; what a log says is chosen one by one.
+#[test]
+fn the_access_log_knows_no_query_string_and_no_header() {
+    let resources = resources();
+    let (_, api) = only(&resources, "AWS::Serverless::HttpApi");
+    let log = &api["Properties"]["AccessLogSettings"];
+    let group = text(&log["DestinationArn"]["Fn::GetAtt"][0]);
+    assert_eq!(resources[group]["Type"], "AWS::Logs::LogGroup");
+    let line: Value = serde_json::from_str(text(&log["Format"])).expect("a line is JSON");
+    let allowed = [
+        "$context.httpMethod",
+        "$context.identity.sourceIp",
+        "$context.integrationErrorMessage",
+        "$context.path",
+        "$context.requestId",
+        "$context.requestTime",
+        "$context.responseLatency",
+        "$context.responseLength",
+        "$context.routeKey",
+        "$context.status",
+    ];
+    let logged: BTreeSet<&str> = line.as_object().expect("an object").values().map(text).collect();
+    assert_eq!(logged, BTreeSet::from(allowed));
+}
+
+#[test]
+fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
+    let api = template().source()["Resources"]["Api"]["Properties"].clone();
+    let cors = &api["CorsConfiguration"];
+    assert_eq!(cors["AllowOrigins"], json!({"Ref": "AllowedOrigins"}));
+    assert_eq!(cors.get("AllowCredentials"), None);
+    let allowed: BTreeSet<&str> =
+        cors["AllowMethods"].as_array().expect("a list").iter().map(text).collect();
+    assert_eq!(allowed, ROUTES.iter().map(|route| route.method).collect());
+    let headers: BTreeSet<&str> =
+        cors["AllowHeaders"].as_array().expect("a list").iter().map(text).collect();
+    let read = ["authorization", "content-encoding", "content-type", "if-none-match"];
+    assert_eq!(headers, BTreeSet::from(read));
+}
+
+// ---- MQTT --------------------------------------------------------------------------------------
+
+#[test]
+fn an_mqtt_message_s_device_is_the_topic_s_and_its_payload_is_passed_on_unread() {
+    assert_eq!(all(&resources(), "AWS::IoT::TopicRule").count(), 0, "only who asks for it");
+    let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
+    let (name, rule) = only(&resources, "AWS::IoT::TopicRule");
+    let rule = &rule["Properties"]["TopicRulePayload"];
+    // The only members that ingest reads; whatever else the SQL took from the payload could name a device.
+    let sql = text(&rule["Sql"]["Fn::Sub"]);
+    assert_eq!(
+        sql,
+        "SELECT topic(2) AS device_id, encode(*, 'base64') AS data FROM '${IotTopic}/+'"
+    );
+    assert_eq!(rule["AwsIotSqlVersion"], "2016-03-23");
+    let ingest = all(&resources, "AWS::Serverless::Function")
+        .find(|(_, function)| function["Properties"]["CodeUri"] == "functions/ingest")
+        .map(|(name, _)| name)
+        .expect("ingest is deployed");
+    let action = &rule["Actions"][0]["Lambda"]["FunctionArn"];
+    assert_eq!(action, &json!({"Fn::GetAtt": [ingest, "Arn"]}));
+
+    let (_, permission) = only(&resources, "AWS::Lambda::Permission");
+    let permission = &permission["Properties"];
+    assert_eq!(permission["Principal"], "iot.amazonaws.com");
+    assert_eq!(permission["FunctionName"], json!({"Ref": ingest}));
+    assert_eq!(permission["SourceArn"], json!({"Fn::GetAtt": [name, "Arn"]}));
+    let own = template().source()["Parameters"]["IotTopic"]["AllowedPattern"].clone();
+    assert_eq!(own, "[A-Za-z0-9_-]*", "one level, and nothing that would end the SQL's text");
+}
+
+#[test]
+fn an_mqtt_message_that_cannot_be_stored_is_kept() {
+    let resources = resources();
+    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
+    let invoked = &function(&resources, "ingest")["EventInvokeConfig"];
+    assert_eq!(invoked["DestinationConfig"]["OnFailure"]["Destination"], arn);
+    assert!((1..=2).contains(&number(&invoked["MaximumRetryAttempts"])));
+    assert_eq!(sends(&resources, "ingest"), arn);
 }
 
 // ---- The functions -----------------------------------------------------------------------------
@@ -183,14 +290,32 @@ fn every_function_logs_to_its_own_group_for_a_while() {
     for package in PACKAGES {
         let group = text(&function(&resources, package)["LoggingConfig"]["LogGroup"]["Ref"]);
         assert!(groups.insert(group), "{group} is shared");
-        let days = number(&resources[group]["Properties"]["RetentionInDays"]);
-        assert!((1..=365).contains(&days), "{group}: {days} days");
         let logs: Vec<_> =
             statements(&resources, package).filter(|it| service(it) == "logs").collect();
         let [logs] = logs.as_slice() else { panic!("{package}: {logs:?}") };
         assert_eq!(logs["Resource"], json!({"Fn::GetAtt": [group, "Arn"]}));
     }
-    assert_eq!(all(&resources, "AWS::Logs::LogGroup").count(), groups.len());
+    let (_, api) = only(&resources, "AWS::Serverless::HttpApi");
+    groups.insert(text(&api["Properties"]["AccessLogSettings"]["DestinationArn"]["Fn::GetAtt"][0]));
+    let found: BTreeSet<_> = all(&resources, "AWS::Logs::LogGroup").map(|(name, _)| name).collect();
+    assert_eq!(found, groups);
+    for group in groups {
+        let days = number(&resources[group]["Properties"]["RetentionInDays"]);
+        assert!((1..=365).contains(&days), "{group}: {days} days");
+    }
+}
+
+#[test]
+fn memory_and_concurrency_are_the_owner_s_to_choose() {
+    let globals = template().source()["Globals"]["Function"].clone();
+    assert_eq!(globals["MemorySize"], json!({"Ref": "MemorySize"}));
+    let chosen = template().resources(&[("ReservedConcurrency", "7")]).expect("resources");
+    for package in ["ingest", "query"] {
+        let reserved = "ReservedConcurrentExecutions";
+        assert_eq!(function(&chosen, package)[reserved], "7");
+        // A new account has 10, all of which must stay unreserved.
+        assert_eq!(function(&resources(), package).get(reserved), None);
+    }
 }
 
 // ---- Permissions -------------------------------------------------------------------------------
@@ -365,20 +490,72 @@ fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let (queue, _) = only(&resources, "AWS::SQS::Queue");
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
-    let sends: Vec<_> =
-        statements(&resources, "registry").filter(|it| service(it) == "sqs").collect();
+    assert_eq!(sends(&resources, "registry"), arn);
+    let variable = &environment(&resources, "registry")["FAILURES_QUEUE_URL"];
+    assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
+}
+
+/// The queue that a function may send to, and nothing else of it.
+fn sends(resources: &Map<String, Value>, package: &str) -> Value {
+    let sends: Vec<_> = statements(resources, package).filter(|it| service(it) == "sqs").collect();
     let [send] = sends.as_slice() else { panic!("{sends:?}") };
-    assert_eq!((&send["Action"], &send["Resource"]), (&json!(["sqs:SendMessage"]), &arn));
+    assert_eq!(send["Action"], json!(["sqs:SendMessage"]));
+    send["Resource"].clone()
+}
+
+// ---- Alarms ------------------------------------------------------------------------------------
+
+#[test]
+fn alarms_are_set_for_whom_they_can_reach() {
+    assert_eq!(all(&resources(), "AWS::CloudWatch::Alarm").count(), 0);
+    assert_eq!(all(&resources(), "AWS::SNS::Topic").count(), 0);
+    let resources = template().resources(&[("AlarmEmail", "a@example.org")]).expect("resources");
+    let (topic, subscribed) = only(&resources, "AWS::SNS::Topic");
+    let subscription = json!([{"Protocol": "email", "Endpoint": "a@example.org"}]);
+    assert_eq!(subscribed["Properties"]["Subscription"], subscription);
+    let mut watched = BTreeMap::new();
+    for (name, alarm) in all(&resources, "AWS::CloudWatch::Alarm") {
+        let alarm = &alarm["Properties"];
+        assert_eq!(alarm["AlarmActions"], json!([{"Ref": topic}]), "{name}");
+        assert!(alarm["AlarmDescription"].is_string(), "{name}");
+        let metrics = alarm["Metrics"].as_array().cloned().unwrap_or_default();
+        let metrics = metrics.into_iter().filter(|it| it.get("MetricStat").is_some());
+        let of_all: Vec<Value> = metrics.map(|it| it["MetricStat"]["Metric"].clone()).collect();
+        let of_all = if of_all.is_empty() { vec![alarm.clone()] } else { of_all };
+        for metric in of_all {
+            let mut of = metric["Dimensions"][0]["Value"].clone();
+            let of = of.as_object_mut().and_then(|of| of.values().next().cloned());
+            let of = of.map(|of| of.as_array().map_or(of.clone(), |parts| parts[0].clone()));
+            let of = text(&of.expect("a reference")).to_owned();
+            assert!(resources.contains_key(&of), "{name} watches {of}, which is not there");
+            watched.entry(text(&metric["MetricName"]).to_owned()).or_insert_with(Vec::new).push(of);
+        }
+    }
+    let functions: Vec<_> =
+        all(&resources, "AWS::Serverless::Function").map(|it| it.0.to_owned()).collect();
+    let one = |name: &str| vec![name.to_owned()];
+    let (api, _) = only(&resources, "AWS::Serverless::HttpApi");
+    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let expected = BTreeMap::from([
+        ("5xx".to_owned(), one(api)),
+        ("ApproximateNumberOfMessagesVisible".to_owned(), one(queue)),
+        ("Errors".to_owned(), functions.clone()),
+        ("IteratorAge".to_owned(), one("RegistryFunction")),
+        ("Throttles".to_owned(), functions),
+    ]);
+    assert_eq!(watched, expected);
 }
 
 #[test]
 fn whoever_deploys_learns_where_it_is() {
     let source = template().source().clone();
-    for output in ["ApiUrl", "TableName", "TryIt"] {
+    for output in ["ApiUrl", "TableName", "FailuresUrl", "FirstToken", "TryIt"] {
         assert!(source["Outputs"][output]["Value"].is_object(), "{output}");
     }
     let line = text(&source["Outputs"]["TryIt"]["Value"]["Fn::Sub"]);
     assert!(line.starts_with("curl ") && line.contains("/readings"), "{line}");
+    let line = text(&source["Outputs"]["FirstToken"]["Value"]["Fn::Sub"]);
+    assert!(line.contains("token create --scope admin"), "{line}");
 }
 
 // ---- Reading the template ----------------------------------------------------------------------
