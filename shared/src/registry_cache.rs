@@ -25,6 +25,14 @@ pub struct Snapshot {
     pub read_at: Instant,
 }
 
+impl Snapshot {
+    /// Whether nothing is registered yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty() && self.rooms.is_empty()
+    }
+}
+
 /// A registry that is at most so old. One process has one; it is shared by reference.
 #[derive(Debug)]
 pub struct RegistryCache<C> {

@@ -32,13 +32,17 @@ impl Answer {
 }
 
 impl Bench {
-    /// Three devices in two rooms, ten readings each, one a minute.
-    async fn new() -> Self {
+    fn empty() -> Self {
         let store = MemoryStore::default();
         let clock = TestClock::at(at(60));
         let settings = Settings { registry_max_age: Duration::from_secs(60), auth: false };
         let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
-        let bench = Self { store, clock, query };
+        Self { store, clock, query }
+    }
+
+    /// Three devices in two rooms, ten readings each, one a minute.
+    async fn new() -> Self {
+        let bench = Self::empty();
         for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
             let readings: Vec<Reading> =
                 (0..10).map(|minute| reading(device, minute, room)).collect();
@@ -121,6 +125,20 @@ async fn lists_come_from_the_cache_with_their_age() {
     bench.clock.advance(Duration::from_secs(40));
     assert_eq!(bench.get("/rooms").await.header("age"), "0");
     assert_eq!(bench.store.calls().reads, reads + 2);
+}
+
+#[tokio::test]
+async fn the_first_device_is_listed_at_once() {
+    let bench = Bench::empty();
+    let list = bench.get("/devices").await;
+    assert_eq!(
+        (list.text.contains("[]"), list.header("cache-control")),
+        (true, "private, max-age=0")
+    );
+    let first = reading("first", 0, "r");
+    let device = Sighting::of(&first).register(first.device.clone());
+    bench.store.register_device(&device, &budget()).await.expect("memory");
+    assert_eq!(bench.get("/devices").await.json()["data"][0]["device_id"], "first");
 }
 
 #[tokio::test]

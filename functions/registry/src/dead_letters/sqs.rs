@@ -1,18 +1,12 @@
 //! The failures queue on Amazon SQS, as one JSON message a letter. Reads no message.
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use shared::aws;
 use shared::config::QueueConfig;
 use shared::store::Budget;
 use shared::telemetry::chain;
 
 use super::{DeadLetter, DeadLetters, NotPut};
-
-/// How many messages a `SendMessageBatch` takes.
-///
-/// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
-const BATCH: usize = 10;
 
 /// The queue that also takes the records that Lambda gave up.
 #[derive(Debug, Clone)]
@@ -33,20 +27,11 @@ impl SqsQueue {
 
 impl DeadLetters for SqsQueue {
     async fn put(&self, letters: &[DeadLetter], budget: &Budget) -> Result<(), NotPut> {
-        for batch in letters.chunks(BATCH) {
-            let mut request = self.client.send_message_batch().queue_url(&self.url);
-            for (n, letter) in batch.iter().enumerate() {
-                let body = serde_json::to_string(letter).map_err(NotPut::because)?;
-                let entry = SendMessageBatchRequestEntry::builder().id(n.to_string());
-                let entry = entry.message_body(body).build().map_err(NotPut::because)?;
-                request = request.entries(entry);
-            }
-            let sent = budget.within(request.send()).await?;
-            let answer = sent.map_err(|error| NotPut::because(chain(&error)))?;
-            if let Some(refused) = answer.failed().first() {
-                let text = format!("{}: {}", refused.code(), refused.message().unwrap_or_default());
-                return Err(NotPut::because(text));
-            }
+        for letter in letters {
+            let body = serde_json::to_string(letter).map_err(NotPut::because)?;
+            let send = self.client.send_message().queue_url(&self.url).message_body(body).send();
+            let sent = budget.within(send).await?;
+            sent.map_err(|error| NotPut::because(chain(&error)))?;
         }
         Ok(())
     }
@@ -66,8 +51,8 @@ mod tests {
 
     use super::*;
 
-    /// A queue that answers every request with `answer`, and the requests' bodies.
-    fn answering(answer: &'static str) -> (SqsQueue, mpsc::Receiver<Value>) {
+    /// A queue whose every request is answered with `status` and `answer`, and the requests' bodies.
+    fn answering(status: u16, answer: &'static str) -> (SqsQueue, mpsc::Receiver<Value>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let (bodies, received) = mpsc::channel();
@@ -84,7 +69,7 @@ mod tests {
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).expect("a body");
                 let text = format!(
-                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
+                    "HTTP/1.1 {status} .\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
                     answer.len()
                 );
                 stream.get_mut().write_all(text.as_bytes()).expect("an answer");
@@ -117,24 +102,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ten_letters_go_with_one_request() {
-        let (queue, received) = answering(r#"{"Successful": [], "Failed": []}"#);
-        queue.put(&letters(11), &budget()).await.expect("taken");
-        let sizes = received.try_iter().map(|body| body["Entries"].as_array().map_or(0, Vec::len));
-        assert_eq!(sizes.collect::<Vec<_>>(), [10, 1]);
-
-        queue.put(&letters(1), &budget()).await.expect("taken");
-        let body = received.recv().expect("a request");
-        let message = body["Entries"][0]["MessageBody"].as_str().expect("a text");
-        let message: Value = serde_json::from_str(message).expect("JSON");
-        assert_eq!(message, json!({"pk": "d0", "sk": "TS#x", "reason": "no"}));
+    async fn every_letter_is_a_message() {
+        let (queue, received) = answering(200, r#"{"MessageId": "1"}"#);
+        queue.put(&letters(2), &budget()).await.expect("taken");
+        let bodies = received.try_iter().map(|body| body["MessageBody"].clone());
+        let expected = |n| format!(r#"{{"pk":"d{n}","sk":"TS#x","reason":"no"}}"#);
+        assert_eq!(bodies.collect::<Vec<_>>(), [json!(expected(0)), json!(expected(1))]);
     }
 
     #[tokio::test]
     async fn a_letter_that_is_refused_is_a_failure() {
-        let answer = r#"{"Successful": [], "Failed":
-            [{"Id": "0", "SenderFault": false, "Code": "InternalError", "Message": "busy"}]}"#;
-        let error = answering(answer).0.put(&letters(1), &budget()).await.expect_err("refused");
-        assert!(chain(&error).contains("InternalError: busy"), "{}", chain(&error));
+        let answer = r#"{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}"#;
+        let (queue, _received) = answering(400, answer);
+        let error = queue.put(&letters(1), &budget()).await.expect_err("refused");
+        assert!(chain(&error).contains("gone"), "{}", chain(&error));
     }
 }

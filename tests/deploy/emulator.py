@@ -1,0 +1,230 @@
+"""MiniStack with what it lacks for this template. Deploys nothing.
+
+Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the
+table's time to live and point-in-time recovery, takes a reported batch item failure for a success, and
+knows no `dynamodb:LeadingKeys` in a policy's conditions. What is done here follows AWS's documentation;
+it is a reading of it, not AWS.
+"""
+
+import json
+import re
+import time
+
+import ministack.app as app
+from ministack.core import iam_evaluator
+from ministack.services import apigateway, dynamodb, lambda_svc
+from ministack.services.cloudformation import provisioners
+
+METHODS = {"get", "post", "put", "delete", "patch", "head", "options"}
+
+
+# ---- The routes of an HTTP API -------------------------------------------------------------------
+
+
+def created(response):
+    status, _, body = response
+    if status >= 400:
+        raise ValueError(f"the API cannot be made: {body!r}")
+    return json.loads(body)
+
+
+def import_routes(api_id, document):
+    apigateway._routes[api_id] = {}
+    apigateway._integrations[api_id] = {}
+    cors = document.get("x-amazon-apigateway-cors")
+    if cors:
+        apigateway._apis[api_id]["corsConfiguration"] = cors
+    for path, operations in (document.get("paths") or {}).items():
+        for method, operation in operations.items():
+            if method in METHODS:
+                import_route(api_id, f"{method.upper()} {path}", operation["x-amazon-apigateway-integration"])
+
+
+def import_route(api_id, route, integration):
+    made = created(apigateway._create_integration(api_id, {
+        "integrationType": integration["type"].upper(),
+        "integrationUri": integration["uri"],
+        "integrationMethod": integration.get("httpMethod", "POST"),
+        "payloadFormatVersion": str(integration["payloadFormatVersion"]),
+        "timeoutInMillis": integration.get("timeoutInMillis", 30000),
+    }))
+    created(apigateway._create_route(api_id, {
+        "routeKey": route, "target": f"integrations/{made['integrationId']}",
+    }))
+
+
+def with_routes():
+    api = provisioners._RESOURCE_HANDLERS["AWS::ApiGatewayV2::Api"]
+    create, update = api["create"], api["update"]
+
+    def create_with_routes(logical_id, properties, stack):
+        api_id, attributes = create(logical_id, properties, stack)
+        import_routes(api_id, properties["Body"])
+        return api_id, attributes
+
+    def update_with_routes(physical_id, old, new, stack, logical_id=None):
+        updated = update(physical_id, old, new, stack, logical_id)
+        import_routes(updated[0], new["Body"])
+        return updated
+
+    api["create"], api["update"] = create_with_routes, update_with_routes
+
+
+# ---- The table's time to live and recovery -------------------------------------------------------
+
+
+def with_expiry_and_recovery():
+    table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+
+    def apply(name, properties):
+        expiry = properties["TimeToLiveSpecification"]
+        dynamodb._update_ttl({"TableName": name, "TimeToLiveSpecification": {
+            "Enabled": is_true(expiry["Enabled"]), "AttributeName": expiry["AttributeName"],
+        }})
+        recovery = properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+        dynamodb._update_continuous_backups({"TableName": name, "PointInTimeRecoverySpecification": {
+            "PointInTimeRecoveryEnabled": is_true(recovery),
+        }})
+
+    def then_apply(action, properties_at):
+        def both(*arguments, **named):
+            done = action(*arguments, **named)
+            apply(done[0], arguments[properties_at])
+            return done
+        return both
+
+    table["create"] = then_apply(table["create"], 1)
+    table["update"] = then_apply(table["update"], 2)
+
+
+def is_true(value):
+    return str(value).lower() == "true"
+
+
+# ---- Conditions on partition keys ------------------------------------------------------------------
+
+
+def with_leading_keys():
+    enforce = iam_evaluator.enforce
+
+    def enforce_by_key(access_key, action, service, region, resource_arn="*", service_context=None):
+        signed = iam_evaluator._signed_request.get()
+        if service == "dynamodb" and signed is not None and signed.body:
+            keys = leading_keys(json.loads(signed.body))
+            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
+        return enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=service_context)
+
+    iam_evaluator.enforce = enforce_by_key
+
+
+def leading_keys(request):
+    """The partition keys that a request names, of a table whose partition key is `pk`."""
+    items = [request.get("Key"), request.get("Item")]
+    for writes in (request.get("RequestItems") or {}).values():
+        for write in writes:
+            items += [write.get("PutRequest", {}).get("Item"), write.get("DeleteRequest", {}).get("Key")]
+    keys = [item["pk"]["S"] for item in items if item]
+    condition = re.match(r"\S+ *= *(:\w+)", request.get("KeyConditionExpression", ""))
+    if condition:
+        keys.append(request["ExpressionAttributeValues"][condition[1]]["S"])
+    return keys
+
+
+# ---- The stream's event source mapping -----------------------------------------------------------
+
+# For each mapping the parts of the batch under way, as [records, attempts], the next one first.
+under_way = {}
+
+
+def poll():
+    progressed = False
+    for account, region, mapping in lambda_svc._iter_all_esms():
+        account = lambda_svc._request_account_id.set(account)
+        region = lambda_svc._request_region.set(region)
+        try:
+            progressed |= deliver(mapping)
+        except Exception:
+            lambda_svc.logger.exception("a stream cannot be delivered")
+        finally:
+            lambda_svc._request_account_id.reset(account)
+            lambda_svc._request_region.reset(region)
+    return progressed
+
+
+def deliver(mapping):
+    """Delivers the next part of a batch; whether the stream moved on."""
+    source, uuid = mapping.get("EventSourceArn", ""), mapping["UUID"]
+    if not mapping.get("Enabled", True) or ":dynamodb:" not in source:
+        return False
+    if lambda_svc._esm_backoff_until.get(uuid, 0) > time.time():
+        return False
+    table = lambda_svc._dynamodb_stream_table_from_arn_spec(lambda_svc.parse_arn(source))
+    function, _ = lambda_svc._get_func_record_for_qualifier(mapping["FunctionName"], mapping.get("Qualifier"))
+    if table is None or function is None:
+        return False
+    positions = lambda_svc._dynamodb_stream_positions
+    position = positions.setdefault(uuid, dynamodb.stream_start_position(table[0]))
+    parts = under_way.setdefault(uuid, [])
+    if not parts:
+        waiting = len(dynamodb.stream_records_since(table[0], position, mapping["BatchSize"]))
+        if not waiting:
+            return False
+        parts.append([waiting, 0])
+    size, attempts = parts[0]
+    records = dynamodb.stream_records_since(table[0], position, size)
+    wanted = lambda_svc._apply_filter_criteria(records, mapping)
+
+    def move(by):
+        positions[uuid] = position + by
+        lambda_svc._esm_backoff_until.pop(uuid, None)
+
+    def wait(seconds):
+        lambda_svc._esm_backoff_until[uuid] = time.time() + seconds
+
+    result = lambda_svc._execute_function(function, {"Records": wanted}) if wanted else {}
+    failed_from = first_failure(result, records)
+    if failed_from is None:
+        move(size)
+        parts.pop(0)
+        return True
+    if failed_from > 0:  # what came before is done
+        move(failed_from)
+        parts[0] = [size - failed_from, 1]
+        wait(lambda_svc._ESM_BACKOFF_SECONDS)
+        return True
+    if result.get("error") and mapping.get("BisectBatchOnFunctionError") and size > 1:
+        parts[0:1] = [[size // 2, attempts], [size - size // 2, attempts]]
+        wait(0.2)
+        return False
+    if attempts >= mapping["MaximumRetryAttempts"]:
+        lambda_svc._send_ddb_stream_failure_record(
+            mapping, function, wanted, source, result, "RetryAttemptsExhausted")
+        move(size)
+        parts.pop(0)
+        return True
+    parts[0][1] += 1
+    wait(lambda_svc._ESM_BACKOFF_SECONDS)
+    return False
+
+
+def first_failure(result, records):
+    """The place of the first record that failed: 0 where all did, None where none did."""
+    if result.get("error"):
+        return 0
+    body = result.get("body")
+    body = json.loads(body) if isinstance(body, str) and body else body
+    failures = (body or {}).get("batchItemFailures")
+    if not failures:
+        return None
+    numbers = [str(record["dynamodb"]["SequenceNumber"]) for record in records]
+    named = [str(failure.get("itemIdentifier")) for failure in failures]
+    # An identifier that is missing or unknown stands for the whole batch.
+    return min(numbers.index(name) if name in numbers else 0 for name in named)
+
+
+if __name__ == "__main__":
+    with_routes()
+    with_expiry_and_recovery()
+    with_leading_keys()
+    lambda_svc._poll_dynamodb_streams = poll
+    app.main()

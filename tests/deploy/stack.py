@@ -1,0 +1,153 @@
+"""The deployed system as its owner sees it: the stack, its API and its tokens. Checks nothing."""
+
+import json
+import os
+import platform
+import urllib.error
+import urllib.request
+from decimal import Decimal
+
+import boto3
+
+from processes import LOGS, ROOT, Failed, command, free_port, server
+
+REGION = "eu-west-1"
+NAME = "roomtide"
+ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
+
+
+class Emulator:
+    """AWS on this machine, with the functions' permissions enforced."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        # Nothing of the caller's own AWS account may reach the commands.
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")} | {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": REGION,
+            "SAM_CLI_TELEMETRY": "0",
+        }
+        own = self.env | {
+            "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(self.port),
+            "IOT_MTLS_ENABLED": "0", "MINISTACK_HOST": "localhost", "MINISTACK_REGION": REGION,
+        }
+        python = ROOT / "target" / "tools" / "emulator" / "bin" / "python"
+        self.process, self.log = server(
+            "emulator", [python, ROOT / "tests" / "deploy" / "emulator.py"], own, self.answers)
+
+    def answers(self):
+        try:
+            return urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def client(self, service, **credentials):
+        credentials = credentials or {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        return boto3.client(service, endpoint_url=self.url, region_name=REGION, **credentials)
+
+    def function_logs(self):
+        """Everything that the functions have written, and API Gateway."""
+        logs = self.client("logs")
+        groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
+        pages = logs.get_paginator("filter_log_events")
+        events = (event for group in groups for page in pages.paginate(logGroupName=group) for event in page["events"])
+        return "\n".join(event["message"] for event in events)
+
+
+class Stack:
+    """Roomtide, deployed."""
+
+    def __init__(self, emulator):
+        self.emulator = emulator
+        self.outputs = {}
+
+    def deploy(self, **parameters):
+        """`sam deploy`, without questions."""
+        overrides = [f"{name}={value}" for name, value in (parameters | {"Architecture": ARCHITECTURE}).items()]
+        output = command(
+            "sam", "deploy", "--stack-name", NAME, "--no-confirm-changeset", "--no-progressbar",
+            "--parameter-overrides", *overrides, env=self.emulator.env)
+        (LOGS / "sam-deploy.log").write_text(output)
+        described = self.emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"][0]
+        self.outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
+
+    def delete(self):
+        return command("sam", "delete", "--stack-name", NAME, "--region", REGION, "--no-prompts", env=self.emulator.env)
+
+    @property
+    def table(self):
+        return self.outputs["TableName"]
+
+    @property
+    def api(self):
+        """Where the emulator answers for the API: its own name for it is no address of this machine."""
+        api_id = self.outputs["ApiUrl"].split("//")[1].split(".")[0]
+        return f"{self.emulator.url}/_aws/execute-api/{api_id}/$default"
+
+    def resource(self, logical_id):
+        """The name of a resource in the account."""
+        client = self.emulator.client("cloudformation")
+        found = client.describe_stack_resource(StackName=NAME, LogicalResourceId=logical_id)
+        return found["StackResourceDetail"]["PhysicalResourceId"]
+
+    def token(self, *words):
+        """`roomtide token`, on the deployed table with ordinary credentials."""
+        return command(
+            "cargo", "run", "-q", "-p", "local", "--", "token", *words, "--table", self.table,
+            "--region", REGION, "--endpoint", self.emulator.url, env=self.emulator.env)
+
+    def items(self, partition):
+        """All items of a partition, around the API."""
+        pages = self.emulator.client("dynamodb").get_paginator("query").paginate(
+            TableName=self.table, KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": partition}}, ConsistentRead=True)
+        return [item for page in pages for item in page["Items"]]
+
+    def call(self, method, path, body=None, token=None, headers=None):
+        """A request to the API."""
+        headers = dict(headers or {})
+        if token:
+            headers.setdefault("Authorization", f"Bearer {token}")
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            headers.setdefault("Content-Type", "application/json")
+        request = urllib.request.Request(self.api + path, data=body, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return Answer(request, response.status, response.read())
+        except urllib.error.HTTPError as error:
+            return Answer(request, error.code, error.read())
+
+    def all(self, path, token):
+        """What a list says, page by page, and how many pages that were."""
+        rows, pages, cursor = [], 0, ""
+        while True:
+            page = self.call("GET", path + cursor, token=token).expect(200)
+            rows += page["data"]
+            pages += 1
+            if not page["has_more"]:
+                return rows, pages
+            cursor = ("&" if "?" in path else "?") + "cursor=" + page["next_cursor"]
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, request, status, body):
+        self.status = status
+        self.text = body.decode()
+        # Without the query string: a token may stand in it.
+        self.asked = f"{request.get_method()} {request.selector.split('/$default')[-1].split('?')[0]}"
+
+    @property
+    def json(self):
+        return json.loads(self.text, parse_float=Decimal)
+
+    def expect(self, *statuses):
+        """The body, if the status is one of these."""
+        if self.status not in statuses:
+            raise Failed(f"{self.asked}: expected {' or '.join(map(str, statuses))}, got {self.status} {self.text[:500]}")
+        return self.json
