@@ -225,6 +225,20 @@ fn an_mqtt_message_s_device_is_the_topic_s_and_its_payload_is_passed_on_unread()
     assert_eq!(permission["Principal"], "iot.amazonaws.com");
     assert_eq!(permission["FunctionName"], json!({"Ref": ingest}));
     assert_eq!(permission["SourceArn"], json!({"Fn::GetAtt": [name, "Arn"]}));
+    // So that a device cannot take another's topic either.
+    let (_, policy) = only(&resources, "AWS::IoT::Policy");
+    let statements =
+        policy["Properties"]["PolicyDocument"]["Statement"].as_array().expect("a list");
+    let allowed =
+        statements.iter().map(|it| (text(&it["Action"][0]), text(&it["Resource"]["Fn::Sub"])));
+    let own = "${!iot:Connection.Thing.ThingName}";
+    let account = "arn:${AWS::Partition}:iot:${AWS::Region}:${AWS::AccountId}";
+    let (client, topic) =
+        (format!("{account}:client/{own}"), format!("{account}:topic/${{IotTopic}}/{own}"));
+    assert_eq!(
+        allowed.collect::<Vec<_>>(),
+        [("iot:Connect", client.as_str()), ("iot:Publish", topic.as_str())]
+    );
     let own = template().source()["Parameters"]["IotTopic"]["AllowedPattern"].clone();
     assert_eq!(own, "[A-Za-z0-9_-]*", "one level, and nothing that would end the SQL's text");
 }
