@@ -7,19 +7,43 @@ mod items;
 mod ranges;
 mod readings;
 mod registry;
+mod tokens;
 
 use std::io::Write as _;
 use std::sync::Once;
 
 use shared::store::memory::MemoryStore;
-use shared::store::{EditRegistry, Learn, PutReadings, QueryReadings, ReadRegistry, Register};
+use shared::store::{
+    EditRegistry, FindToken, Learn, ManageTokens, PutReadings, QueryReadings, ReadRegistry,
+    Register,
+};
 
 use crate::engine::{Engine, Table};
 
 /// All ports at once.
-trait Ports: PutReadings + QueryReadings + ReadRegistry + Register + Learn + EditRegistry {}
+trait Ports:
+    PutReadings
+    + QueryReadings
+    + ReadRegistry
+    + Register
+    + Learn
+    + EditRegistry
+    + FindToken
+    + ManageTokens
+{
+}
 
-impl<S: PutReadings + QueryReadings + ReadRegistry + Register + Learn + EditRegistry> Ports for S {}
+impl<S> Ports for S where
+    S: PutReadings
+        + QueryReadings
+        + ReadRegistry
+        + Register
+        + Learn
+        + EditRegistry
+        + FindToken
+        + ManageTokens
+{
+}
 
 /// A table in memory.
 struct Memory(MemoryStore);
@@ -139,6 +163,10 @@ macro_rules! ports {
                 an_unknown_metric_changes_nothing
                 a_room_has_a_name
                 nothing_edited_is_nothing_changed;
+            tokens(store):
+                a_token_comes_back_as_it_was
+                a_token_is_never_replaced
+                revoked_once_is_revoked_for_good;
         }
     };
 }

@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use futures_util::future::join_all;
-use shared::domain::{DevicePatch, Edit, Learned, Order, Reading, Room, Sighting, TimeRange};
+use shared::domain::{
+    DevicePatch, Edit, Learned, Order, Reading, Room, Scope, Sighting, TimeRange, Token, TokenHash,
+};
 use shared::store::dynamodb::DynamoStore;
 use shared::store::{
-    Budget, EditRegistry as _, Learn as _, PutReadings as _, QueryReadings as _, RangeQuery,
-    ReadRegistry as _, Register as _,
+    Budget, EditRegistry as _, FindToken as _, Learn as _, ManageTokens as _, PutReadings as _,
+    QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
 };
 
 use crate::engine::Engine;
@@ -85,6 +87,10 @@ impl Home {
                 let new = Room { id: room(id), name: None, first_seen: at(0) };
                 store.register_room(&new, &budget()).await.expect("written");
             }
+            let scope = Scope::Write([device("meter")].into());
+            let hash = TokenHash::of("a");
+            let token = Token { hash, scope, name: None, created: at(0), revoked: None };
+            store.add_token(&token, &budget()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
                 .collect();
@@ -172,6 +178,18 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             expected: (1.0, 0.0),
             measured: cost(async |budget| {
                 let found = store.device(&device("sensor-00"), budget).await.expect("read");
+                assert!(found.is_some());
+            })
+            .await,
+        },
+        Row {
+            number: "9",
+            pattern: "look up an access token, once in 30 seconds",
+            operation: "GetItem, consistent",
+            condition: "pk = `TOKEN`, sk = `<hash>`",
+            expected: (1.0, 0.0),
+            measured: cost(async |budget| {
+                let found = store.token(&TokenHash::of("a"), budget).await.expect("read");
                 assert!(found.is_some());
             })
             .await,
