@@ -2,7 +2,7 @@
 
 mod event;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,6 +86,19 @@ pub(crate) async fn invoke(
         }
     });
     answer.await.context("the function panicked")?
+}
+
+/// Asks the functions what a client would ask, without a connection; the status and the body.
+pub(crate) async fn ask(
+    functions: &Functions,
+    request: http::Request<Vec<u8>>,
+) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    let (parts, body) = request.into_parts();
+    let here = Ipv4Addr::LOCALHOST.into();
+    let event = event::event(&parts, body, here, SystemClock.now(), "own")?;
+    let response = response(invoke(functions, event).await?)?;
+    let status = response.status();
+    Ok((status, to_bytes(response.into_body(), usize::MAX).await?.into()))
 }
 
 struct Front {

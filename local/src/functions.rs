@@ -30,13 +30,14 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions: connects, and does what each does at its cold start.
+    /// Starts the functions, asking for tokens or not: connects, and does what each does at its cold start.
     pub(crate) async fn start(
         config: &StoreConfig,
         dead_letters: &DeadLetters,
         options: &Options,
+        auth: bool,
     ) -> Self {
-        let Options { registry_max_age, retention_days, auth, .. } = *options;
+        let Options { registry_max_age, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
         let store = DynamoStore::connect(config);
         let functions = Self {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use shared::telemetry::Telemetry;
 
-use super::{token, welcome};
+use super::welcome;
 use crate::terminal::say;
 use crate::{Data, Options, System};
 
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
     /// Keep nothing: the data goes with the process
-    #[arg(long, conflicts_with = "data_dir")]
+    #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(super) memory: bool,
     /// Start with an empty table, without the sample home
     #[arg(long)]
@@ -58,32 +58,28 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let (endpoint, table) = (system.engine_endpoint(), &system.store_config().table);
     say(format_args!("  engine  {endpoint} (DynamoDB API, table {table})"));
     let fill = !args.empty && welcome::is_wanted(&system, directory.as_deref())?;
-    let lent = if args.auth { Some(token::lend(&system).await?) } else { None };
-    let api = welcome::Api { system: &system, token: lent.as_ref().map(token::Lent::secret) };
     let result = tokio::select! {
-        result = greet(&api, directory, fill) => result,
+        result = greet(&system, directory, fill, args.auth) => result,
         () = signal => Ok(()),
     };
     say("Stopping.");
-    if let Some(lent) = lent {
-        lent.take_back(&system).await?;
-    }
     system.shutdown().await?;
     result
 }
 
 /// Fills an empty table and says what to try; then there is nothing to do but to wait.
 async fn greet(
-    api: &welcome::Api<'_>,
+    system: &System,
     directory: Option<PathBuf>,
     fill: bool,
+    auth: bool,
 ) -> anyhow::Result<()> {
     if fill {
-        welcome::fill(api, directory.as_deref())
+        welcome::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
-    say(welcome::what_to_try(api).await?);
+    say(welcome::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
     std::future::pending().await
 }
 

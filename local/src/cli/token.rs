@@ -110,37 +110,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     done
 }
 
-/// An admin token that the program lends itself to greet its user.
-pub(super) struct Lent {
-    hash: TokenHash,
-    secret: String,
-}
-
-/// Lends a token.
-pub(super) async fn lend(system: &System) -> anyhow::Result<Lent> {
-    let name = Some("lent to the server itself".to_owned());
-    let create = Create { scope: ScopeName::Admin, device: Vec::new(), name, quiet: true };
-    let (token, secret) = issue(create)?;
-    let store = DynamoStore::connect(system.store_config());
-    store.add_token(&token, &Budget::until(Deadline::after(PATIENCE))).await?;
-    Ok(Lent { hash: token.hash, secret })
-}
-
-impl Lent {
-    /// What is sent.
-    pub(super) fn secret(&self) -> &str {
-        &self.secret
-    }
-
-    /// Revokes it.
-    pub(super) async fn take_back(self, system: &System) -> anyhow::Result<()> {
-        let store = DynamoStore::connect(system.store_config());
-        let budget = Budget::until(Deadline::after(PATIENCE));
-        store.revoke_token(&self.hash, SystemClock.now(), &budget).await?;
-        Ok(())
-    }
-}
-
 async fn act(action: Action, store: &impl ManageTokens) -> anyhow::Result<()> {
     let budget = Budget::until(Deadline::after(PATIENCE));
     match action {

@@ -29,8 +29,8 @@ impl DeadLetters for SqsQueue {
     async fn put(&self, letters: &[DeadLetter], budget: &Budget) -> Result<(), NotPut> {
         for letter in letters {
             let body = serde_json::to_string(letter).map_err(NotPut::because)?;
-            let send = self.client.send_message().queue_url(&self.url).message_body(body).send();
-            let sent = budget.within(send).await?;
+            let message = self.client.send_message().queue_url(&self.url).message_body(body);
+            let sent = budget.within(message.send()).await?;
             sent.map_err(|error| NotPut::because(chain(&error)))?;
         }
         Ok(())
