@@ -204,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_in_use_is_named() {
-        let host = std::net::Ipv4Addr::LOCALHOST.into();
+        let host = Ipv4Addr::LOCALHOST.into();
         let first = listen(host, 0).await.unwrap();
         let port = first.local_addr().unwrap().port();
         let error = listen(host, port).await.unwrap_err().to_string();
