@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,16 @@ LOGS = ROOT / "target" / "deploy"
 
 class Failed(Exception):
     """What was expected and what came."""
+
+
+def scratch():
+    """A folder for what programs leave behind, which goes when the checks end."""
+    folder = LOGS / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # What is registered first is done last: the servers have ended by then.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def command(*words, env=None):

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import boto3
 
-from processes import LOGS, ROOT, Failed, command, free_port, server
+from processes import LOGS, ROOT, Failed, command, free_port, scratch, server
 
 REGION = "eu-west-1"
 NAME = "roomtide"
@@ -29,6 +29,7 @@ class Emulator:
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": REGION,
             "SAM_CLI_TELEMETRY": "0",
+            "TMPDIR": str(scratch()),
         }
         own = self.env | {
             "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(self.port),
