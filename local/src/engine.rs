@@ -162,7 +162,7 @@ pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
 fn new_key() -> anyhow::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).context("the operating system has no randomness")?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
 }
 
 /// Makes a directory where it is missing, for its owner alone.

@@ -46,11 +46,14 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     if !door.admits(&parts.headers) {
         let error = "UnrecognizedClientException";
         let text = "the access key is not that of this engine; the server shows it when it starts";
-        return response(StatusCode::BAD_REQUEST, json!({"__type": error, "message": text}));
+        return response(
+            StatusCode::BAD_REQUEST,
+            json!({"__type": error, "message": text}).to_string(),
+        );
     }
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
         let error = "SerializationException";
-        return response(StatusCode::PAYLOAD_TOO_LARGE, json!({"__type": error}));
+        return response(StatusCode::PAYLOAD_TOO_LARGE, json!({"__type": error}).to_string());
     };
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     let operation = target.and_then(|target| target.strip_prefix("DynamoDB_20120810."));
@@ -74,8 +77,8 @@ impl Door {
     }
 }
 
-fn response(status: StatusCode, body: impl ToString) -> Response {
-    let mut response = Response::new(Body::from(body.to_string()));
+fn response(status: StatusCode, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/x-amz-json-1.0");
     response.headers_mut().insert(CONTENT_TYPE, json);
