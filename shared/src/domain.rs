@@ -22,18 +22,22 @@ pub use token::{Scope, Token, TokenHash, TokenHashError};
 
 /// A short form of something a client sent, safe to put into an error message.
 ///
-/// At most 60 characters, control characters escaped, so that an error never echoes a megabyte or
-/// moves a terminal's cursor.
+/// At most 48 characters, what cannot be printed escaped, so that an error never echoes a megabyte or
+/// moves a terminal's cursor, and so that ten thousand of them fit into one answer.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
+    const LONGEST: usize = 48;
     let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == LONGEST {
+    let mut length = 0;
+    for c in text.chars() {
+        let shown: String =
+            if matches!(c, '"' | '\'' | '\\') { c.into() } else { c.escape_debug().collect() };
+        length += shown.chars().count();
+        if length > LONGEST {
             out.push('…');
             break;
         }
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        out.push_str(&shown);
     }
     out
 }

@@ -18,9 +18,11 @@ pub struct Snapshot {
     pub devices: BTreeMap<DeviceId, Device>,
     /// Rooms by id.
     pub rooms: BTreeMap<RoomId, Room>,
-    /// Whether that is all: a function's memory is bounded, the registry is not. Who must know of a
-    /// device that is not here asks the table.
-    pub complete: bool,
+    /// Whether these are all devices: a function's memory is bounded, the registry is not. Who must
+    /// know of a device that is not here asks the table.
+    pub has_all_devices: bool,
+    /// Whether these are all rooms, likewise.
+    pub has_all_rooms: bool,
     /// When it was read.
     pub read_at: Instant,
 }
@@ -95,13 +97,15 @@ impl<C: Clock> RegistryCache<C> {
         let read_at = self.clock.now();
         let (devices, rooms) =
             futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
-        let complete = devices.len().max(rooms.len()) <= REGISTRY_MOST;
+        let has_all_devices = devices.len() <= REGISTRY_MOST;
+        let has_all_rooms = rooms.len() <= REGISTRY_MOST;
         let devices = devices.into_iter().take(REGISTRY_MOST);
         let rooms = rooms.into_iter().take(REGISTRY_MOST);
         let snapshot = Arc::new(Snapshot {
             devices: devices.map(|device| (device.id.clone(), device)).collect(),
             rooms: rooms.map(|room| (room.id.clone(), room)).collect(),
-            complete,
+            has_all_devices,
+            has_all_rooms,
             read_at,
         });
         *self.write() = Some(Arc::clone(&snapshot));

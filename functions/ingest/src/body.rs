@@ -42,7 +42,7 @@ fn objects(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
         Ok(whole) => whole,
         // The first line is complete by itself: the others are meant to be, too.
         Err(_) if text.lines().next().is_some_and(is_json) => return lines(text),
-        Err(error) => return Err(not_json(&error)),
+        Err(error) => return Err(not_json(text, &error)),
     };
     match Members::parse(whole.get()) {
         Ok(mut members) if members.has("readings") && !members.has("device_id") => {
@@ -88,7 +88,7 @@ fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
     let (elements, more) = parser
         .deserialize_seq(Elements)
         .and_then(|elements| parser.end().map(|()| elements))
-        .map_err(|error| not_json(&error))?;
+        .map_err(|error| not_json(text, &error))?;
     if more {
         return Err(too_many());
     }
@@ -121,10 +121,13 @@ fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::BadRequest, detail)
 }
 
-fn not_json(error: &serde_json::Error) -> Problem {
-    bad(format!(
-        "The body is not JSON: {error}. NaN and Infinity are no JSON; leave such a metric out."
-    ))
+fn not_json(text: &str, error: &serde_json::Error) -> Problem {
+    let hint = if text.contains("NaN") || text.contains("Infinity") {
+        " NaN and Infinity are no JSON; leave such a metric out."
+    } else {
+        ""
+    };
+    bad(format!("The body is not JSON: {error}.{hint}"))
 }
 
 fn too_many() -> Problem {

@@ -11,6 +11,7 @@ mod reading;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -61,6 +62,8 @@ pub struct Ingest<S, C> {
     clock: C,
     telemetry: Telemetry,
     retention: Option<TimeDelta>,
+    /// The latest instant, in milliseconds, that was given to a reading without one.
+    last_arrival: AtomicI64,
 }
 
 /// Why an invocation that nobody waits for should be repeated: not everything is stored.
@@ -76,6 +79,8 @@ pub struct Failure {
 const COLD_START: Duration = Duration::from_secs(5);
 /// How many devices and rooms are registered at once.
 const REGISTERING: usize = 8;
+/// How many new devices, and how many new rooms, a request registers; the stream registers the rest.
+const REGISTERED_AT_ONCE: usize = 500;
 
 /// What became of the readings of one request.
 #[derive(Debug, Default)]
@@ -99,6 +104,7 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
             clock,
             telemetry,
             retention: settings.retention_days.map(|days| TimeDelta::days(days.into())),
+            last_arrival: AtomicI64::new(0),
         }
     }
 
@@ -205,7 +211,8 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
         budget: &Budget,
         log: &mut WideEvent,
     ) -> Outcome {
-        let (mut sorted, rejected) = sort(entries, sender, self.clock.now());
+        let (mut sorted, rejected) = sort(entries, sender, self.arrival());
+        self.last_arrival.fetch_max(sorted.last_arrival, Ordering::Relaxed);
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         log.count("readings.rejected", outcome.rejected.len());
         outcome.foreign = sorted.foreign && matches!(sender, Sender::Holder(_));
@@ -258,6 +265,16 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
         outcome
     }
 
+    /// The instant of arrival of what has none of its own: never the same twice, because the same device
+    /// and instant again would replace what is stored already.
+    fn arrival(&self) -> Instant {
+        let now = self.clock.now();
+        let later = |last: i64| Some(now.as_millis().max(last + 1));
+        let last = self.last_arrival.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        let after = last.unwrap_or_default() + 1;
+        Instant::from_millis(now.as_millis().max(after)).unwrap_or(now)
+    }
+
     /// Registers whatever the snapshot does not know. Done twice, or by many at once, it leaves the
     /// item of whoever came first; a failure is left to the stream function.
     async fn register(
@@ -288,8 +305,8 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
         }
         log.set("registry.new_devices", devices.len());
         log.set("registry.new_rooms", rooms.len());
-        let devices: Vec<_> =
-            devices.into_iter().map(|(id, sighting)| sighting.register(id.clone())).collect();
+        let devices = devices.into_iter().take(REGISTERED_AT_ONCE);
+        let devices: Vec<_> = devices.map(|(id, sighting)| sighting.register(id.clone())).collect();
         let devices = devices.into_iter().map(|device| async move {
             match self.store.register_device(&device, budget).await? {
                 Registration::New => self.registry.keep_device(device),
@@ -297,7 +314,8 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
             }
             Ok(())
         });
-        let rooms: Vec<_> = rooms.into_iter().map(|(id, at)| (id.clone(), at)).collect();
+        let rooms = rooms.into_iter().take(REGISTERED_AT_ONCE);
+        let rooms: Vec<_> = rooms.map(|(id, at)| (id.clone(), at)).collect();
         let rooms = rooms.into_iter().map(|(id, first_seen)| async move {
             let room = Room { id, name: None, first_seen };
             match self.store.register_room(&room, budget).await? {
@@ -336,6 +354,8 @@ struct Sorted {
     origins: Vec<Vec<usize>>,
     /// Whether a reading was of a device that is not the sender's.
     foreign: bool,
+    /// The latest instant, in milliseconds, that was given to a reading without one.
+    last_arrival: i64,
 }
 
 fn sort(
@@ -347,9 +367,24 @@ fn sort(
     let mut rejected = Vec::new();
     let mut places: HashMap<Position, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
+        let has_instant = entry.as_ref().is_ok_and(|members| members.has_non_null("timestamp"));
         let taken = entry
             .map_err(reading::Refusal::whole)
             .and_then(|members| reading::read(members, sender, now))
+            .map(|mut reading| {
+                // Without instants of their own, two temperatures are two readings: none is lost.
+                while !has_instant
+                    && places
+                        .get(&Position::of(&reading))
+                        .is_some_and(|place| sorted.readings[*place].shares_a_metric_with(&reading))
+                {
+                    reading.at = reading.at.saturating_add(TimeDelta::milliseconds(1));
+                }
+                if !has_instant {
+                    sorted.last_arrival = sorted.last_arrival.max(reading.at.as_millis());
+                }
+                reading
+            })
             .and_then(|reading| match places.get(&Position::of(&reading)) {
                 Some(&place) => {
                     sorted.readings[place].absorb(reading).map_err(reading::Refusal::whole)?;

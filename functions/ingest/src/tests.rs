@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::domain::{Scope, Token, TokenHash};
+use shared::domain::{Number, Scope, Token, TokenHash};
 use shared::store::memory::MemoryStore;
 use shared::store::{ManageTokens as _, StoreError};
 
@@ -169,6 +169,41 @@ async fn a_failed_registration_is_left_to_the_stream() {
     assert_eq!(bench.store.readings().len(), 1);
     bench.post(ONE).await;
     assert_eq!(bench.store.calls().registry_writes, 4, "the next request tries again");
+}
+
+#[tokio::test]
+async fn ten_thousand_refusals_fit_into_one_answer() {
+    let bench = Bench::new();
+    for name in ["\\u0001".repeat(60), "\\\"".repeat(60), "\u{10ffff}".repeat(60)] {
+        let body = vec![format!(r#"{{"device_id": "d", "{name}": 1}}"#); 10_000].join("\n");
+        let packed = gzip(body.as_bytes());
+        let mut http = http("POST", "/readings", "");
+        http["body"] = json!(STANDARD.encode(packed));
+        http["isBase64Encoded"] = json!(true);
+        let (status, answer) = bench.send(http).await.expect("HTTP is always answered");
+        assert_eq!((status, answer["errors"].as_array().map(Vec::len)), (400, Some(10_000)));
+        // Lambda takes 6 MB of answer.
+        assert!(answer.to_string().len() < 6 << 20, "{} bytes", answer.to_string().len());
+    }
+}
+
+#[tokio::test]
+async fn readings_without_an_instant_take_nobodys_place() {
+    let bench = Bench::new();
+    let three = r#"[{"device_id": "d", "t": 1}, {"device_id": "d", "t": 2}, {"device_id": "d", "t": 3, "timestamp": null}]"#;
+    assert_eq!(bench.post(three).await, (201, json!({"accepted": 3})));
+    // The clock of the bench stands still.
+    bench.post(r#"{"device_id": "d", "t": 4}"#).await;
+    let parts = r#"[{"device_id": "d", "u": 5}, {"device_id": "d", "v": 5}]"#;
+    assert_eq!(bench.post(parts).await, (201, json!({"accepted": 2})));
+    let stored = bench.store.readings();
+    let values = stored.iter().map(|reading| reading.metrics().values().map(Number::as_str));
+    let values: Vec<Vec<&str>> = values.map(Iterator::collect).collect();
+    assert_eq!(values, [vec!["1"], vec!["2"], vec!["3"], vec!["4"], vec!["5", "5"]]);
+    let same = r#"{"device_id": "d", "t": 6, "timestamp": "2026-01-01T00:00:00Z"}"#;
+    bench.post(same).await;
+    bench.post(same).await;
+    assert_eq!(bench.store.readings().len(), 6, "with an instant, the same again changes nothing");
 }
 
 #[tokio::test]

@@ -139,8 +139,11 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, (String, String)> {
 fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (String, String)> {
     let at =
         |path: &str| if path.is_empty() { "metrics".to_owned() } else { format!("metrics.{path}") };
-    let object = |value: &RawValue| format!("must be an object, not {}", describe(value));
-    let members = Members::parse(value.get()).map_err(|_| (at(""), object(value)))?;
+    let object = |value: &RawValue, error: &serde_json::Error| match describe(value) {
+        "an object" => reason(error),
+        other => format!("must be an object, not {other}"),
+    };
+    let members = Members::parse(value.get()).map_err(|why| (at(""), object(value, &why)))?;
     let mut patches = BTreeMap::new();
     for (name, settings) in members {
         if patches.len() == MOST_METRICS {
@@ -148,7 +151,8 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
         }
         let metric: MetricName =
             name.parse().map_err(|why| (at(&excerpt(&name)), format!("{why}")))?;
-        let settings = Members::parse(settings.get()).map_err(|_| (at(&name), object(settings)))?;
+        let settings = Members::parse(settings.get())
+            .map_err(|why| (at(&excerpt(&name)), object(settings, &why)))?;
         let mut patch = MetricPatch::default();
         for (setting, value) in settings {
             let read = match setting.as_str() {

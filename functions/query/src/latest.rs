@@ -10,7 +10,7 @@ use shared::store::{
 };
 
 use crate::params::Params;
-use crate::registry::metrics_of;
+use crate::registry::{devices_part, metrics_of, whole};
 use crate::rows::{LatestRow, LatestValues};
 use crate::{Call, Query, format};
 
@@ -50,13 +50,17 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        let params = Params::of(call.request, &["format"])?;
+        let params = Params::of(call.request, &["limit", "cursor", "format"])?;
         let (room, snapshot) = self.room(id, call).await?;
         let devices: Vec<&Device> = snapshot
             .devices
             .values()
             .filter(|device| device.room.as_ref() == Some(&room.id))
             .collect();
+        whole(snapshot.has_all_devices, "devices")?;
+        let mut columns = vec!["device_id".to_owned(), "timestamp".to_owned()];
+        columns.extend(metrics_of(devices.iter().copied()));
+        let (devices, cursor) = devices_part(call.request, &params, devices, true)?;
         let latest = self.latest_of(&devices, call).await?;
         let rows: Vec<LatestRow<'_>> = devices
             .iter()
@@ -65,9 +69,7 @@ where
                 Some(LatestRow { device_id: &device.id, values: values? })
             })
             .collect();
-        let mut columns = vec!["device_id".to_owned(), "timestamp".to_owned()];
-        columns.extend(metrics_of(devices.into_iter()));
-        format::page(call.request, &params, &rows, &columns, None)
+        format::page(call.request, &params, &rows, &columns, cursor.as_deref())
     }
 
     /// The newest values of several devices, in their order; none where a device has no readings.

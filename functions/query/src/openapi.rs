@@ -90,7 +90,9 @@ fn query_parameters(operation: Operation) -> Vec<Value> {
             vec![room, latest(), limit(100, 1_000), cursor(), format()]
         }
         Operation::RoomDevices => vec![latest(), limit(100, 1_000), cursor(), format()],
-        Operation::ListRooms => vec![limit(100, 1_000), cursor(), format()],
+        Operation::ListRooms | Operation::RoomLatest => {
+            vec![limit(100, 1_000), cursor(), format()]
+        }
         Operation::DeviceReadings | Operation::RoomReadings => vec![
             parameter("from", "The first instant; 24 hours before to without it", text()),
             parameter("to", "The first instant behind the range; now without it", text()),
@@ -104,7 +106,6 @@ fn query_parameters(operation: Operation) -> Vec<Value> {
             cursor(),
             format(),
         ],
-        Operation::RoomLatest => vec![format()],
         _ => Vec::new(),
     }
 }

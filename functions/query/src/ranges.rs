@@ -7,6 +7,7 @@ use shared::store::{
     EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
 };
 
+use crate::format::MOST_BYTES;
 use crate::params::Params;
 use crate::registry::metrics_of;
 use crate::rows::{Owner, ReadingRow};
@@ -14,11 +15,6 @@ use crate::{Call, Query, cursor, format};
 
 const DEFAULT_LIMIT: usize = 1_000;
 const MOST: usize = 10_000;
-/// Lambda answers at most 6 MB, a third less when it is base64. A page ends before.
-///
-/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
-const MOST_BYTES: usize = 4 << 20;
-
 impl<S, C> Query<S, C>
 where
     S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
@@ -58,11 +54,6 @@ where
         let params = Params::of(call.request, &allowed)?;
         let limit = params.limit(DEFAULT_LIMIT, MOST)?;
         let order = params.order()?;
-        let range = TimeRange::parse(params.get("from"), params.get("to"), self.clock.now());
-        let range = range.map_err(|why| match why {
-            RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
-            RangeError::To(_) => Problem::field("to", why.to_string()),
-        })?;
         params.metrics()?;
         let binding = params.binding(call.request);
         let (range, after) = match params.get("cursor") {
@@ -70,11 +61,31 @@ where
                 let (range, after) = cursor::open_range(&binding, cursor)?;
                 (range, Some(after))
             }
-            None => (range, None),
+            None => (self.range(&params)?, None),
         };
         let query = RangeQuery { range, order, after, limit, consistent: false };
         Ok(Asked { params, binding, query })
     }
+
+    /// The range asked for. A page after the first takes it from its cursor, so that it stays the same.
+    fn range(&self, params: &Params) -> Result<TimeRange, Problem> {
+        let (from, to) = (instant(params, "from"), instant(params, "to"));
+        let range = TimeRange::parse(from.as_deref(), to.as_deref(), self.clock.now());
+        range.map_err(|why| match why {
+            RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
+            RangeError::To(_) => Problem::field("to", why.to_string()),
+        })
+    }
+}
+
+/// An instant's text. The `+` of an offset arrives as a space when the client did not encode it.
+fn instant(params: &Params, name: &str) -> Option<String> {
+    params.get(name).map(|text| match text.rsplit_once(' ') {
+        Some((time, offset)) if offset.len() == 5 && time.contains('T') => {
+            format!("{time}+{offset}")
+        }
+        _ => text.to_owned(),
+    })
 }
 
 /// What a request asks for.

@@ -12,7 +12,7 @@ use shared::store::{
     EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry, Register,
 };
 
-use crate::format;
+use crate::format::{self, MOST_BYTES};
 use crate::params::Params;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::{Call, Query, cursor};
@@ -42,10 +42,10 @@ where
             }
             None => (params.parse::<RoomId>("room")?, self.listed(call).await?),
         };
-        whole(&snapshot)?;
+        whole(snapshot.has_all_devices, "devices")?;
         let in_room = |device: &&Device| room.is_none() || device.room == room;
         let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
-        let (devices, cursor) = part(call.request, &params, devices, |device| device.id.as_str())?;
+        let (devices, cursor) = devices_part(call.request, &params, devices, with_latest)?;
 
         let mut columns: Vec<String> = DEVICE_COLUMNS.map(str::to_owned).into();
         let mut rows: Vec<DeviceRow<'_>> =
@@ -64,9 +64,10 @@ where
     pub(crate) async fn list_rooms(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
         let params = Params::of(call.request, &["limit", "cursor", "format"])?;
         let snapshot = self.listed(call).await?;
-        whole(&snapshot)?;
+        whole(snapshot.has_all_rooms, "rooms")?;
         let rooms: Vec<&Room> = snapshot.rooms.values().collect();
-        let (rooms, cursor) = part(call.request, &params, rooms, |room| room.id.as_str())?;
+        let (rooms, cursor) =
+            part(call.request, &params, rooms, |room| room.id.as_str(), |_| 1_000)?;
         let rows: Vec<RoomRow<'_>> = rooms.into_iter().map(RoomRow::from).collect();
         let columns = ROOM_COLUMNS.map(str::to_owned);
         let response = format::page(call.request, &params, &rows, &columns, cursor.as_deref())?;
@@ -186,12 +187,12 @@ pub(crate) fn unknown(kind: &str, id: &str) -> Problem {
 }
 
 /// A list is whole or none: what it left out without a word would be taken for absent.
-fn whole(snapshot: &Snapshot) -> Result<(), Problem> {
-    if snapshot.complete {
+/// Refuses a list that would leave some out in silence.
+pub(crate) fn whole(is_whole: bool, what: &str) -> Result<(), Problem> {
+    if is_whole {
         return Ok(());
     }
-    let detail =
-        format!("The registry holds more than {REGISTRY_MOST} devices or rooms, too many to list.");
+    let detail = format!("The registry holds more than {REGISTRY_MOST} {what}, too many to list.");
     Err(Problem::new(ProblemKind::Internal, detail))
 }
 
@@ -202,12 +203,29 @@ pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<S
     names.into_iter().map(MetricName::to_string).collect()
 }
 
+/// The devices of a page: as many as asked for, as long as the answer stays small enough for Lambda.
+pub(crate) fn devices_part<'a>(
+    request: &Request,
+    params: &Params,
+    all: Vec<&'a Device>,
+    with_latest: bool,
+) -> Result<(Vec<&'a Device>, Option<String>), Problem> {
+    let bytes = |device: &Device| {
+        let row = serde_json::to_vec(&DeviceRow::from(device)).map_or(0, |row| row.len());
+        // The newest value of a metric: its name, 46 characters of number, an instant, punctuation.
+        let value = |name: &MetricName| name.as_str().len() + 110;
+        row + if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
+    };
+    part(request, params, all, |device| device.id.as_str(), bytes)
+}
+
 /// The page of a list that a request asks for, and the cursor behind it.
 fn part<'a, T>(
     request: &Request,
     params: &Params,
     mut all: Vec<&'a T>,
     id: impl Fn(&T) -> &str,
+    bytes: impl Fn(&T) -> usize,
 ) -> Result<(Vec<&'a T>, Option<String>), Problem> {
     let limit = params.limit(DEFAULT_LIMIT, MOST)?;
     let binding = params.binding(request);
@@ -215,8 +233,14 @@ fn part<'a, T>(
         let after = cursor::open(&binding, cursor)?;
         all.retain(|entry| id(entry) > after.as_str());
     }
-    let has_more = all.len() > limit;
-    all.truncate(limit);
+    let mut sum = 0;
+    let fits = |entry: &&&T| {
+        sum += bytes(entry);
+        sum <= MOST_BYTES
+    };
+    let fitting = all.iter().take(limit).take_while(fits).count();
+    let has_more = all.len() > fitting;
+    all.truncate(fitting);
     let last = all.last().filter(|_| has_more);
     let cursor = last.map(|last| cursor::seal(&binding, id(last)));
     Ok((all, cursor))

@@ -56,7 +56,7 @@ impl Serialize for ReadingRow<'_> {
 }
 
 impl Row for ReadingRow<'_> {
-    fn cell(&self, column: &str) -> String {
+    fn cell(&self, _place: usize, column: &str) -> String {
         match column {
             "device_id" => self.reading.device.to_string(),
             "timestamp" => self.reading.at.to_string(),
@@ -141,8 +141,10 @@ pub(crate) const DEVICE_COLUMNS: [&str; 7] =
     ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
 
 impl Row for DeviceRow<'_> {
-    fn cell(&self, column: &str) -> String {
-        match column {
+    fn cell(&self, place: usize, column: &str) -> String {
+        // A metric may be called like a column of the device's own.
+        let own = if place < DEVICE_COLUMNS.len() { column } else { "" };
+        match own {
             "device_id" => self.device_id.to_string(),
             "name" => self.name.unwrap_or_default().to_owned(),
             "room" => self.room.map(RoomId::to_string).unwrap_or_default(),
@@ -152,9 +154,9 @@ impl Row for DeviceRow<'_> {
                 self.metrics.keys().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
             }
             "first_seen" => self.first_seen.to_string(),
-            metric => {
+            _ => {
                 let Latest::Asked(Some(values)) = &self.latest else { return String::new() };
-                values.get(metric).map(|value| value.value.to_string()).unwrap_or_default()
+                values.get(column).map(|value| value.value.to_string()).unwrap_or_default()
             }
         }
     }
@@ -178,7 +180,7 @@ impl<'a> From<&'a Room> for RoomRow<'a> {
 pub(crate) const ROOM_COLUMNS: [&str; 3] = ["room_id", "name", "first_seen"];
 
 impl Row for RoomRow<'_> {
-    fn cell(&self, column: &str) -> String {
+    fn cell(&self, _place: usize, column: &str) -> String {
         match column {
             "room_id" => self.room_id.to_string(),
             "name" => self.name.unwrap_or_default().to_owned(),
@@ -234,7 +236,7 @@ pub(crate) struct LatestRow<'a> {
 }
 
 impl Row for LatestRow<'_> {
-    fn cell(&self, column: &str) -> String {
+    fn cell(&self, _place: usize, column: &str) -> String {
         match column {
             "device_id" => self.device_id.to_string(),
             "timestamp" => self.values.timestamp.to_string(),

@@ -128,6 +128,98 @@ async fn lists_come_from_the_cache_with_their_age() {
 }
 
 #[tokio::test]
+async fn the_form_is_the_one_that_the_client_likes_best() {
+    let bench = Bench::new().await;
+    for (accept, expected) in [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("TEXT/CSV", "text/csv; charset=utf-8"),
+        ("text/html, application/x-ndjson", "application/x-ndjson"),
+        ("application/json, text/csv;q=0.1", "application/json"),
+        ("text/csv;q=0, application/json", "application/json"),
+        ("application/json;q=0.5, text/csv;q=0.9", "text/csv; charset=utf-8"),
+    ] {
+        let answer = bench.send("GET", "/devices", json!({"accept": accept}), "").await;
+        assert_eq!(answer.header("content-type"), expected, "{accept}");
+        assert_eq!(answer.header("vary"), "accept, accept-encoding, authorization");
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_lacks_is_answered_with_those_that_it_has() {
+    let bench = Bench::new().await;
+    let answer = bench.send("DELETE", "/devices/a", json!({}), "").await;
+    assert_eq!((answer.status, answer.header("allow")), (405, "GET, PATCH"));
+}
+
+#[tokio::test]
+async fn a_metric_called_like_a_column_keeps_its_value() {
+    let bench = Bench::empty();
+    let metrics = ["name", "kind", "t"].map(|name| {
+        (name.parse::<MetricName>().expect("a name"), Number::parse("7").expect("a number"))
+    });
+    let odd = Reading::new("odd".parse().expect("an id"), at(0), None, metrics.into());
+    let odd = odd.expect("a reading");
+    bench.store.put_readings(std::slice::from_ref(&odd), None, &budget()).await;
+    let device = Sighting::of(&odd).register(odd.device.clone());
+    bench.store.register_device(&device, &budget()).await.expect("memory");
+    let csv = bench.get("/devices?latest=true&format=csv").await.text;
+    let row = csv.lines().nth(1).expect("a row");
+    assert!(row.starts_with("odd,,,,,kind name t,") && row.ends_with(",7,7,7"), "{csv}");
+}
+
+#[tokio::test]
+async fn a_list_ends_before_lambda_would_refuse_the_answer() {
+    let bench = Bench::empty();
+    let number =
+        || Number::parse("-1.2345678901234567890123456789012345678e-100").expect("a number");
+    let names = (0..64).map(|n| format!("m{n:02}{}", "x".repeat(60)).parse::<MetricName>());
+    let metrics: std::collections::BTreeMap<_, _> =
+        names.map(|name| (name.expect("a name"), number())).collect();
+    for n in 0..400 {
+        let id = format!("d{n:03}").parse().expect("an id");
+        let room = Some("r".parse().expect("an id"));
+        let reading = Reading::new(id, at(0), room, metrics.clone()).expect("a reading");
+        let device = Sighting::of(&reading).register(reading.device.clone());
+        bench.store.put_readings(&[reading], None, &budget()).await;
+        bench.store.register_device(&device, &budget()).await.expect("memory");
+    }
+    let room =
+        shared::domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    bench.store.register_room(&room, &budget()).await.expect("memory");
+    for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
+        let (mut seen, mut cursor) = (0, String::new());
+        loop {
+            let page = bench.get(&format!("{path}{cursor}")).await;
+            assert!(page.text.len() < 6_000_000, "{path}: {} bytes", page.text.len());
+            let page = page.json();
+            seen += page["data"].as_array().map_or(0, Vec::len);
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(seen, 400, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_offset_whose_plus_was_not_encoded_is_understood() {
+    let bench = Bench::new().await;
+    let plus = bench.get("/devices/a/readings?from=2026-01-12T01:00:00+09:00&to=now").await;
+    let encoded = bench.get("/devices/a/readings?from=2026-01-12T01:00:00%2B09:00&to=now").await;
+    assert_eq!((plus.status, &plus.text), (200, &encoded.text));
+}
+
+#[tokio::test]
+async fn a_walk_goes_on_when_its_relative_beginning_has_passed_its_end() {
+    let bench = Bench::new().await;
+    let url = format!("/devices/a/readings?from=-1h&to={}&limit=1", at(5));
+    let next = bench.get(&url).await.json()["next_cursor"].as_str().expect("more").to_owned();
+    bench.clock.advance(Duration::from_secs(600));
+    assert_eq!(bench.get(&format!("{url}&cursor={next}")).await.status, 200);
+    assert_eq!(bench.get(&url).await.status, 400);
+}
+
+#[tokio::test]
 async fn the_first_device_is_listed_at_once() {
     let bench = Bench::empty();
     let list = bench.get("/devices").await;

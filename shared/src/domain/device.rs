@@ -26,6 +26,12 @@ pub struct Device {
     pub first_seen: Instant,
 }
 
+/// How many metrics of one device the registry knows; the readings may hold more.
+///
+/// A device that puts a counter or an address into the name of a metric would else grow its item
+/// beyond `DynamoDB`'s 400 KB, and every list with it.
+pub(super) const MAX_KNOWN_METRICS: usize = 256;
+
 /// What is known of one metric of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricInfo {
@@ -97,7 +103,12 @@ impl Sighting {
             room_at: self.room.as_ref().map(|(at, _)| *at),
             kind: None,
             tags: Vec::new(),
-            metrics: self.metrics.iter().map(|name| (name.clone(), name.into())).collect(),
+            metrics: self
+                .metrics
+                .iter()
+                .take(MAX_KNOWN_METRICS)
+                .map(|name| (name.clone(), name.into()))
+                .collect(),
             first_seen: self.first,
         }
     }
@@ -133,10 +144,11 @@ impl Device {
             self.room.as_ref() != Some(room) && self.room_at.is_none_or(|known| known < *at)
         };
         let unknown = |name: &&MetricName| !self.metrics.contains_key(*name);
+        let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
         Learned {
             first_seen: (sighting.first < self.first_seen).then_some(sighting.first),
             room: sighting.room.as_ref().filter(moved).cloned(),
-            metrics: sighting.metrics.iter().filter(unknown).cloned().collect(),
+            metrics: sighting.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
     }
 }
@@ -229,6 +241,20 @@ mod tests {
         assert_eq!(late.first_seen.map(Instant::as_millis), Some(4));
         let moved = device.learn(&Sighting::of(&reading(6, Some("b"), "t")));
         assert!(moved.room.is_some());
+    }
+
+    #[test]
+    fn a_device_with_endless_metrics_stays_within_its_item() {
+        let mut sighting = Sighting::of(&reading(5, None, "t"));
+        sighting.metrics = (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
+        let device = sighting.register("d".parse().expect("an id"));
+        assert_eq!(device.metrics.len(), MAX_KNOWN_METRICS);
+        assert!(device.learn(&sighting).is_empty(), "and nothing is written again and again");
+        let mut small = Sighting::of(&reading(5, None, "t")).register("d".parse().expect("an id"));
+        let learned = small.learn(&sighting);
+        assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
+        small.metrics.extend(learned.metrics.iter().map(|name| (name.clone(), name.into())));
+        assert!(small.learn(&sighting).is_empty());
     }
 
     #[test]

@@ -53,6 +53,12 @@ impl Reading {
         &self.metrics
     }
 
+    /// Whether both measured the same thing.
+    #[must_use]
+    pub fn shares_a_metric_with(&self, other: &Self) -> bool {
+        other.metrics.keys().any(|name| self.metrics.contains_key(name))
+    }
+
     /// Takes over what a later reading of the same device and instant says; its values win.
     ///
     /// When that would make too many metrics, nothing is taken over.

@@ -34,7 +34,7 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
     let mut headers: std::collections::BTreeMap<_, _> = headers.collect();
     let mut raw_query = event.raw_query_string.unwrap_or_default();
     let secret = credentials::take(&mut headers, &mut raw_query);
-    let sent_id = headers.get("x-request-id").filter(|id| id.len() <= 128).cloned();
+    let sent_id = headers.get("x-request-id").filter(|id| (1..=128).contains(&id.len())).cloned();
     Ok(Request {
         method: context.http.method.to_string(),
         path,

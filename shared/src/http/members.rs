@@ -23,6 +23,12 @@ impl<'a> Members<'a> {
         (value.get() != "null").then_some(value)
     }
 
+    /// Whether there is a member of that name that is not `null`.
+    #[must_use]
+    pub fn has_non_null(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, value)| known == name && value.get() != "null")
+    }
+
     /// Whether there is a member of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

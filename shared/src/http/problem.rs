@@ -98,6 +98,8 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// Readings that are not stored, by their place in the request, where others are.
     pub not_stored: Vec<usize>,
+    /// The methods that the path has, where the one asked for is none of them.
+    pub allowed: Vec<&'static str>,
 }
 
 /// After how many seconds a client should try again.
@@ -119,7 +121,13 @@ impl Problem {
     /// A failure of that kind.
     #[must_use]
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), errors: Vec::new(), not_stored: Vec::new() }
+        Self {
+            kind,
+            detail: detail.into(),
+            errors: Vec::new(),
+            not_stored: Vec::new(),
+            allowed: Vec::new(),
+        }
     }
 
     /// A request with one parameter or member that cannot be taken.
@@ -149,6 +157,7 @@ impl Problem {
             ProblemKind::Throttled | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)
             }
+            ProblemKind::MethodNotAllowed => response.with("allow", self.allowed.join(", ")),
             ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }

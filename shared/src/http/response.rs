@@ -46,10 +46,12 @@ impl Response {
         self
     }
 
-    /// What every answer carries: the request's id and what it cost; and gzip where it was asked for.
+    /// What every answer carries: the request's id, what it cost and what it depends on; and gzip where it was asked for.
     #[must_use]
     pub fn finish(self, request: &Request, budget: &Budget) -> Self {
         let response = self
+            // So that no cache answers one form, or one token's request, with another's.
+            .with("vary", "accept, accept-encoding, authorization")
             .with("x-request-id", &request.id)
             .with("x-consumed-read-units", budget.read_units())
             .with("x-consumed-write-units", budget.write_units());
@@ -59,6 +61,6 @@ impl Response {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&response.body).expect("writing to memory does not fail");
         let body = gzip.finish().expect("writing to memory does not fail");
-        Self { body, ..response }.with("content-encoding", "gzip").with("vary", "accept-encoding")
+        Self { body, ..response }.with("content-encoding", "gzip")
     }
 }

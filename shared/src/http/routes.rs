@@ -119,7 +119,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Route, String), P
     let methods: Vec<_> = matching.iter().map(|(route, _)| route.method).collect();
     matching.into_iter().find(|(route, _)| route.method == method).ok_or_else(|| {
         let detail = format!("There is no {asked}; on this path: {}.", methods.join(", "));
-        Problem::new(ProblemKind::MethodNotAllowed, detail)
+        Problem { allowed: methods, ..Problem::new(ProblemKind::MethodNotAllowed, detail) }
     })
 }
 

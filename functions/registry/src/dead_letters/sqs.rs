@@ -68,14 +68,14 @@ mod tests {
                 }
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).expect("a body");
+                if bodies.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
+                    return;
+                }
                 let text = format!(
                     "HTTP/1.1 {status} .\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
                     answer.len()
                 );
                 stream.get_mut().write_all(text.as_bytes()).expect("an answer");
-                if bodies.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
-                    return;
-                }
             }
         });
         let key = || "test".to_owned();
