@@ -6,11 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "deploy"
+LOGS.mkdir(parents=True, exist_ok=True)
+# SAM and the emulator leave files behind. Made before any server is started, it goes after the last has ended.
+SCRATCH = tempfile.TemporaryDirectory(dir=LOGS)
+os.environ["TMPDIR"] = SCRATCH.name
 
 
 class Failed(Exception):
@@ -27,7 +32,6 @@ def command(*words, env=None):
 
 def server(name, words, env, answers):
     """Starts a server, waits until `answers()`, and ends it with everything that it started; its log."""
-    LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import boto3
 
-from processes import LOGS, ROOT, Failed, command, free_port, server
+from processes import LOGS, ROOT, SCRATCH, Failed, command, free_port, server
 
 REGION = "eu-west-1"
 NAME = "roomtide"
@@ -33,6 +33,7 @@ class Emulator:
         own = self.env | {
             "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(self.port),
             "IOT_MTLS_ENABLED": "0", "MINISTACK_HOST": "localhost", "MINISTACK_REGION": REGION,
+            "STATE_DIR": SCRATCH.name,
         }
         python = ROOT / "target" / "tools" / "emulator" / "bin" / "python"
         self.process, self.log = server(
