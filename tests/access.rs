@@ -109,6 +109,19 @@ async fn no_token_and_no_query_string_reaches_a_log() {
 }
 
 #[tokio::test]
+async fn without_tokens_a_page_elsewhere_is_not_answered() {
+    let origin = "Origin: https://example.org\r\n";
+    let open = System::start(Options::default()).await.expect("it starts");
+    assert_eq!(send_with(&open, "POST", "/readings", origin, READING.as_bytes()).await.status, 403);
+    assert_eq!(send_with(&open, "GET", "/devices/meter", "", b"").await.status, 404, "not stored");
+    open.shutdown().await.expect("stops");
+    let system = guarded(Telemetry::silent()).await;
+    let with_token = format!("{origin}Authorization: Bearer canary-admin\r\n");
+    assert_eq!(send_with(&system, "GET", "/devices", &with_token, b"").await.status, 200);
+    system.shutdown().await.expect("stops");
+}
+
+#[tokio::test]
 async fn without_tokens_only_this_machine_may_be_listened_to() {
     let open = Options { host: Ipv4Addr::UNSPECIFIED.into(), ..Options::default() };
     let error = System::start(open.clone()).await.expect_err("it is refused").to_string();

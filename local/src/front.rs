@@ -16,7 +16,8 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderValue, StatusCode};
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::json;
 use shared::clock::{Clock as _, Deadline, SystemClock};
 use shared::http::routes::{self, Function};
@@ -43,12 +44,16 @@ pub(crate) async fn listen(host: IpAddr, port: u16) -> anyhow::Result<TcpListene
 }
 
 /// Answers until told to stop; requests under way are answered.
+///
+/// Where the functions ask for no token (not `guarded`), no web page of another origin is answered:
+/// every page that its user opens reaches this machine.
 pub(crate) async fn serve(
     listener: TcpListener,
     functions: Functions,
+    guarded: bool,
     mut stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
-    let front = Arc::new(Front { functions, requests: AtomicU64::new(0) });
+    let front = Arc::new(Front { functions, guarded, requests: AtomicU64::new(0) });
     let app = Router::new().fallback(answer).with_state(front);
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
     let stopped = async move { drop(stop.wait_for(|stop| *stop).await) };
@@ -103,6 +108,7 @@ pub(crate) async fn ask(
 
 struct Front {
     functions: Functions,
+    guarded: bool,
     requests: AtomicU64,
 }
 
@@ -112,6 +118,10 @@ async fn answer(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    if !front.guarded && is_foreign(&parts.headers) {
+        let text = "Without tokens no web page of another origin is answered; start with --auth.";
+        return message(StatusCode::FORBIDDEN, text);
+    }
     let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };
@@ -138,6 +148,18 @@ impl Front {
             format!("{:x}-{:x}", now.as_millis(), self.requests.fetch_add(1, Ordering::Relaxed));
         event::event(parts, body, peer, now, &id)
     }
+}
+
+/// Whether a web page of another origin asks, under its own name or, after DNS rebinding, under ours.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = header(HOST).unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let name = name.map_or(host, |(name, _)| name);
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_ours = name.is_empty() || name == "localhost" || address.is_ok();
+    let is_own_page = header(ORIGIN).is_none_or(|origin| origin == format!("http://{host}"));
+    !(is_ours && is_own_page)
 }
 
 /// The response that API Gateway makes of a function's answer.
@@ -200,6 +222,26 @@ mod tests {
         answer.is_base64_encoded = true;
         answer.body = Some(encodings::Body::Text("%".to_owned()));
         assert!(response(answer).is_err());
+    }
+
+    #[test]
+    fn only_pages_of_our_own_are_answered_without_tokens() {
+        let foreign = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, origin.parse().unwrap());
+            }
+            is_foreign(&headers)
+        };
+        for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]", "127.0.0.1"] {
+            assert!(!foreign(host, None), "{host}");
+            assert!(!foreign(host, Some(&format!("http://{host}"))), "{host}");
+            assert!(foreign(host, Some("https://example.org")), "{host}");
+            assert!(foreign(host, Some("null")), "{host}");
+        }
+        assert!(foreign("rebound.example.org:8080", None));
+        assert!(!is_foreign(&HeaderMap::new()), "curl --http1.0 has no host");
     }
 
     #[tokio::test]

@@ -138,7 +138,7 @@ impl System {
             stopped.clone(),
         ));
         let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
-        let front = tokio::spawn(front::serve(listener, guarded, stopped));
+        let front = tokio::spawn(front::serve(listener, guarded, options.auth, stopped));
         Ok(Self {
             url,
             store,

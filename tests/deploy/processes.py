@@ -2,24 +2,30 @@
 
 import atexit
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "deploy"
-LOGS.mkdir(parents=True, exist_ok=True)
-# SAM and the emulator leave files behind. Made before any server is started, it goes after the last has ended.
-SCRATCH = tempfile.TemporaryDirectory(dir=LOGS)
-os.environ["TMPDIR"] = SCRATCH.name
 
 
 class Failed(Exception):
     """What was expected and what came."""
+
+
+def scratch():
+    """A folder for what programs leave behind, which goes when the checks end."""
+    folder = LOGS / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # What is registered first is done last: the servers have ended by then.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def command(*words, env=None):
@@ -32,6 +38,7 @@ def command(*words, env=None):
 
 def server(name, words, env, answers):
     """Starts a server, waits until `answers()`, and ends it with everything that it started; its log."""
+    LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -77,4 +84,5 @@ def free_port():
 
 
 # A signal ends the checks as an error does, so that the servers are ended.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+for ending in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(ending, lambda *_: sys.exit("ended by a signal"))
