@@ -1,4 +1,4 @@
-"""Steps: tokens are made and revoked, requests beyond them refused, and no log holds one. Stores nothing."""
+"""Steps: tokens are made and revoked, requests beyond them refused, and no log holds one. Asks for no range."""
 
 import base64
 import json

@@ -7,7 +7,6 @@ from processes import Failed, until
 from report import ok, same
 
 
-
 def mqtt(stack, tokens):
     broker = stack.emulator.client("iot-data")
     foreign = {"water_temperature": 1, "timestamp": 1768147260, "device_id": "meter"}
@@ -92,5 +91,5 @@ def poison(stack, tokens):
     if len(messages) > 1:
         raise Failed(f"the failures queue has more than the poison record: {[it['Body'] for it in messages]}")
     letter = json.loads(messages[0]["Body"])
-    same("the poison record", ("visitor", "TS#not-a-time"), (letter.get("pk"), letter.get("sk")))
+    same(f"the key in {letter}", ("visitor", "TS#not-a-time"), (letter.get("pk"), letter.get("sk")))
     ok(f"a poison record ends in the failures queue ({letter['reason']}) while the others go on")

@@ -8,7 +8,6 @@ from processes import until
 from report import ok, same
 
 
-
 def post_week(stack, tokens):
     week = home.readings()
     for token, of_it in (("meter", [it for it in week if it["device_id"] == "meter"]),
