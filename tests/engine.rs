@@ -17,6 +17,7 @@ use crate::wire::{self, Message};
 #[derive(Debug, Clone)]
 pub(crate) struct Engine {
     endpoint: String,
+    key: String,
     // The system's own table is not used: its stream is delivered, which would write beside a test.
     _system: Option<Arc<System>>,
 }
@@ -25,12 +26,13 @@ impl Engine {
     /// The embedded engine, one of its own for each test.
     pub(crate) async fn embedded() -> Self {
         let system = Box::pin(System::start(Options::default())).await.expect("the engine starts");
-        Self { endpoint: system.engine_endpoint().to_owned(), _system: Some(Arc::new(system)) }
+        let key = system.store_config().credentials.access_key_id.clone();
+        Self { endpoint: system.engine_endpoint().to_owned(), key, _system: Some(Arc::new(system)) }
     }
 
     /// An engine that runs already.
-    pub(crate) const fn at(endpoint: String) -> Self {
-        Self { endpoint, _system: None }
+    pub(crate) fn at(endpoint: String) -> Self {
+        Self { endpoint, key: "local".to_owned(), _system: None }
     }
 
     /// A fresh table, as the template deploys it with or without its index by room.
@@ -44,7 +46,7 @@ impl Engine {
             .and_then(|own| TableDefinition::from_template(&own, &[("RoomIndex", parameter)]))
             .expect("the template has a table");
         let credentials = Credentials {
-            access_key_id: "local".to_owned(),
+            access_key_id: self.key.clone(),
             secret_access_key: "local".to_owned(),
             session_token: None,
         };
@@ -111,7 +113,7 @@ impl Table {
         request["TableName"] = self.config.table.as_str().into();
         let asked = async {
             let mut connection = wire::connect(&self.engine.endpoint).await?;
-            Message::request(operation, &request).write(&mut connection).await?;
+            Message::request(operation, &self.engine.key, &request).write(&mut connection).await?;
             Message::read(&mut connection).await
         };
         let answer = asked.await.expect("the engine is reached").expect("the engine answers");

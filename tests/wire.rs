@@ -20,17 +20,24 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A `DynamoDB` request, signed with a signature that only engines on this machine take.
-    pub(crate) fn request(operation: &str, body: &Value) -> Self {
+    /// A `DynamoDB` request of that access key, with a signature that only engines on this machine take.
+    pub(crate) fn request(operation: &str, key: &str, body: &Value) -> Self {
         let body = body.to_string().into_bytes();
         let head = format!(
             "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.0\r\n\
              x-amz-target: DynamoDB_20120810.{operation}\r\nx-amz-date: 20260111T160000Z\r\n\
-             authorization: AWS4-HMAC-SHA256 Credential=local/20260111/us-east-1/dynamodb/aws4_request, \
+             authorization: AWS4-HMAC-SHA256 Credential={key}/20260111/us-east-1/dynamodb/aws4_request, \
              SignedHeaders=host;x-amz-date, Signature=0\r\ncontent-length: {}\r\n",
             body.len()
         );
         Self { head, body }
+    }
+
+    /// The access key of a signed request.
+    pub(crate) fn access_key(&self) -> &str {
+        let signed = self.header("authorization").unwrap_or_default();
+        let credential = signed.split_once("Credential=").map_or("", |(_, credential)| credential);
+        credential.split('/').next().unwrap_or_default()
     }
 
     /// An answer as `DynamoDB` writes it.

@@ -1,7 +1,8 @@
 //! The embedded engine: its file, its lock, its thread and its table. Knows no reading and no function.
 //!
 //! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface, so the
-//! functions reach it through the same SDK that reaches AWS, and so may any other tool.
+//! functions reach it through the same SDK that reaches AWS, and so may any other tool that is told
+//! the access key, which is a new one at each start.
 //!
 //! # What a crash may lose
 //!
@@ -12,9 +13,11 @@
 //! `synchronous=FULL` would close that gap for one sync to the disk per item; a reading that is sent
 //! again is stored again, so the local system does without.
 
+mod door;
 mod stream;
 
 use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +39,7 @@ use crate::table::TableDefinition;
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
-/// The file that tells other processes where the engine answers.
+/// The file that tells other processes of this user where the engine answers and to which key.
 const ADDRESS: &str = "engine-address";
 
 /// A running engine with its table.
@@ -44,6 +47,7 @@ pub(crate) struct Engine {
     database: Database,
     file: PathBuf,
     endpoint: String,
+    key: String,
     stream: Arc<Stream>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
@@ -65,18 +69,19 @@ impl Engine {
             }
             Data::Dir(directory) => (directory.clone(), None),
         };
-        fs::create_dir_all(&directory)
+        make_private(&directory)
             .with_context(|| format!("cannot create the data directory {}", directory.display()))?;
         let lock = lock(&directory)?;
         let file = directory.join("roomtide.db");
         let (database, connection) = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database, table).context("cannot make the table")?;
         let stream = Arc::new(Stream::open(&database, connection, TABLE)?);
-        let (endpoint, stop, thread) = serve(database.clone())?;
+        let key = new_key()?;
+        let (endpoint, stop, thread) = serve(database.clone(), key.clone())?;
         // Under the lock, for `running`.
-        fs::write(directory.join(ADDRESS), &endpoint)
+        write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
             .context("cannot write the engine's address")?;
-        Ok(Self { database, file, endpoint, stream, stop, thread, lock, scratch })
+        Ok(Self { database, file, endpoint, key, stream, stop, thread, lock, scratch })
     }
 
     /// Where the engine answers.
@@ -91,7 +96,7 @@ impl Engine {
 
     /// How a store reaches the table.
     pub(crate) fn store_config(&self, room_index: bool) -> StoreConfig {
-        store_config(self.endpoint.clone(), room_index)
+        store_config(self.endpoint.clone(), self.key.clone(), room_index)
     }
 
     /// The table's stream.
@@ -127,14 +132,14 @@ impl Engine {
 }
 
 /// How a store reaches the table of an engine.
-fn store_config(endpoint: String, room_index: bool) -> StoreConfig {
+fn store_config(endpoint: String, key: String, room_index: bool) -> StoreConfig {
     StoreConfig {
         table: TABLE.to_owned(),
         region: "us-east-1".to_owned(),
         endpoint: Some(endpoint),
-        // The engine wants a signature but does not check whose.
+        // The engine looks at the key of a signature, not at the signature.
         credentials: Credentials {
-            access_key_id: "local".to_owned(),
+            access_key_id: key,
             secret_access_key: "local".to_owned(),
             session_token: None,
         },
@@ -148,8 +153,37 @@ pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
     if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         return None;
     }
-    let endpoint = fs::read_to_string(directory.join(ADDRESS)).ok()?;
-    Some(store_config(endpoint, true))
+    let address = fs::read_to_string(directory.join(ADDRESS)).ok()?;
+    let (endpoint, key) = address.trim_end().split_once('\n')?;
+    Some(store_config(endpoint.to_owned(), key.to_owned(), true))
+}
+
+/// An access key that nobody can guess, so that other users and web pages stay outside.
+fn new_key() -> anyhow::Result<String> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).context("the operating system has no randomness")?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
+}
+
+/// Makes a directory where it is missing, for its owner alone.
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)
+}
+
+/// Writes a file that only its owner can read.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    // A file that is there keeps its mode.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.create_new(true).write(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// Takes the directory for this process alone.
@@ -223,7 +257,10 @@ fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
 
 /// Serves the engine from a thread and runtime of its own: its handlers block, and doing so must not
 /// hold up the functions. One thread, because the engine lets only one request in at a time anyway.
-fn serve(database: Database) -> anyhow::Result<(String, oneshot::Sender<()>, JoinHandle<()>)> {
+fn serve(
+    database: Database,
+    key: String,
+) -> anyhow::Result<(String, oneshot::Sender<()>, JoinHandle<()>)> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
     listener.set_nonblocking(true)?;
@@ -233,10 +270,7 @@ fn serve(database: Database) -> anyhow::Result<(String, oneshot::Sender<()>, Joi
     let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it does not block");
-            let stopped = async move { drop(stopped.await) };
-            dynoxide::server::serve_with_shutdown(listener, database, stopped)
-                .await
-                .expect("a listener that was bound keeps listening");
+            door::serve(listener, database, key, stopped).await;
         });
     })?;
     Ok((endpoint, stop, thread))
@@ -278,6 +312,20 @@ mod tests {
                     fs::read(fresh.path().join("roomtide.db")).unwrap()
                 }[0..512],
             );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn other_users_can_neither_read_the_data_nor_learn_the_key() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("data");
+        for _ in 0..2 {
+            let engine = start(&directory).unwrap();
+            assert_eq!((mode(&directory), mode(&directory.join(ADDRESS))), (0o700, 0o600));
+            engine.stop().unwrap();
         }
     }
 

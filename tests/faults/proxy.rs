@@ -211,7 +211,8 @@ async fn leave_unprocessed(
     let left: Vec<Value> = puts.drain(..left).collect();
     let mut answer = json!({});
     if !puts.is_empty() {
-        answer = forward(engine, &Message::request("BatchWriteItem", &call.body)).await?.json();
+        let rest = Message::request("BatchWriteItem", request.access_key(), &call.body);
+        answer = forward(engine, &rest).await?.json();
     }
     answer["UnprocessedItems"] = json!({table: left});
     Ok(Message::answer(200, &answer))

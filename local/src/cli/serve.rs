@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use shared::config::StoreConfig;
 use shared::telemetry::Telemetry;
 
 use super::welcome;
@@ -55,8 +56,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         Some(_) => say(format_args!("  data    {}", system.data_file().display())),
         None => say("  data    in memory, gone when this ends"),
     }
-    let (endpoint, table) = (system.engine_endpoint(), &system.store_config().table);
-    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table})"));
+    let StoreConfig { table, credentials, .. } = system.store_config();
+    let (endpoint, key) = (system.engine_endpoint(), &credentials.access_key_id);
+    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table}, access key {key})"));
     let fill = !args.empty && welcome::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,
