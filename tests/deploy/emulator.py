@@ -3,7 +3,8 @@
 Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the
 table's time to live and point-in-time recovery, takes a reported batch item failure for a success, and
 knows no `dynamodb:LeadingKeys` in a policy's conditions. What is done here follows AWS's documentation;
-it is a reading of it, not AWS.
+it is a reading of it, not AWS. Absent: MaximumRecordAgeInSeconds, the batching window, throttling, the
+deletions of expired items, access logs and alarms.
 """
 
 import json

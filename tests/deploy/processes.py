@@ -84,4 +84,5 @@ def free_port():
 
 
 # A signal ends the checks as an error does, so that the servers are ended.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+for ending in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(ending, lambda *_: sys.exit("ended by a signal"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import samcli
 
-from processes import LOGS, ROOT, Failed, end, free_port, server
+from processes import ROOT, Failed, end, free_port, server
 
 # Of each event: the status of the answer, none where nobody waits for one, and how many readings are stored.
 EXPECTED = {
@@ -51,8 +51,7 @@ def start(emulator, bootstrap, table):
     """The emulator ships inside SAM's command line."""
     machine = "arm64" if platform.machine() == "aarch64" else "x86_64"
     shipped = Path(samcli.__file__).parent / "local" / "rapid" / f"aws-lambda-rie-{machine}"
-    LOGS.mkdir(parents=True, exist_ok=True)
-    program = LOGS / "aws-lambda-rie"
+    program = emulator.scratch / "aws-lambda-rie"
     shutil.copy(shipped, program)
     program.chmod(0o755)
     address = f"127.0.0.1:{free_port()}"

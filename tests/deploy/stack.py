@@ -22,6 +22,7 @@ class Emulator:
     def __init__(self):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.scratch = scratch()
         # Nothing of the caller's own AWS account may reach the commands.
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")} | {
             "AWS_ENDPOINT_URL": self.url,
@@ -29,11 +30,12 @@ class Emulator:
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_DEFAULT_REGION": REGION,
             "SAM_CLI_TELEMETRY": "0",
-            "TMPDIR": str(scratch()),
+            "TMPDIR": str(self.scratch),
         }
         own = self.env | {
             "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(self.port),
             "IOT_MTLS_ENABLED": "0", "MINISTACK_HOST": "localhost", "MINISTACK_REGION": REGION,
+            "STATE_DIR": str(self.scratch),
         }
         python = ROOT / "target" / "tools" / "emulator" / "bin" / "python"
         self.process, self.log = server(

@@ -1,0 +1,95 @@
+"""Steps around the API: MQTT, the roles' permissions, the failures queue. Asks the API only for what came of it."""
+
+import json
+from decimal import Decimal
+
+from processes import Failed, until
+from report import ok, same
+
+
+def mqtt(stack, tokens):
+    broker = stack.emulator.client("iot-data")
+    foreign = {"water_temperature": 1, "timestamp": 1768147260, "device_id": "meter"}
+    own = {"water_temperature": 55.5, "timestamp": 1768147200, "room": "cellar"}
+    for payload in (foreign, [own, foreign | {"timestamp": 1768147320}]):
+        broker.publish(topic="roomtide/boiler", payload=json.dumps(payload).encode())
+    # Nobody waits for the answers, so the log tells when both are through.
+    until("both messages are through", lambda: len(messages_taken(stack)) == 2)
+    same("refused and accepted of each message", [(1, 0), (1, 1)], sorted(messages_taken(stack)))
+    rows, _ = stack.all("/devices/boiler/readings?from=2026-01-11T00:00:00Z&to=now", tokens["read"])
+    same("what was published", [{"timestamp": "2026-01-11T16:00:00.000Z", "room": "cellar", "water_temperature": Decimal("55.5")}], rows)
+    if any("2026-01-11" in item["sk"]["S"] for item in stack.items("meter")):
+        raise Failed("a message's payload chose its device")
+    ok("MQTT by way of the IoT rule: stored under the topic's device, whatever the payload names")
+
+
+def messages_taken(stack):
+    """Of each MQTT message, how many readings were refused and how many accepted."""
+    lines = [json.loads(line) for line in stack.emulator.function_logs().splitlines() if line.startswith('{"')]
+    events = [it for it in lines if it.get("function") == "ingest" and "http.status" not in it]
+    return [(it.get("readings.rejected", 0), it.get("readings.accepted", 0)) for it in events]
+
+
+def permissions(stack, tokens):
+    iam, role = stack.emulator.client("iam"), stack.resource("IngestRole")
+    policy = iam.get_role_policy(RoleName=role, PolicyName="table")["PolicyDocument"]
+    without = json.loads(json.dumps(policy).replace('"dynamodb:BatchWriteItem", ', ""))
+    if without == policy:
+        raise Failed(f"the role has no BatchWriteItem to lose: {policy}")
+    reading = {"device_id": "meter", "current_w": 9, "timestamp": "2016-03-01T00:00:00Z"}
+
+    def put(document):
+        iam.put_role_policy(RoleName=role, PolicyName="table", PolicyDocument=json.dumps(document))
+
+    put(without)
+    stack.call("POST", "/readings", reading, tokens["meter"]).expect(500, 503)
+    if any("2016-03-01" in item["sk"]["S"] for item in stack.items("meter")):
+        raise Failed("a reading is stored without the permission to")
+    stack.call("GET", "/devices", token=tokens["read"]).expect(200)
+    put(policy)
+    until("the permission is back", lambda: stack.call("POST", "/readings", reading, tokens["meter"]).status == 201)
+    own_partitions(stack, role)
+    ok("without dynamodb:BatchWriteItem nothing is stored and the sender is told; with it the partitions DEVICE, ROOM and TOKEN are still denied")
+
+
+def own_partitions(stack, role):
+    """What the role of ingest may not touch, whatever its code does."""
+    sts = stack.emulator.client("sts")
+    arn = stack.emulator.client("iam").get_role(RoleName=role)["Role"]["Arn"]
+    lent = sts.assume_role(RoleArn=arn, RoleSessionName="check")["Credentials"]
+    table = stack.emulator.client(
+        "dynamodb", aws_access_key_id=lent["AccessKeyId"], aws_secret_access_key=lent["SecretAccessKey"],
+        aws_session_token=lent["SessionToken"])
+
+    def refused(action, **request):
+        try:
+            getattr(table, action)(**request)
+        except table.exceptions.ClientError as error:
+            return error.response["Error"]["Code"] == "AccessDeniedException"
+        return False
+
+    def batch(partition):
+        put = {"PutRequest": {"Item": {"pk": {"S": partition}, "sk": {"S": "x"}}}}
+        return {"RequestItems": {stack.table: [put]}}
+
+    same("whether ingest is refused a device's partition", False, refused("batch_write_item", **batch("some-device")))
+    for partition in ("TOKEN", "DEVICE", "ROOM"):
+        same(f"whether ingest is refused the partition {partition}", True, refused("batch_write_item", **batch(partition)))
+    token = {"TableName": stack.table, "Item": {"pk": {"S": "TOKEN"}, "sk": {"S": "x"}}}
+    same("whether ingest is refused to make a token", True, refused("put_item", **token))
+
+
+def poison(stack, tokens):
+    table = stack.emulator.client("dynamodb")
+    for device, sort_key in (("visitor", "TS#2026-01-11T16:00:00.000Z"), ("visitor", "TS#not-a-time"), ("guest", "TS#2026-01-11T16:00:00.000Z")):
+        table.put_item(TableName=stack.table, Item={"pk": {"S": device}, "sk": {"S": sort_key}, "temperature": {"N": "20"}})
+    for device in ("visitor", "guest"):
+        until(f"{device} is registered", lambda: stack.call("GET", f"/devices/{device}", token=tokens["read"]).status == 200)
+    queue = stack.emulator.client("sqs")
+    messages = until("a message is in the failures queue", lambda: queue.receive_message(
+        QueueUrl=stack.outputs["FailuresUrl"], MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages"))
+    if len(messages) > 1:
+        raise Failed(f"the failures queue has more than the poison record: {[it['Body'] for it in messages]}")
+    letter = json.loads(messages[0]["Body"])
+    same(f"the key in {letter}", ("visitor", "TS#not-a-time"), (letter.get("pk"), letter.get("sk")))
+    ok(f"a poison record ends in the failures queue ({letter['reason']}) while the others go on")
