@@ -153,9 +153,10 @@ impl Front {
 /// Whether a web page of another origin asks, under its own name or, after DNS rebinding, under ours.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host = header(HOST).unwrap_or_default();
+    let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
+    let host = host.as_str();
     let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-    let name = name.map_or(host, |(name, _)| name);
+    let name = name.map_or(host, |(name, _)| name).trim_end_matches('.');
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let is_ours = name.is_empty() || name == "localhost" || address.is_ok();
     let is_own_page = header(ORIGIN).is_none_or(|origin| origin == format!("http://{host}"));
@@ -234,9 +235,18 @@ mod tests {
             }
             is_foreign(&headers)
         };
-        for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]", "127.0.0.1"] {
+        for host in [
+            "localhost:8080",
+            "LOCALHOST:8080",
+            "localhost.",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "[::1]",
+            "127.0.0.1",
+        ] {
             assert!(!foreign(host, None), "{host}");
-            assert!(!foreign(host, Some(&format!("http://{host}"))), "{host}");
+            let page = format!("http://{}", host.to_lowercase());
+            assert!(!foreign(host, Some(&page)), "{host}");
             assert!(foreign(host, Some("https://example.org")), "{host}");
             assert!(foreign(host, Some("null")), "{host}");
         }

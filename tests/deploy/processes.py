@@ -32,7 +32,7 @@ def command(*words, env=None):
     """What the command writes; its failure ends the checks."""
     ran = subprocess.run([str(word) for word in words], cwd=ROOT, env=env, text=True, capture_output=True)
     if ran.returncode != 0:
-        raise Failed(f"{words[0]} {words[1]} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+        raise Failed(f"{Path(words[0]).name} {words[1]} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
     return ran.stdout
 
 

@@ -1,11 +1,13 @@
 """The deployed system as its owner sees it: the stack, its API and its tokens. Checks nothing."""
 
+import functools
 import json
 import os
 import platform
 import urllib.error
 import urllib.request
 from decimal import Decimal
+from pathlib import Path
 
 import boto3
 
@@ -60,6 +62,13 @@ class Emulator:
         return "\n".join(event["message"] for event in events)
 
 
+@functools.cache
+def command_line():
+    """The program `roomtide`, with the features that `cargo test --workspace` has built it with."""
+    command("cargo", "build", "-q", "--workspace", "--bin", "roomtide")
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
+
+
 class Stack:
     """Roomtide, deployed."""
 
@@ -99,8 +108,8 @@ class Stack:
     def token(self, *words):
         """`roomtide token`, on the deployed table with ordinary credentials."""
         return command(
-            "cargo", "run", "-q", "-p", "local", "--", "token", *words, "--table", self.table,
-            "--region", REGION, "--endpoint", self.emulator.url, env=self.emulator.env)
+            command_line(), "token", *words, "--table", self.table, "--region", REGION,
+            "--endpoint", self.emulator.url, env=self.emulator.env)
 
     def items(self, partition):
         """All items of a partition, around the API."""

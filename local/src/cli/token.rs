@@ -35,7 +35,7 @@ enum Action {
     List,
     /// Revoke a token; it is refused within half a minute
     Revoke {
-        /// Its id, as the list shows it
+        /// Its id, as the list shows it, or the token itself
         id: String,
     },
 }
@@ -49,7 +49,7 @@ struct Create {
     #[arg(long, value_name = "ID", value_parser = |id: &str| id.parse::<DeviceId>().map_err(|why| why.to_string()))]
     device: Vec<DeviceId>,
     /// What it is for, in your words
-    #[arg(long)]
+    #[arg(long, value_parser = one_line)]
     name: Option<String>,
     /// Print the token and nothing else
     #[arg(long)]
@@ -73,13 +73,17 @@ struct Place {
     #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
     table: Option<String>,
     /// The table's region
-    #[arg(long, requires = "table", global = true)]
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
     region: Option<String>,
     /// Another address than AWS's own
-    #[arg(long, requires = "table", global = true)]
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
     endpoint: Option<String>,
 }
 
+/// What every token begins with, so that people and scanners of secrets know one when they see it.
+const PREFIX: &str = "rt_";
+/// The longest name of a token.
+const LONGEST_NAME: usize = 100;
 /// How long the table may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -91,11 +95,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         let region =
             place.region.or(region).context("no region; add --region, such as eu-west-1")?;
         let endpoint = place.endpoint;
+        let whose = format!("the table {table} in {region}");
         let config = StoreConfig { table, region, endpoint, credentials, room_index: true };
-        return act(action, &DynamoStore::connect(&config)).await;
+        return act(action, &whose, &DynamoStore::connect(&config)).await;
     }
+    let whose = place.data_dir.display().to_string();
     if let Some(config) = engine::running(&place.data_dir) {
-        return act(action, &DynamoStore::connect(&config)).await;
+        return act(action, &whose, &DynamoStore::connect(&config)).await;
     }
     if !place.data_dir.join("roomtide.db").exists() {
         bail!(
@@ -105,12 +111,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     }
     let options = Options { data: Data::Dir(place.data_dir), ..Options::default() };
     let system = System::start(options).await?;
-    let done = act(action, &DynamoStore::connect(system.store_config())).await;
+    let done = act(action, &whose, &DynamoStore::connect(system.store_config())).await;
     system.shutdown().await?;
     done
 }
 
-async fn act(action: Action, store: &impl ManageTokens) -> anyhow::Result<()> {
+async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::Result<()> {
     let budget = Budget::until(Deadline::after(PATIENCE));
     match action {
         Action::Create(create) => {
@@ -118,7 +124,8 @@ async fn act(action: Action, store: &impl ManageTokens) -> anyhow::Result<()> {
             let (token, secret) = issue(create)?;
             store.add_token(&token, &budget).await.context("the token is not kept")?;
             if !quiet {
-                say(format_args!("token {} ({})\n", token.hash.short(), describe(&token.scope)));
+                let (id, scope) = (token.hash.short(), describe(&token.scope));
+                say(format_args!("token {id} ({scope}) for {whose}\n"));
             }
             say(&secret);
             if !quiet {
@@ -134,12 +141,14 @@ async fn act(action: Action, store: &impl ManageTokens) -> anyhow::Result<()> {
             }
         }
         Action::Revoke { id } => {
+            // Whoever pastes the token itself means that one; it is not shown again, in an error either.
+            let id = if id.starts_with(PREFIX) { TokenHash::of(&id).to_string() } else { id };
             let tokens = store.tokens(&budget).await?;
             let mut meant = tokens
                 .iter()
                 .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
             let (Some(token), None) = (meant.next(), meant.next()) else {
-                bail!("there is no one token {id:?}; see roomtide token list");
+                bail!("{whose} has no one token of that id; see roomtide token list");
             };
             store.revoke_token(&token.hash, SystemClock.now(), &budget).await?;
             say(format_args!("token {} is revoked", token.hash.short()));
@@ -160,9 +169,23 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     };
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).context("the operating system has no randomness")?;
-    let secret = format!("rt_{}", URL_SAFE_NO_PAD.encode(bits));
+    let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bits));
     let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
     Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
+}
+
+/// A name that stays on its line of the list.
+fn one_line(name: &str) -> Result<String, String> {
+    if name.chars().any(char::is_control) {
+        return Err("it holds a control character".to_owned());
+    }
+    match name.chars().count() {
+        0 => Err("it is empty".to_owned()),
+        1..=LONGEST_NAME => Ok(name.to_owned()),
+        length => {
+            Err(format!("it is {length} characters long; at most {LONGEST_NAME} are allowed"))
+        }
+    }
 }
 
 fn describe(scope: &Scope) -> String {
@@ -193,6 +216,34 @@ mod tests {
         assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..]).unwrap().len(), 32);
         assert_eq!(token.hash, TokenHash::of(&secret));
         assert_eq!(describe(&token.scope), "write a,b");
+    }
+
+    #[test]
+    fn a_name_is_one_short_line() {
+        assert!(one_line("desk, ESP32").is_ok());
+        for name in ["", "a\nb", "\u{1b}[31m", &"x".repeat(101)] {
+            assert!(one_line(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
+        use shared::store::FindToken as _;
+        let system = System::start(Options::default()).await.unwrap();
+        let store = DynamoStore::connect(system.store_config());
+        let budget = Budget::until(Deadline::after(PATIENCE));
+        for by_id in [true, false] {
+            let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
+            store.add_token(&token, &budget).await.unwrap();
+            let id = if by_id { token.hash.short() } else { secret };
+            act(Action::Revoke { id }, "here", &store).await.unwrap();
+            let kept = store.token(&token.hash, &budget).await.unwrap().unwrap();
+            assert!(kept.revoked.is_some());
+        }
+        let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
+        let error = act(unknown, "here", &store).await.unwrap_err().to_string();
+        assert!(!error.contains("rt_unknown"), "{error}");
+        system.shutdown().await.unwrap();
     }
 
     #[test]
