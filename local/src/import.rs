@@ -6,10 +6,11 @@ mod resume;
 mod source;
 mod upload;
 
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use chrono::FixedOffset;
 use clap::Args;
 use shared::domain::Instant;
@@ -39,7 +40,8 @@ pub struct ImportArgs {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     url: String,
-    /// An access token, where the server asks for one
+    /// An access token, where the server asks for one; @FILE reads it from a file, for a command
+    /// line is seen by every user of the machine
     #[arg(long)]
     token: Option<String>,
     /// Read and check everything, tell what it would cost, send nothing
@@ -158,7 +160,8 @@ fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<()> {
         let text = "readings are stored already; going on behind them (--again begins anew)";
         say(format_args!("{} {text}", resume.acknowledged()));
     }
-    let target = upload::Target::new(&args.url, args.token.as_deref())?;
+    let token = args.token.as_deref().map(token).transpose()?;
+    let target = upload::Target::new(&args.url, token.as_deref())?;
     let done = upload::run(records, &target, args.batch.get(), resume, &bar);
     bar.finish_and_clear();
     let done = done?;
@@ -167,4 +170,28 @@ fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<()> {
         bail!("{} readings were refused; all others are stored", done.refused);
     }
     Ok(())
+}
+
+/// The token, or the one in the file that it names.
+fn token(text: &str) -> anyhow::Result<String> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read the token in {file}"))?;
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_be_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        fs::write(&file, "rt_a\n").unwrap();
+        assert_eq!(token(&format!("@{}", file.display())).unwrap(), "rt_a");
+        assert_eq!(token("rt_b").unwrap(), "rt_b");
+        let missing = format!("{:#}", token("@no/such/file").unwrap_err());
+        assert!(missing.contains("no/such/file"), "{missing}");
+    }
 }
