@@ -3,6 +3,7 @@
 mod device;
 mod id;
 mod instant;
+mod label;
 mod metric;
 mod number;
 mod range;
@@ -13,6 +14,7 @@ mod token;
 pub use device::{Device, DevicePatch, Edit, Learned, MetricInfo, MetricPatch, Sighting};
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
 pub use instant::{Instant, InstantError};
+pub use label::{LabelError, check_label};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use number::{Number, NumberError};
 pub use range::{Order, RangeError, TimeRange};

@@ -268,11 +268,14 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
     /// The instant of arrival of what has none of its own: never the same twice, because the same device
     /// and instant again would replace what is stored already.
     fn arrival(&self) -> Instant {
-        let now = self.clock.now();
-        let later = |last: i64| Some(now.as_millis().max(last + 1));
-        let last = self.last_arrival.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-        let after = last.unwrap_or_default() + 1;
-        Instant::from_millis(now.as_millis().max(after)).unwrap_or(now)
+        let mut arrival = self.clock.now();
+        let later = |last: i64| {
+            let after = Instant::from_millis(last + 1).unwrap_or(Instant::MAX);
+            arrival = arrival.max(after);
+            Some(arrival.as_millis())
+        };
+        let _ = self.last_arrival.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        arrival
     }
 
     /// Registers whatever the snapshot does not know. Done twice, or by many at once, it leaves the
@@ -366,23 +369,28 @@ fn sort(
     let mut sorted = Sorted::default();
     let mut rejected = Vec::new();
     let mut places: HashMap<Position, usize> = HashMap::new();
+    // Where each device's readings without an instant have come to.
+    let mut arrivals: HashMap<DeviceId, Instant> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let has_instant = entry.as_ref().is_ok_and(|members| members.has_non_null("timestamp"));
         let taken = entry
             .map_err(reading::Refusal::whole)
             .and_then(|members| reading::read(members, sender, now))
             .map(|mut reading| {
+                if has_instant {
+                    return reading;
+                }
                 // Without instants of their own, two temperatures are two readings: none is lost.
-                while !has_instant
-                    && places
-                        .get(&Position::of(&reading))
-                        .is_some_and(|place| sorted.readings[*place].shares_a_metric_with(&reading))
+                let arrival = arrivals.entry(reading.device.clone()).or_insert(now);
+                reading.at = *arrival;
+                while places
+                    .get(&Position::of(&reading))
+                    .is_some_and(|place| sorted.readings[*place].shares_a_metric_with(&reading))
                 {
                     reading.at = reading.at.saturating_add(TimeDelta::milliseconds(1));
                 }
-                if !has_instant {
-                    sorted.last_arrival = sorted.last_arrival.max(reading.at.as_millis());
-                }
+                *arrival = reading.at;
+                sorted.last_arrival = sorted.last_arrival.max(reading.at.as_millis());
                 reading
             })
             .and_then(|reading| match places.get(&Position::of(&reading)) {

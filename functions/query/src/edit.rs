@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use shared::clock::Clock;
 use shared::domain::{
-    DevicePatch, Edit, MetricName, MetricPatch, Number, Room, RoomId, RoomPatch, excerpt,
+    DevicePatch, Edit, LabelError, MetricName, MetricPatch, Number, Room, RoomId, RoomPatch,
+    check_label, excerpt,
 };
 use shared::http::members::{Members, describe, reason, string};
 use shared::http::{Problem, ProblemKind, Request, Response, inflate};
@@ -18,7 +19,6 @@ use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
 use crate::{Call, Query};
 
-const LONGEST_TEXT: usize = 100;
 const MOST_TAGS: usize = 50;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
 const MOST_METRICS: usize = 32;
@@ -181,15 +181,10 @@ fn text(value: &RawValue) -> Result<Edit<String>, String> {
 }
 
 fn short(text: String) -> Result<String, String> {
-    let length = text.chars().count();
-    if text.trim().is_empty() {
-        Err("is empty; null takes it away".to_owned())
-    } else if length > LONGEST_TEXT {
-        Err(format!("is {length} characters long; at most {LONGEST_TEXT} are allowed"))
-    } else if text.chars().any(char::is_control) {
-        Err("holds a control character".to_owned())
-    } else {
-        Ok(text)
+    match check_label(&text) {
+        Ok(()) => Ok(text),
+        Err(why @ LabelError::Empty) => Err(format!("{why}; null takes it away")),
+        Err(why) => Err(why.to_string()),
     }
 }
 

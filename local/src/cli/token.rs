@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use shared::clock::{Clock as _, Deadline, SystemClock};
 use shared::config::{Credentials, StoreConfig};
-use shared::domain::{DeviceId, Scope, Token, TokenHash};
+use shared::domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
 use shared::store::dynamodb::DynamoStore;
 use shared::store::{Budget, ManageTokens};
 
@@ -46,10 +46,10 @@ struct Create {
     #[arg(long, value_enum)]
     scope: ScopeName,
     /// A device whose readings a write token may store; repeat it for several
-    #[arg(long, value_name = "ID", value_parser = |id: &str| id.parse::<DeviceId>().map_err(|why| why.to_string()))]
+    #[arg(long, value_name = "ID")]
     device: Vec<DeviceId>,
     /// What it is for, in your words
-    #[arg(long, value_parser = one_line)]
+    #[arg(long, value_parser = label)]
     name: Option<String>,
     /// Print the token and nothing else
     #[arg(long)]
@@ -82,8 +82,6 @@ struct Place {
 
 /// What every token begins with, so that people and scanners of secrets know one when they see it.
 const PREFIX: &str = "rt_";
-/// The longest name of a token.
-const LONGEST_NAME: usize = 100;
 /// How long the table may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -174,18 +172,8 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
 }
 
-/// A name that stays on its line of the list.
-fn one_line(name: &str) -> Result<String, String> {
-    if name.chars().any(char::is_control) {
-        return Err("it holds a control character".to_owned());
-    }
-    match name.chars().count() {
-        0 => Err("it is empty".to_owned()),
-        1..=LONGEST_NAME => Ok(name.to_owned()),
-        length => {
-            Err(format!("it is {length} characters long; at most {LONGEST_NAME} are allowed"))
-        }
-    }
+fn label(name: &str) -> Result<String, LabelError> {
+    check_label(name).map(|()| name.to_owned())
 }
 
 fn describe(scope: &Scope) -> String {
@@ -220,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_name_is_one_short_line() {
-        assert!(one_line("desk, ESP32").is_ok());
+        assert!(label("desk, ESP32").is_ok());
         for name in ["", "a\nb", "\u{1b}[31m", &"x".repeat(101)] {
-            assert!(one_line(name).is_err(), "{name:?}");
+            assert!(label(name).is_err(), "{name:?}");
         }
     }
 

@@ -96,20 +96,6 @@ pub struct Token {
     pub revoked: Option<Instant>,
 }
 
-impl Token {
-    /// Whether it permits asking.
-    #[must_use]
-    pub const fn may_read(&self) -> bool {
-        matches!(self.scope, Scope::Read | Scope::Admin)
-    }
-
-    /// Whether it permits editing the registry.
-    #[must_use]
-    pub const fn may_edit(&self) -> bool {
-        matches!(self.scope, Scope::Admin)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

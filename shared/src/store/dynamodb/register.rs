@@ -1,4 +1,4 @@
-//! `PutItem` where nothing is: the registration of devices and rooms. Never overwrites.
+//! `PutItem` where nothing is: the registration of devices, rooms and tokens. Never overwrites.
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
@@ -26,7 +26,7 @@ impl Register for DynamoStore {
 }
 
 impl DynamoStore {
-    async fn put_if_absent<T>(
+    pub(super) async fn put_if_absent<T>(
         &self,
         new: Item,
         decode: fn(Item) -> Result<T, ItemError>,
