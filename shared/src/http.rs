@@ -3,11 +3,13 @@
 pub mod credentials;
 pub mod gateway;
 pub mod members;
+pub mod params;
 pub mod problem;
 pub mod request;
 pub mod response;
 pub mod routes;
 
+pub use params::Params;
 pub use problem::{FieldError, Problem, ProblemKind};
 pub use request::{Request, inflate};
 pub use response::Response;

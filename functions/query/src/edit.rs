@@ -9,12 +9,11 @@ use shared::domain::{
     check_label, excerpt,
 };
 use shared::http::members::{Members, describe, reason, string};
-use shared::http::{Problem, ProblemKind, Request, Response, inflate};
+use shared::http::{Params, Problem, ProblemKind, Request, Response, inflate};
 use shared::store::{
     EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Register, Registration,
 };
 
-use crate::params::Params;
 use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
 use crate::{Call, Query};

@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use shared::domain::excerpt;
-use shared::http::{Problem, Request, Response};
-
-use crate::params::Params;
+use shared::http::{Params, Problem, Request, Response};
 
 /// Lambda answers at most 6 MB, a third less when it is base64. A page ends before.
 ///

@@ -3,13 +3,12 @@
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shared::clock::Clock;
 use shared::domain::{Device, Instant, Order, TimeRange};
-use shared::http::{Problem, ProblemKind, Response};
+use shared::http::{Params, Problem, ProblemKind, Response};
 use shared::store::{
     Budget, EditRegistry, FindToken, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
     StoreResult,
 };
 
-use crate::params::Params;
 use crate::registry::{devices_part, metrics_of, whole};
 use crate::rows::{LatestRow, LatestValues};
 use crate::{Call, Query, format};

@@ -5,7 +5,6 @@ mod edit;
 mod format;
 mod latest;
 mod openapi;
-mod params;
 mod ranges;
 mod registry;
 mod rows;

@@ -2,13 +2,12 @@
 
 use shared::clock::Clock;
 use shared::domain::{Device, RangeError, Reading, TimeRange};
-use shared::http::{Problem, Response};
+use shared::http::{Params, Problem, Response};
 use shared::store::{
     EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
 };
 
 use crate::format::MOST_BYTES;
-use crate::params::Params;
 use crate::registry::metrics_of;
 use crate::rows::{Owner, ReadingRow};
 use crate::{Call, Query, cursor, format};

@@ -6,14 +6,13 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use shared::clock::Clock;
 use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
-use shared::http::{Problem, ProblemKind, Request, Response};
+use shared::http::{Params, Problem, ProblemKind, Request, Response};
 use shared::registry_cache::Snapshot;
 use shared::store::{
     EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry, Register,
 };
 
 use crate::format::{self, MOST_BYTES};
-use crate::params::Params;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::{Call, Query, cursor};
 

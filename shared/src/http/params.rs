@@ -3,19 +3,20 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use shared::domain::{MetricName, Order, excerpt};
-use shared::http::{Problem, Request};
+use super::{Problem, Request};
+use crate::domain::{MetricName, Order, excerpt};
 
 /// The parameters of a request. An unknown or repeated one is refused: a typo in `from` must not
 /// silently answer for the last 24 hours.
 #[derive(Debug)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub struct Params(Vec<(String, String)>);
 
 /// Parameters that change how an answer is written but not what it says.
 const PRESENTATION: [&str; 3] = ["limit", "cursor", "format"];
 
 impl Params {
-    pub(crate) fn of(request: &Request, allowed: &[&str]) -> Result<Self, Problem> {
+    /// The parameters of `request`, of which none but `allowed` may be given.
+    pub fn of(request: &Request, allowed: &[&str]) -> Result<Self, Problem> {
         let params = request.query();
         for (n, (name, _)) in params.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
@@ -32,19 +33,21 @@ impl Params {
         Ok(Self(params))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    /// A parameter as it was sent, decoded.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is read by its type.
-    pub(crate) fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
+    pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let parse =
             |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()));
         self.get(name).map(parse).transpose()
     }
 
     /// How many entries are asked for.
-    pub(crate) fn limit(&self, default: usize, most: usize) -> Result<usize, Problem> {
+    pub fn limit(&self, default: usize, most: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(default) };
         text.parse().ok().filter(|limit| (1..=most).contains(limit)).ok_or_else(|| {
             let message =
@@ -53,7 +56,8 @@ impl Params {
         })
     }
 
-    pub(crate) fn order(&self) -> Result<Order, Problem> {
+    /// Oldest first unless `order=desc` is asked for.
+    pub fn order(&self) -> Result<Order, Problem> {
         match self.get("order") {
             None | Some("asc") => Ok(Order::Ascending),
             Some("desc") => Ok(Order::Descending),
@@ -64,7 +68,8 @@ impl Params {
         }
     }
 
-    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+    /// A parameter that is `true` or `false`; `false` without it.
+    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -75,7 +80,7 @@ impl Params {
     }
 
     /// The metrics asked for; `None` are all.
-    pub(crate) fn metrics(&self) -> Result<Option<Vec<MetricName>>, Problem> {
+    pub fn metrics(&self) -> Result<Option<Vec<MetricName>>, Problem> {
         let Some(text) = self.get("metrics") else { return Ok(None) };
         let parse = |name: &str| {
             name.trim().parse().map_err(|why| Problem::field("metrics", format!("{why}")))
@@ -84,7 +89,8 @@ impl Params {
     }
 
     /// What the request asks for, apart from how much of it at a time and in which form.
-    pub(crate) fn binding(&self, request: &Request) -> String {
+    #[must_use]
+    pub fn binding(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.0.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
         asked.sort();
@@ -92,7 +98,8 @@ impl Params {
     }
 
     /// The address of the next page.
-    pub(crate) fn next(&self, request: &Request, cursor: &str) -> String {
+    #[must_use]
+    pub fn next(&self, request: &Request, cursor: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.0.iter().filter(|(name, _)| name != "cursor"));
         query.append_pair("cursor", cursor);
