@@ -14,8 +14,8 @@ use std::sync::Once;
 
 use shared::store::memory::MemoryStore;
 use shared::store::{
-    EditRegistry, FindToken, Learn, ManageTokens, PutReadings, QueryReadings, ReadRegistry,
-    Register,
+    AddArrival, EditRegistry, FindRegistry, FindToken, Learn, ManageTokens, MergeReadings,
+    PutReadings, QueryReadings, ReadRegistry, Register,
 };
 
 use crate::engine::{Engine, Table};
@@ -23,8 +23,11 @@ use crate::engine::{Engine, Table};
 /// All ports at once.
 trait Ports:
     PutReadings
+    + MergeReadings
+    + AddArrival
     + QueryReadings
     + ReadRegistry
+    + FindRegistry
     + Register
     + Learn
     + EditRegistry
@@ -35,8 +38,11 @@ trait Ports:
 
 impl<S> Ports for S where
     S: PutReadings
+        + MergeReadings
+        + AddArrival
         + QueryReadings
         + ReadRegistry
+        + FindRegistry
         + Register
         + Learn
         + EditRegistry
@@ -124,7 +130,14 @@ macro_rules! ports {
                 the_largest_reading_is_one_item
                 putting_nothing_does_nothing
                 more_than_one_batch_is_put
-                a_reading_that_will_expire_is_read_like_any_other;
+                a_reading_that_will_expire_is_read_like_any_other
+                a_merge_keeps_what_it_does_not_name
+                a_merge_of_nothing_is_a_put
+                merges_at_once_lose_nothing
+                a_merge_keeps_the_room_that_the_sender_named
+                a_merged_reading_may_have_any_number_of_metrics
+                an_arrival_takes_nobodys_place
+                of_arrivals_at_once_one_is_stored;
             ranges(store):
                 a_range_is_half_open
                 the_first_and_last_instants_have_their_place
@@ -144,14 +157,17 @@ macro_rules! ports {
                 what_is_not_registered_learns_nothing
                 learned_twice_changes_nothing
                 an_earlier_first_reading_is_learned_a_later_refused
-                a_newer_room_is_learned_an_older_refused
+                a_room_is_learned_only_where_the_known_one_still_is
                 a_refusal_refuses_the_whole
                 a_persons_room_is_never_moved
                 a_persons_settings_are_never_overwritten
                 as_many_metrics_as_a_reading_has_are_learned
                 more_metrics_than_one_reading_has_are_learned_at_once
                 a_room_learns_its_first_reading
-                learned_by_many_at_once_all_is_there;
+                learned_by_many_at_once_all_is_there
+                several_are_found_at_once
+                a_device_introduces_so_many_rooms
+                rooms_introduced_at_once_are_counted;
             edits(store):
                 what_is_not_registered_cannot_be_edited
                 each_member_is_set_and_taken_away
@@ -176,7 +192,8 @@ macro_rules! tables {
         run! { $backend:
             items(table):
                 a_reading_is_one_item
-                an_expiry_is_seconds_after_the_readings_own_instant
+                an_expiry_is_days_after_the_readings_own_instant
+                a_merge_sets_an_expiry
                 a_registration_is_one_item
                 what_others_left_is_passed_over
                 only_what_is_asked_for_is_paid;

@@ -40,7 +40,11 @@ impl Bench {
                 store.clone(),
                 clock.clone(),
                 silent(),
-                ingest::Settings { registry_max_age: age, retention_days: None, auth: false },
+                ingest::Settings {
+                    registry_max_age: age,
+                    auth: false,
+                    ..ingest::Settings::default()
+                },
             ),
             query: Query::new(
                 store.clone(),
@@ -48,13 +52,7 @@ impl Bench {
                 silent(),
                 query::Settings { registry_max_age: age, auth: false },
             ),
-            registry: Registry::new(
-                store.clone(),
-                queue.clone(),
-                clock,
-                silent(),
-                registry::Settings { registry_max_age: age },
-            ),
+            registry: Registry::new(store.clone(), queue.clone(), clock, silent()),
             store,
             queue,
         }
@@ -92,8 +90,8 @@ impl Bench {
 
     async fn registry(&self) -> (Vec<Device>, usize) {
         let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
-        let devices = self.store.devices(&budget).await.expect("memory does not fail");
-        (devices, self.store.rooms(&budget).await.expect("memory does not fail").len())
+        let devices = self.store.devices(&budget).await.expect("memory does not fail").found;
+        (devices, self.store.rooms(&budget).await.expect("memory does not fail").found.len())
     }
 }
 
@@ -180,6 +178,25 @@ cases! {
         assert_eq!(answer["status"], 400);
         assert!(answer["body"]["detail"].as_str().expect("text").contains("line 1 column"));
         assert!(bench.store.readings().is_empty());
+    }
+    "ingest/merge.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        let readings = bench.store.readings();
+        let one = readings.iter().find(|r| r.metrics().keys().any(|name| name.as_str() == "co2"));
+        let names: Vec<_> = one.expect("it is there").metrics().keys().map(|name| name.as_str()).collect();
+        assert!(names.len() > 1, "what the reading had before is there still: {names:?}");
+    }
+    "ingest/no-timestamp.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 207);
+        assert_eq!(answer["body"]["rejected"][0]["index"], 2);
+        let readings = bench.store.readings();
+        let [one] = readings.as_slice() else { panic!("one: {readings:?}") };
+        assert_eq!(one.at.to_string(), "2026-01-11T16:00:05.000Z", "the gateway's time");
+        assert_eq!(one.metrics().len(), 2);
+    }
+    "ingest/iot-rule-no-timestamp.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.store.readings()[0].at.to_string(), "2026-01-11T16:00:03.250Z", "the broker's time");
     }
     "ingest/iot-rule.json" after [] |bench, answer| {
         assert_eq!(answer["body"], json!({"accepted": 1}));

@@ -185,7 +185,7 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
 async fn register(store: &DynamoStore) {
     for (n, id) in DEVICES.iter().enumerate() {
         let first = placed(reading(id, 0, &[("co2", "1")]), ROOMS[n % 2]);
-        let new = Sighting::of(&first).register(device(id));
+        let new = Sighting::of(&first).register(device(id), |_| true);
         store.register_device(&new, &budget()).await.expect("written");
     }
     for id in ROOMS {
@@ -266,11 +266,7 @@ fn no_id_reaches_another_partition() {
     check(96, (id, any::<bool>()), |runtime, engine, (id, as_room)| {
         runtime.block_on(async {
             let table = engine.table(true).await;
-            let settings = ingest::Settings {
-                registry_max_age: Duration::from_secs(60),
-                retention_days: None,
-                auth: false,
-            };
+            let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
             let ingest = ingest::Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
             let (device_id, room_id) =
                 if as_room { ("d", id.as_str()) } else { (id.as_str(), "r") };

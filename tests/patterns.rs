@@ -10,7 +10,8 @@ use shared::domain::{
 };
 use shared::store::dynamodb::DynamoStore;
 use shared::store::{
-    Budget, EditRegistry as _, FindToken as _, Learn as _, ManageTokens as _, PutReadings as _,
+    AddArrival as _, Added, Budget, EditRegistry as _, FindRegistry as _, FindToken as _,
+    Learn as _, Learning, ManageTokens as _, MergeReadings as _, PutReadings as _,
     QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
 };
 
@@ -77,7 +78,8 @@ impl Home {
         let stores = [engine.table(true).await.store(), engine.table(false).await.store()];
         for store in &stores {
             for n in 0..10 {
-                let new = Sighting::of(&measured_at(n, 0)).register(device(&device_name(n)));
+                let new =
+                    Sighting::of(&measured_at(n, 0)).register(device(&device_name(n)), |_| true);
                 store.register_device(&new, &budget()).await.expect("written");
                 let day: Vec<_> = (0..144).map(|i| measured_at(n, i * 10 * MINUTE)).collect();
                 let put = store.put_readings(&day, None, &budget()).await;
@@ -155,7 +157,7 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             condition: "pk = `DEVICE`",
             expected: (0.5, 0.0),
             measured: cost(async |budget| {
-                assert_eq!(store.devices(budget).await.expect("read").len(), 10);
+                assert_eq!(store.devices(budget).await.expect("read").found.len(), 10);
             })
             .await,
         },
@@ -166,7 +168,20 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             condition: "pk = `ROOM`",
             expected: (0.5, 0.0),
             measured: cost(async |budget| {
-                assert_eq!(store.rooms(budget).await.expect("read").len(), 2);
+                assert_eq!(store.rooms(budget).await.expect("read").found.len(), 2);
+            })
+            .await,
+        },
+        Row {
+            number: "2d",
+            pattern: "look up 10 devices, or rooms, of a batch",
+            operation: "BatchGetItem, consistent",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (10.0, 0.0),
+            measured: cost(async |budget| {
+                let ids: Vec<_> = (0..10).map(|n| device(&device_name(n))).collect();
+                let found = store.find_devices(&ids, budget).await.expect("read").found;
+                assert_eq!(found.len(), 10);
             })
             .await,
         },
@@ -284,13 +299,40 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             measured: storing(&home.without_index).await,
         },
         Row {
+            number: "1c",
+            pattern: "add metrics to 25 readings",
+            operation: "25 × UpdateItem",
+            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            expected: (0.0, 50.0),
+            measured: cost(async |budget| {
+                let readings: Vec<_> =
+                    (0..25).map(|n| measured_at(n % 10, 2 * DAY + millis(n))).collect();
+                let merged = store.merge_readings(&readings, None, budget).await;
+                assert!(merged.unstored.is_empty());
+            })
+            .await,
+        },
+        Row {
+            number: "1d",
+            pattern: "store a reading without a timestamp",
+            operation: "PutItem where nothing is",
+            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |budget| {
+                let reading = measured_at(0, 3 * DAY);
+                let added = store.add_arrival(&reading, "id", None, budget).await;
+                assert_eq!(added.expect("written"), Added::Stored);
+            })
+            .await,
+        },
+        Row {
             number: "7a",
             pattern: "register a device, once in its life",
             operation: "PutItem where nothing is",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
             measured: cost(async |budget| {
-                let new = Sighting::of(&measured_at(0, 0)).register(device("new"));
+                let new = Sighting::of(&measured_at(0, 0)).register(device("new"), |_| true);
                 store.register_device(&new, budget).await.expect("written");
             })
             .await,
@@ -304,7 +346,21 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             measured: cost(async |budget| {
                 let metrics = [crate::given::metric("battery")].into();
                 let learned = Learned { metrics, ..Learned::default() };
-                store.learn_device(&device("new"), &learned, budget).await.expect("written");
+                let known = Sighting::of(&measured_at(0, 0)).register(device("new"), |_| true);
+                store.learn_device(&known, &learned, budget).await.expect("written");
+            })
+            .await,
+        },
+        Row {
+            number: "7c",
+            pattern: "note that a device introduces a room",
+            operation: "UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |budget| {
+                let kitchen = room("kitchen");
+                let noted = store.introduce_room(&device("new"), &kitchen, budget).await;
+                assert!(matches!(noted, Ok(Learning::Written(_))));
             })
             .await,
         },

@@ -16,9 +16,14 @@ use crate::source::Source;
 const PACKAGES: [&str; 3] = ["ingest", "query", "registry"];
 
 /// The methods of the store's ports, each with the action on the table that it takes.
-const PORTS: [(&str, &str); 14] = [
+const PORTS: [(&str, &str); 19] = [
     ("token", "GetItem"),
     ("put_readings", "BatchWriteItem"),
+    ("merge_readings", "UpdateItem"),
+    ("add_arrival", "PutItem"),
+    ("find_devices", "BatchGetItem"),
+    ("find_rooms", "BatchGetItem"),
+    ("introduce_room", "UpdateItem"),
     ("device_readings", "Query"),
     ("room_readings", "Query"),
     ("devices", "Query"),
@@ -432,6 +437,8 @@ fn asked(code: &str) -> BTreeSet<&'static str> {
             found.insert("token");
         } else if [".snapshot(&", ".refresh(&"].iter().any(|cache| code[..at].ends_with(cache)) {
             found.extend(["devices", "rooms"]);
+        } else if code[..at].ends_with("registration::register(&") {
+            found.extend(["introduce_room", "register_device", "register_room"]);
         } else if after.starts_with('.') || code[..at].ends_with('&') {
             panic!(
                 "the store is asked or handed on: self.store{}",

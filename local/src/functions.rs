@@ -37,7 +37,7 @@ impl Functions {
         options: &Options,
         auth: bool,
     ) -> Self {
-        let Options { registry_max_age, retention_days, .. } = *options;
+        let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
         let store = DynamoStore::connect(config);
         let functions = Self {
@@ -45,7 +45,7 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                ingest::Settings { registry_max_age, retention_days, auth },
+                ingest::Settings { registry_max_age, earliest_timestamp, retention_days, auth },
             )),
             query: Arc::new(Query::new(
                 store.clone(),
@@ -58,12 +58,10 @@ impl Functions {
                 dead_letters.clone(),
                 SystemClock,
                 telemetry.clone(),
-                registry::Settings { registry_max_age },
             )),
         };
         Box::pin(functions.ingest.load()).await;
         Box::pin(functions.query.load()).await;
-        Box::pin(functions.registry.load()).await;
         functions
     }
 }

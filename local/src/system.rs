@@ -13,6 +13,7 @@ use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use registry::DeadLetter;
 use shared::clock::{Deadline, Stopwatch};
 use shared::config::StoreConfig;
+use shared::domain::Instant;
 use shared::telemetry::Telemetry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -55,6 +56,8 @@ pub struct Options {
     /// How old the functions' registry caches may grow; 1 second by default, so that a person sees
     /// a new device at once.
     pub registry_max_age: Duration,
+    /// Readings before it are refused; the functions' own default.
+    pub earliest_timestamp: Instant,
     /// After how many days readings expire; never by default.
     pub retention_days: Option<u32>,
     /// Where the functions' events go; nowhere by default.
@@ -69,6 +72,7 @@ impl Default for Options {
             port: 0,
             auth: false,
             registry_max_age: Duration::from_secs(1),
+            earliest_timestamp: ingest::Settings::default().earliest_timestamp,
             retention_days: None,
             telemetry: Telemetry::silent(),
         }
@@ -296,7 +300,8 @@ mod tests {
         let system = System::start(options()).await.unwrap();
         assert!(system.is_empty().unwrap());
         let payload = br#"{"room": "study", "temperature": 21.5}"#.to_vec();
-        let message = ingest::Message { device_id: "remo".to_owned(), payload };
+        let timestamp = 1_768_147_200_000;
+        let message = ingest::Message { device_id: "remo".to_owned(), timestamp, payload };
         system.invoke_ingest(ingest::Event::Iot(message)).await.unwrap();
         system.settle().await.unwrap();
         let metrics = devices(&system).await["data"][0]["metrics"].clone();

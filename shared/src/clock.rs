@@ -82,6 +82,11 @@ impl TestClock {
         Self(std::sync::Arc::new(instant.as_millis().into()))
     }
 
+    /// Sets it, forward or back.
+    pub fn set(&self, instant: Instant) {
+        self.0.store(instant.as_millis(), std::sync::atomic::Ordering::SeqCst);
+    }
+
     /// Moves it forward.
     pub fn advance(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::domain::Instant;
+
 /// Where the table is and who may reach it.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
@@ -85,9 +87,14 @@ pub struct Config {
     pub auth: bool,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
     pub registry_max_age: Duration,
+    /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
+    pub earliest_timestamp: Instant,
     /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
     pub retention_days: Option<u32>,
 }
+
+/// Readings before it come from clocks that were never set, which begin at 1970.
+pub const EARLIEST_TIMESTAMP: &str = "2000-01-01T00:00:00Z";
 
 /// What is wrong with the environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -141,6 +148,7 @@ impl Config {
                 credentials,
             }),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
+            earliest_timestamp: instant("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
             registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
             retention_days: (days > 0).then_some(days),
         })
@@ -156,6 +164,15 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
             Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
         }
     }
+}
+
+fn instant(name: &'static str, value: Option<String>) -> Result<Instant, ConfigError> {
+    let value = value.unwrap_or_else(|| EARLIEST_TIMESTAMP.to_owned());
+    Instant::parse_absolute(&value).map_err(|_| ConfigError::Unreadable {
+        name,
+        value,
+        expected: "an instant such as 2000-01-01T00:00:00Z",
+    })
 }
 
 fn number<T: FromStr>(
@@ -190,6 +207,7 @@ mod tests {
         assert!(config.auth && config.store.room_index && config.store.endpoint.is_none());
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         assert_eq!(config.retention_days, None);
+        assert_eq!(config.earliest_timestamp.to_string(), "2000-01-01T00:00:00.000Z");
         assert!(!format!("{config:?}").contains("secret"));
     }
 
@@ -200,6 +218,7 @@ mod tests {
             ("ROOM_INDEX", "maybe"),
             ("AUTH", "no"),
             ("RETENTION_DAYS", "-1"),
+            ("EARLIEST_TIMESTAMP", "-30d"),
             ("REGISTRY_MAX_AGE_SECONDS", "1m"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();

@@ -11,14 +11,17 @@ mod reading;
 mod room;
 mod token;
 
-pub use device::{Device, DevicePatch, Edit, Learned, MetricInfo, MetricPatch, Sighting};
+pub use device::{
+    Device, DevicePatch, Edit, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, MetricPatch, Sighting,
+    Stay,
+};
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
 pub use instant::{Instant, InstantError};
 pub use label::{LabelError, check_label};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use number::{Number, NumberError};
 pub use range::{Order, RangeError, TimeRange};
-pub use reading::{MAX_METRICS, Reading, ReadingError};
+pub use reading::{MAX_METRICS, Reading, ReadingError, RoomSource};
 pub use room::{Room, RoomPatch};
 pub use token::{Scope, Token, TokenHash, TokenHashError};
 

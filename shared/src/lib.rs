@@ -11,6 +11,7 @@ pub mod config;
 pub mod domain;
 pub mod http;
 pub mod panic;
+pub mod registration;
 pub mod registry_cache;
 pub mod store;
 pub mod telemetry;

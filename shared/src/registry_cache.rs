@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use crate::clock::Clock;
 use crate::domain::{Device, DeviceId, Instant, Room, RoomId};
 use crate::store::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult};
+use crate::telemetry::chain;
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
 /// changed itself since.
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub has_all_devices: bool,
     /// Whether these are all rooms, likewise.
     pub has_all_rooms: bool,
+    /// The items that could not be read, each with its key and why.
+    pub unreadable: Vec<String>,
     /// When it was read.
     pub read_at: Instant,
 }
@@ -41,15 +44,37 @@ pub struct RegistryCache<C> {
     current: RwLock<Option<Arc<Snapshot>>>,
     // Held while the registry is read, so that it is read once however many ask for it.
     reading: Mutex<()>,
+    // What keeps a table that does not answer from being asked by every request.
+    back_off: RwLock<Option<BackOff>>,
     max_age: Duration,
     clock: C,
 }
+
+/// The table did not answer; an old snapshot serves meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct BackOff {
+    pause: Duration,
+    since: Instant,
+}
+
+/// How long a refresh may take while an old snapshot waits to answer.
+const MAX_REFRESH: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How many devices, or rooms, beyond those read a process keeps until the registry is read again.
+const MAX_KEPT: usize = 2 * REGISTRY_MOST;
 
 impl<C: Clock> RegistryCache<C> {
     /// A cache that holds nothing yet.
     #[must_use]
     pub fn new(max_age: Duration, clock: C) -> Self {
-        Self { current: RwLock::new(None), reading: Mutex::new(()), max_age, clock }
+        Self {
+            current: RwLock::new(None),
+            reading: Mutex::new(()),
+            back_off: RwLock::new(None),
+            max_age,
+            clock,
+        }
     }
 
     /// How old a snapshot may grow.
@@ -61,30 +86,55 @@ impl<C: Clock> RegistryCache<C> {
     /// How old a snapshot is now.
     #[must_use]
     pub fn age(&self, snapshot: &Snapshot) -> Duration {
-        let millis = self.clock.now().as_millis() - snapshot.read_at.as_millis();
-        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+        self.since(snapshot.read_at)
+    }
+
+    /// The time since `then`; for ever where the clock has been set back behind it.
+    fn since(&self, then: Instant) -> Duration {
+        let millis = u64::try_from(self.clock.now().as_millis() - then.as_millis());
+        millis.map_or(Duration::MAX, Duration::from_millis)
     }
 
     /// The registry: from memory while it is fresh, else read from the table.
     ///
-    /// Where it cannot be read, an old snapshot is better than none; then the error comes beside it.
+    /// Where it cannot be read, an old snapshot is better than none; then the error comes beside it,
+    /// and for a while, longer each time, the old one is given at once.
     pub async fn snapshot(
         &self,
         store: &impl ReadRegistry,
         budget: &Budget,
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
-        if let Some(fresh) = self.fresh() {
-            return Ok((fresh, None));
+        let Some(current) = self.any() else {
+            let _reading = self.reading.lock().await;
+            return match self.any() {
+                Some(read_meanwhile) => Ok((read_meanwhile, None)),
+                None => self.read(store, budget).await.map(|read| (read, None)),
+            };
+        };
+        if self.age(&current) < self.max_age || self.must_wait() {
+            return Ok((current, None));
         }
-        let _reading = self.reading.lock().await;
-        if let Some(fresh) = self.fresh() {
-            return Ok((fresh, None));
+        // Somebody else reads it: their snapshot serves the next request.
+        let Ok(_reading) = self.reading.try_lock() else { return Ok((current, None)) };
+        let read = tokio::time::timeout(MAX_REFRESH, self.read(store, budget)).await;
+        match read.unwrap_or(Err(StoreError::TimedOut)) {
+            Ok(snapshot) => Ok((snapshot, None)),
+            Err(error) => {
+                self.wait_longer();
+                Ok((current, Some(error)))
+            }
         }
-        match (self.read(store, budget).await, self.any()) {
-            (Ok(snapshot), _) => Ok((snapshot, None)),
-            (Err(error), Some(old)) => Ok((old, Some(error))),
-            (Err(error), None) => Err(error),
-        }
+    }
+
+    fn must_wait(&self) -> bool {
+        let back_off = *self.back_off.read().expect("nothing panics while it holds the pause");
+        back_off.is_some_and(|it| self.since(it.since) < it.pause)
+    }
+
+    fn wait_longer(&self) {
+        let mut back_off = self.back_off.write().expect("nothing panics while it holds the pause");
+        let pause = back_off.map_or(FIRST_PAUSE, |it| (it.pause * 2).min(MAX_PAUSE));
+        *back_off = Some(BackOff { pause, since: self.clock.now() });
     }
 
     /// Reads the registry whatever its age: something has turned up that the snapshot lacks.
@@ -97,41 +147,41 @@ impl<C: Clock> RegistryCache<C> {
         let read_at = self.clock.now();
         let (devices, rooms) =
             futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
-        let has_all_devices = devices.len() <= REGISTRY_MOST;
-        let has_all_rooms = rooms.len() <= REGISTRY_MOST;
-        let devices = devices.into_iter().take(REGISTRY_MOST);
-        let rooms = rooms.into_iter().take(REGISTRY_MOST);
+        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
+        let unreadable = unreadable.map(|item| chain(item)).collect();
+        let has_all_devices = devices.found.len() <= REGISTRY_MOST;
+        let has_all_rooms = rooms.found.len() <= REGISTRY_MOST;
+        let devices = devices.found.into_iter().take(REGISTRY_MOST);
+        let rooms = rooms.found.into_iter().take(REGISTRY_MOST);
         let snapshot = Arc::new(Snapshot {
             devices: devices.map(|device| (device.id.clone(), device)).collect(),
             rooms: rooms.map(|room| (room.id.clone(), room)).collect(),
             has_all_devices,
             has_all_rooms,
+            unreadable,
             read_at,
         });
+        *self.back_off.write().expect("nothing panics while it holds the pause") = None;
         *self.write() = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
 
     /// Takes over a device that this process has just read or written.
     pub fn keep_device(&self, device: Device) {
-        if let Some(snapshot) = self.write().as_mut() {
+        if let Some(snapshot) = self.write().as_mut().filter(|it| it.devices.len() < MAX_KEPT) {
             Arc::make_mut(snapshot).devices.insert(device.id.clone(), device);
         }
     }
 
     /// Takes over a room that this process has just read or written.
     pub fn keep_room(&self, room: Room) {
-        if let Some(snapshot) = self.write().as_mut() {
+        if let Some(snapshot) = self.write().as_mut().filter(|it| it.rooms.len() < MAX_KEPT) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
         }
     }
 
     fn any(&self) -> Option<Arc<Snapshot>> {
         self.current.read().expect("nothing panics while it holds the snapshot").clone()
-    }
-
-    fn fresh(&self) -> Option<Arc<Snapshot>> {
-        self.any().filter(|snapshot| self.age(snapshot) < self.max_age)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Option<Arc<Snapshot>>> {
@@ -178,5 +228,37 @@ mod tests {
         store.fail_with([StoreError::TimedOut]);
         let (_, error) = cache.snapshot(&store, &budget).await.expect("the old one");
         assert!(matches!(error, Some(StoreError::TimedOut)));
+    }
+
+    #[tokio::test]
+    async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        let outage = || (0..1_000).map(|_| StoreError::TimedOut);
+        store.fail_with(outage());
+        let before = store.calls().reads;
+        for _ in 0..600 {
+            cache.snapshot(&store, &budget).await.expect("the old one");
+            clock.advance(Duration::from_millis(100));
+        }
+        let asked = store.calls().reads - before;
+        // After 0, 1, 3, 7, 15 and 31 of 60 seconds; the first of two requests fails at once.
+        assert_eq!(asked, 6);
+        store.end_failures();
+        clock.advance(MAX_PAUSE);
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&store, &budget).await.expect("read");
+        assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.set(Instant::MIN);
+        cache.snapshot(&store, &budget).await.expect("read");
+        assert_eq!(store.calls().reads, 4);
     }
 }

@@ -13,6 +13,7 @@ use std::future::Future;
 use chrono::TimeDelta;
 
 pub use budget::Budget;
+pub use item::UnreadableItem;
 
 use crate::domain::{
     Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId,
@@ -31,12 +32,16 @@ pub enum StoreError {
     /// The invocation's time is over.
     #[error("there was no time left to ask the table")]
     TimedOut,
-    /// The table refuses the request itself; repeating it does not help.
+    /// The table refuses the request; it may be granted once a person has set something right, such
+    /// as a permission.
     #[error("the table refuses the request")]
     Refused(#[source] Cause),
-    /// An item that cannot be what its key says.
+    /// The item is not what the request takes it for, or would grow too large; repeating does not help.
+    #[error("the table cannot apply the request to the item")]
+    Inapplicable(#[source] Cause),
+    /// An item that cannot be what its key says; repeating does not help.
     #[error("an item of the table cannot be read")]
-    Unreadable(#[source] item::ItemError),
+    Unreadable(#[source] UnreadableItem),
 }
 
 /// What a [`StoreError`] came from.
@@ -48,6 +53,12 @@ impl StoreError {
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Throttled(_) | Self::Unavailable(_) | Self::TimedOut)
     }
+
+    /// Whether the same request fails for as long as the item is what it is.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Inapplicable(_) | Self::Unreadable(_))
+    }
 }
 
 /// The answer of a port.
@@ -57,14 +68,51 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///
 /// Done twice, it changes nothing: a reading is a full put under a key made of its device and instant.
 pub trait PutReadings: Send + Sync {
-    /// Stores readings, of which no two have the same device and instant, each to be deleted
-    /// `retention` after its instant.
+    /// Stores readings, of which no two have the same device and instant, each to be deleted some
+    /// days after its `retention` is over.
     fn put_readings(
         &self,
         readings: &[Reading],
         retention: Option<TimeDelta>,
         budget: &Budget,
     ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1c: add metrics to readings that may be stored already.
+///
+/// Done twice, it changes nothing: it only sets.
+pub trait MergeReadings: Send + Sync {
+    /// Sets the metrics of each reading, and leaves the others of that device and instant as they
+    /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
+    /// person chose it.
+    fn merge_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1d: store a reading that has no timestamp, at the instant of its arrival.
+pub trait AddArrival: Send + Sync {
+    /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
+    /// done twice, it changes nothing.
+    fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Added>> + Send;
+}
+
+/// What came of adding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is stored.
+    Stored,
+    /// Another reading of the device has this instant.
+    Taken,
 }
 
 /// What became of readings: those not named here are stored.
@@ -146,9 +194,10 @@ pub const REGISTRY_MOST: usize = 10_000;
 /// Pattern 2: list devices and rooms; and look one of them up.
 pub trait ReadRegistry: Send + Sync {
     /// All devices by id; of more than [`REGISTRY_MOST`] one more than that, which tells.
-    fn devices(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Device>>> + Send;
+    fn devices(&self, budget: &Budget)
+    -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
     /// All rooms by id, likewise.
-    fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Room>>> + Send;
+    fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
     /// One device, as it is this moment.
     fn device(
         &self,
@@ -161,6 +210,37 @@ pub trait ReadRegistry: Send + Sync {
         id: &RoomId,
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+}
+
+/// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
+pub trait FindRegistry: Send + Sync {
+    /// Those of the devices that are registered, in any order.
+    fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// Those of the rooms that are registered, in any order.
+    fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Items of the registry, and those that a person or a program has damaged.
+#[derive(Debug)]
+pub struct Listing<T> {
+    /// Those that can be read.
+    pub found: Vec<T>,
+    /// Those that cannot.
+    pub unreadable: Vec<UnreadableItem>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { found: Vec::new(), unreadable: Vec::new() }
+    }
 }
 
 /// Looks up an access token.
@@ -208,6 +288,14 @@ pub trait Register: Send + Sync {
         room: &Room,
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Registration<Room>>> + Send;
+    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+    /// it is noted once.
+    fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
 }
 
 /// What came of a registration.
@@ -224,10 +312,11 @@ pub enum Registration<T> {
 /// Done twice, the second time is refused and changes nothing: each part is written only while it is
 /// newer, earlier or absent.
 pub trait Learn: Send + Sync {
-    /// Adds what was learned of a device; never touches what a person set.
+    /// Adds what was learned of a device; never touches what a person set. A room is written only
+    /// while the device's room is the one of `known`.
     fn learn_device(
         &self,
-        id: &DeviceId,
+        known: &Device,
         learned: &Learned,
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;

@@ -49,8 +49,8 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
     let patch = RoomPatch { name: Edit::Set("Kitchen".into()) };
     let asked = store.edit_room(&room("room-a"), &patch, &budget()).await.expect("asked");
     assert_eq!(asked, Edited::Unknown);
-    assert_eq!(store.devices(&budget()).await.expect("read"), []);
-    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
 }
 
 pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
@@ -223,5 +223,5 @@ pub(super) async fn nothing_edited_is_nothing_changed(store: &impl Ports) {
 async fn learn(store: &impl Ports, names: &[&str]) {
     let metrics: BTreeSet<_> = names.iter().map(|name| metric(name)).collect();
     let learned = Learned { metrics, ..Learned::default() };
-    store.learn_device(&device("d"), &learned, &budget()).await.expect("asked");
+    store.learn_device(&device_now(store, "d").await, &learned, &budget()).await.expect("asked");
 }

@@ -4,8 +4,10 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::domain::{Order, Room};
 use shared::store::{
-    PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
+    FindRegistry as _, MergeReadings as _, PutReadings as _, QueryReadings as _, RangeQuery,
+    ReadRegistry as _, Register as _,
 };
+use shared::telemetry::chain;
 
 use super::readings::put;
 use super::registry::registered;
@@ -23,7 +25,7 @@ pub(super) async fn a_reading_is_one_item(table: &Table) {
     assert_eq!(Value::from(table.items("d").await), expected);
 }
 
-pub(super) async fn an_expiry_is_seconds_after_the_readings_own_instant(table: &Table) {
+pub(super) async fn an_expiry_is_days_after_the_readings_own_instant(table: &Table) {
     // Both are over a year ahead of the year in which this was written: no engine deletes them yet.
     let readings = [reading_in("d", 0, "room-a"), reading_in("d", 1_999, "room-a")];
     let days = |days| Some(TimeDelta::days(days));
@@ -31,7 +33,7 @@ pub(super) async fn an_expiry_is_seconds_after_the_readings_own_instant(table: &
     let expiries = async || -> Vec<Value> {
         table.items("d").await.iter().map(|item| item["exp"].clone()).collect()
     };
-    let seconds = at(0).as_millis() / 1_000 + 36_500 * 86_400;
+    let seconds = at(0).as_millis() / 1_000 + (36_500 + 3) * 86_400;
     assert_eq!(expiries().await, [0, 1].map(|n| json!({"N": (seconds + n).to_string()})));
     // Sent again without a retention, the mark is gone with the rest of the old item.
     put(&table.store(), &readings).await;
@@ -94,8 +96,27 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
             }
         }
     }
-    assert_eq!(store.devices(&budget()).await.expect("read"), [known]);
-    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+    let devices = store.devices(&budget()).await.expect("read");
+    assert_eq!(devices.found, [known]);
+    let named: Vec<_> = devices.unreadable.iter().map(|item| chain(item)).collect();
+    let missing = "first_seen is missing or has another type";
+    assert_eq!(named[0], format!("the item DEVICE e: {missing}"));
+    assert!(named[1].starts_with("the item DEVICE e#f: "), "{named:?}");
+    let rooms = store.rooms(&budget()).await.expect("read");
+    assert_eq!(rooms.found, []);
+    assert_eq!(chain(&rooms.unreadable[0]), format!("the item ROOM room-z: {missing}"));
+    let asked = [device("d"), device("e"), device("f")];
+    let found = store.find_devices(&asked, &budget()).await.expect("read");
+    assert_eq!((found.found.len(), found.unreadable.len()), (1, 1));
+    let error = store.device(&device("e"), &budget()).await.expect_err("damaged");
+    assert!(chain(&error).contains("the item DEVICE e: "), "{}", chain(&error));
+}
+
+pub(super) async fn a_merge_sets_an_expiry(table: &Table) {
+    let retention = Some(TimeDelta::days(36_500));
+    table.store().merge_readings(&[reading_in("d", 0, "room-a")], retention, &budget()).await;
+    let seconds = at(0).as_millis() / 1_000 + (36_500 + 3) * 86_400;
+    assert_eq!(table.items("d").await[0]["exp"], json!({"N": seconds.to_string()}));
 }
 
 pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {

@@ -1,8 +1,9 @@
 //! Readings go in and come out. Ranges are next door.
 
 use chrono::TimeDelta;
-use shared::domain::{MAX_METRICS, Order, Reading};
-use shared::store::RangeQuery;
+use futures_util::future::join_all;
+use shared::domain::{MAX_METRICS, Order, Reading, RoomSource};
+use shared::store::{Added, RangeQuery};
 
 use super::Ports;
 use crate::given::{always, budget, device, placed, reading, reading_in};
@@ -120,4 +121,93 @@ pub(super) async fn a_reading_that_will_expire_is_read_like_any_other(store: &im
     let put = store.put_readings(std::slice::from_ref(&reading), retention, &budget()).await;
     assert!(put.unstored.is_empty() && put.cause.is_none(), "{put:?}");
     assert_eq!(all_of(store, "d").await, [reading]);
+}
+
+async fn merge(store: &impl Ports, readings: &[Reading]) {
+    let merged = store.merge_readings(readings, None, &budget()).await;
+    assert!(merged.unstored.is_empty() && merged.cause.is_none(), "{merged:?}");
+}
+
+pub(super) async fn a_merge_keeps_what_it_does_not_name(store: &impl Ports) {
+    put(store, &[placed(reading("d", 0, &[("a", "1"), ("b", "1")]), "room-a")]).await;
+    for _ in 0..2 {
+        merge(store, &[reading("d", 0, &[("b", "2"), ("c", "2")])]).await;
+        let expected = placed(reading("d", 0, &[("a", "1"), ("b", "2"), ("c", "2")]), "room-a");
+        assert_eq!(all_of(store, "d").await, [expected]);
+    }
+}
+
+pub(super) async fn a_merge_of_nothing_is_a_put(store: &impl Ports) {
+    // Words of DynamoDB's expressions are names of metrics here, too.
+    let readings: Vec<_> = (0..60)
+        .map(|n| placed(reading("d", n, &[("value", "1"), ("size", "2"), ("z", "3")]), "room-a"))
+        .collect();
+    merge(store, &readings).await;
+    assert_eq!(all_of(store, "d").await, readings);
+    merge(store, &[]).await;
+}
+
+pub(super) async fn merges_at_once_lose_nothing(store: &impl Ports) {
+    let parts: Vec<_> = (0..20).map(|n| [reading("d", 0, &[(&format!("m{n}"), "1")])]).collect();
+    join_all(parts.iter().map(|part| merge(store, part))).await;
+    assert_eq!(all_of(store, "d").await[0].metrics().len(), 20);
+}
+
+pub(super) async fn a_merge_keeps_the_room_that_the_sender_named(store: &impl Ports) {
+    let with = |source, room: &str| {
+        let mut reading = placed(reading("d", 0, &[("a", "1")]), room);
+        reading.room_source = source;
+        reading
+    };
+    let now = async || {
+        let reading = all_of(store, "d").await.remove(0);
+        let named = reading.named_room().is_some();
+        (reading.room.map(String::from).unwrap_or_default(), named)
+    };
+    let named = |room: &str| (room.to_owned(), true);
+    let filled_in = |room: &str| (room.to_owned(), false);
+    for (source, room, expected) in [
+        (RoomSource::Registry, "room-a", filled_in("room-a")),
+        (RoomSource::Registry, "room-b", filled_in("room-a")),
+        (RoomSource::Sender, "room-a", named("room-a")),
+        (RoomSource::Sender, "room-c", named("room-c")),
+        (RoomSource::Registry, "room-b", named("room-c")),
+        (RoomSource::Person, "room-d", filled_in("room-d")),
+    ] {
+        merge(store, &[with(source, room)]).await;
+        assert_eq!(now().await, expected, "{source:?} {room}");
+    }
+}
+
+pub(super) async fn a_merged_reading_may_have_any_number_of_metrics(store: &impl Ports) {
+    for part in 0..3 {
+        let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("m{part}_{n}")).collect();
+        let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        merge(store, &[reading("d", 0, &metrics)]).await;
+    }
+    assert_eq!(all_of(store, "d").await[0].metrics().len(), 3 * MAX_METRICS);
+}
+
+pub(super) async fn an_arrival_takes_nobodys_place(store: &impl Ports) {
+    let one = placed(reading("d", 0, &[("a", "1")]), "room-a");
+    let add = async |reading: &Reading, arrival: &str| {
+        store.add_arrival(reading, arrival, None, &budget()).await.expect("asked")
+    };
+    for _ in 0..2 {
+        assert_eq!(add(&one, "x").await, Added::Stored, "the same arrival, again");
+        assert_eq!(add(&reading("d", 0, &[("b", "2")]), "y").await, Added::Taken);
+        assert_eq!(all_of(store, "d").await, std::slice::from_ref(&one));
+    }
+    put(store, &[reading("d", 1, &[("a", "1")])]).await;
+    assert_eq!(add(&reading("d", 1, &[("a", "2")]), "x").await, Added::Taken, "one that was put");
+    assert_eq!(add(&reading("e", 0, &[("a", "2")]), "x").await, Added::Stored, "another device");
+}
+
+pub(super) async fn of_arrivals_at_once_one_is_stored(store: &impl Ports) {
+    let one = reading("d", 0, &[("a", "1")]);
+    let budget = budget();
+    let arrivals: Vec<_> = (0..20).map(|n| n.to_string()).collect();
+    let adding = arrivals.iter().map(|arrival| store.add_arrival(&one, arrival, None, &budget));
+    let added = join_all(adding).await.into_iter().map(|added| added.expect("asked"));
+    assert_eq!(added.filter(|added| *added == Added::Stored).count(), 1);
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use shared::domain::{
-    Device, DevicePatch, Edit, Instant, Learned, MAX_METRICS, MetricName, MetricPatch, Room,
-    Sighting,
+    Device, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricName,
+    MetricPatch, Room, Sighting,
 };
 use shared::store::{Edited, Learning, Registration};
 
@@ -14,7 +14,7 @@ use crate::given::{at, budget, device, metric, number, reading_in, room};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
 fn new_device(id: &str) -> Device {
-    Sighting::of(&reading_in(id, 100, "room-a")).register(device(id))
+    Sighting::of(&reading_in(id, 100, "room-a")).register(device(id), |_| true)
 }
 
 fn new_room(id: &str) -> Room {
@@ -36,8 +36,14 @@ pub(super) async fn device_now(store: &impl Ports, id: &str) -> Device {
     store.device(&device(id), &budget()).await.expect("read").expect("registered")
 }
 
+/// Learns of the device as it is now.
 async fn learn(store: &impl Ports, learned: &Learned) -> Learning<Device> {
-    store.learn_device(&device("d"), learned, &budget()).await.expect("asked")
+    let now = store.device(&device("d"), &budget()).await.expect("read");
+    learn_of(store, &now.unwrap_or_else(|| new_device("d")), learned).await
+}
+
+async fn learn_of(store: &impl Ports, known: &Device, learned: &Learned) -> Learning<Device> {
+    store.learn_device(known, learned, &budget()).await.expect("asked")
 }
 
 #[track_caller]
@@ -49,15 +55,15 @@ fn written<T: std::fmt::Debug>(learning: Learning<T>) -> T {
 }
 
 pub(super) async fn an_empty_registry_is_empty(store: &impl Ports) {
-    assert_eq!(store.devices(&budget()).await.expect("read"), []);
-    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
     assert_eq!(store.device(&device("d"), &budget()).await.expect("read"), None);
     assert_eq!(store.room(&room("room-a"), &budget()).await.expect("read"), None);
 }
 
 pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
     let first = registered(store, "d").await;
-    let later = Sighting::of(&reading_in("d", 5, "room-b")).register(device("d"));
+    let later = Sighting::of(&reading_in("d", 5, "room-b")).register(device("d"), |_| true);
     for again in [&first, &later] {
         let registration = store.register_device(again, &budget()).await.expect("asked");
         assert_eq!(registration, Registration::Known(first.clone()));
@@ -67,7 +73,10 @@ pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
 
 pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) {
     let claims: Vec<_> = (0..10)
-        .map(|n| Sighting::of(&reading_in("d", n, &format!("room-{n}"))).register(device("d")))
+        .map(|n| {
+            let sighting = Sighting::of(&reading_in("d", n, &format!("room-{n}")));
+            sighting.register(device("d"), |_| true)
+        })
         .collect();
     let budget = budget();
     let results = join_all(claims.iter().map(|claim| store.register_device(claim, &budget))).await;
@@ -94,11 +103,11 @@ pub(super) async fn devices_and_rooms_are_apart_and_listed_by_id(store: &impl Po
         let registration = store.register_room(&new_room(id), &budget()).await.expect("written");
         assert_eq!(registration, Registration::New);
     }
-    let devices = store.devices(&budget()).await.expect("read");
+    let devices = store.devices(&budget()).await.expect("read").found;
     let listed: Vec<_> = devices.iter().map(|device| device.id.as_str()).collect();
     assert_eq!(listed, ["0", "B", "a", "a-b", "a.b", "a:b", "b", "same"]);
     assert!(devices.iter().all(|device| *device == new_device(device.id.as_str())));
-    assert_eq!(store.rooms(&budget()).await.expect("read"), ["a", "b", "same"].map(new_room));
+    assert_eq!(store.rooms(&budget()).await.expect("read").found, ["a", "b", "same"].map(new_room));
 }
 
 pub(super) async fn a_room_is_registered_once(store: &impl Ports) {
@@ -116,8 +125,8 @@ pub(super) async fn what_is_not_registered_learns_nothing(store: &impl Ports) {
     assert_eq!(learn(store, &learned).await, Learning::Refused(None));
     let asked = store.learn_room(&room("room-a"), at(0), &budget()).await.expect("asked");
     assert_eq!(asked, Learning::Refused(None));
-    assert_eq!(store.devices(&budget()).await.expect("read"), []);
-    assert_eq!(store.rooms(&budget()).await.expect("read"), []);
+    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
 }
 
 pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
@@ -149,21 +158,26 @@ pub(super) async fn an_earlier_first_reading_is_learned_a_later_refused(store: &
     assert_eq!(written(learn(store, &seen(99)).await), Device { first_seen: at(99), ..before });
 }
 
-pub(super) async fn a_newer_room_is_learned_an_older_refused(store: &impl Ports) {
+pub(super) async fn a_room_is_learned_only_where_the_known_one_still_is(store: &impl Ports) {
     let before = registered(store, "d").await;
-    let moved = |millis| Learned { room: Some((at(millis), room("room-b"))), ..Learned::default() };
-    for older in [0, 99, 100] {
-        assert_eq!(learn(store, &moved(older)).await, Learning::Refused(Some(before.clone())));
-    }
-    let now = written(learn(store, &moved(101)).await);
-    assert_eq!(now, Device { room: Some(room("room-b")), room_at: Some(at(101)), ..before });
+    let moved = |millis, to| Learned { room: Some((at(millis), room(to))), ..Learned::default() };
+    let now = written(learn_of(store, &before, &moved(100, "room-b")).await);
+    let expected = Device { room: Some(room("room-b")), room_at: Some(at(100)), ..before.clone() };
+    assert_eq!(now, expected);
+    // Whoever asked the readings while it was in room-a has to ask again.
+    let late = learn_of(store, &before, &moved(101, "room-c")).await;
+    assert_eq!(late, Learning::Refused(Some(now.clone())));
+    let nowhere = Device { room: None, room_at: None, ..before };
+    let late = learn_of(store, &nowhere, &moved(101, "room-c")).await;
+    assert_eq!(late, Learning::Refused(Some(now.clone())));
+    assert_eq!(written(learn_of(store, &now, &moved(101, "room-c")).await).room_at, Some(at(101)));
 }
 
 pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
     let before = registered(store, "d").await;
     let learned = Learned {
-        first_seen: Some(at(50)),
-        room: Some((at(99), room("room-b"))),
+        first_seen: Some(at(100)),
+        room: Some((at(101), room("room-b"))),
         metrics: metrics(&["co2"]),
     };
     assert_eq!(learn(store, &learned).await, Learning::Refused(Some(before.clone())));
@@ -171,16 +185,13 @@ pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
 }
 
 pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
-    registered(store, "d").await;
+    let before = registered(store, "d").await;
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
     let edited = store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
     assert!(matches!(edited, Edited::Written(_)));
-    for newest in [at(101), Instant::from_millis(Instant::MAX.as_millis() - 1).expect("an instant")]
-    {
-        let learned = Learned { room: Some((newest, room("room-b"))), ..Learned::default() };
-        assert!(matches!(learn(store, &learned).await, Learning::Refused(Some(_))));
-    }
+    let learned = Learned { room: Some((at(101), room("room-b"))), ..Learned::default() };
+    assert!(matches!(learn_of(store, &before, &learned).await, Learning::Refused(Some(_))));
     let now = device_now(store, "d").await;
     assert_eq!((now.room, now.room_at), (Some(room("room-c")), Some(Instant::MAX)));
 
@@ -251,9 +262,53 @@ pub(super) async fn learned_by_many_at_once_all_is_there(store: &impl Ports) {
     let all: Vec<_> = (0..10)
         .map(|n| Learned { metrics: metrics(&[&format!("m{n}"), "co2"]), ..Learned::default() })
         .collect();
-    let (id, budget) = (device("d"), budget());
+    let (known, budget) = (new_device("d"), budget());
     let results =
-        join_all(all.iter().map(|learned| store.learn_device(&id, learned, &budget))).await;
+        join_all(all.iter().map(|learned| store.learn_device(&known, learned, &budget))).await;
     results.into_iter().for_each(|result| drop(written(result.expect("asked"))));
     assert_eq!(device_now(store, "d").await.metrics.len(), 12);
+}
+
+pub(super) async fn several_are_found_at_once(store: &impl Ports) {
+    let ids: Vec<String> = (0..250).map(|n| format!("d{n}")).collect();
+    for id in ids.iter().step_by(2) {
+        registered(store, id).await;
+    }
+    store.register_room(&new_room("d1"), &budget()).await.expect("written");
+    let asked: Vec<_> = ids.iter().map(|id| device(id)).collect();
+    let mut found = store.find_devices(&asked, &budget()).await.expect("read").found;
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut expected: Vec<_> = ids.iter().step_by(2).map(|id| new_device(id)).collect();
+    expected.sort_by(|a, b| a.id.cmp(&b.id));
+    assert_eq!(found, expected);
+    let asked = ["d0", "d1"].map(room);
+    assert_eq!(store.find_rooms(&asked, &budget()).await.expect("read").found, [new_room("d1")]);
+    assert_eq!(store.find_rooms(&[], &budget()).await.expect("read").found, []);
+}
+
+pub(super) async fn a_device_introduces_so_many_rooms(store: &impl Ports) {
+    registered(store, "d").await;
+    let introduce = async |n: usize| {
+        let room = room(&format!("{:x<120}-{n}", "r"));
+        store.introduce_room(&device("d"), &room, &budget()).await.expect("asked")
+    };
+    for n in 0..MAX_INTRODUCED_ROOMS {
+        assert_eq!(written(introduce(n).await).introduced_rooms.len(), n + 1);
+    }
+    let full = device_now(store, "d").await;
+    assert_eq!(introduce(99).await, Learning::Refused(Some(full.clone())));
+    assert_eq!(written(introduce(5).await), full, "done twice, it is noted once");
+    let nobody = store.introduce_room(&device("e"), &room("r"), &budget()).await.expect("asked");
+    assert_eq!(nobody, Learning::Refused(None));
+}
+
+pub(super) async fn rooms_introduced_at_once_are_counted(store: &impl Ports) {
+    registered(store, "d").await;
+    let rooms: Vec<_> = (0..50).map(|n| room(&format!("r{n}"))).collect();
+    let (device, budget) = (device("d"), budget());
+    let asked = rooms.iter().map(|room| store.introduce_room(&device, room, &budget));
+    let results = join_all(asked).await.into_iter().map(|result| result.expect("asked"));
+    let written = results.filter(|result| matches!(result, Learning::Written(_))).count();
+    assert_eq!(written, MAX_INTRODUCED_ROOMS);
+    assert_eq!(device_now(store, "d").await.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
 }

@@ -13,16 +13,12 @@ use shared::telemetry::Telemetry;
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, clock, minute, post, reading_in, request, sent};
+use crate::given::{Answer, START, clock, minute, post, reading_in, request, sent};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 
 fn on(store: DynamoStore) -> Ingest {
-    let settings = ingest::Settings {
-        registry_max_age: Duration::from_secs(60),
-        retention_days: None,
-        auth: false,
-    };
+    let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
     Ingest::new(store, clock(), Telemetry::silent(), settings)
 }
 
@@ -92,12 +88,12 @@ async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
     assert_eq!(send(&ingest, &readings(6), minute()).await.status, 201);
     let mut first = proxy.take_operations();
     first.sort();
-    let puts = ["PutItem"; 5];
-    assert_eq!(
-        first,
-        [&["BatchWriteItem"][..], &puts].concat(),
-        "three devices and two rooms are new"
-    );
+    let looked_up = ["BatchGetItem"; 2];
+    // Two of the devices meet a room that the third has not introduced yet, or has.
+    let puts = first.iter().filter(|it| *it == "PutItem").count();
+    assert!((5..=7).contains(&puts), "three devices and two rooms are new: {first:?}");
+    first.retain(|it| it != "PutItem");
+    assert_eq!(first, [&looked_up[..], &["BatchWriteItem"]].concat());
     for count in [1, 25, 26, 1_000] {
         let answer = send(&ingest, &readings(count), minute()).await;
         assert_eq!(answer.status, 201);
@@ -158,7 +154,7 @@ async fn what_nobody_waits_for_fails_until_it_is_stored() {
     ingest.load().await;
     let readings = readings(3);
     let payload = sent(&readings[0]).to_string().into_bytes();
-    let message = ingest::Message { device_id: "d0".to_owned(), payload };
+    let message = ingest::Message { device_id: "d0".to_owned(), timestamp: START, payload };
     let event = || ingest::Event::Iot(message.clone());
     proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
     let failed = ingest.handle(event(), Deadline::after(Duration::from_millis(400))).await;

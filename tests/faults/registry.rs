@@ -25,10 +25,9 @@ type Registry<S> = registry::Registry<S, MemoryQueue, TestClock>;
 
 fn on<S>(store: S) -> Registry<S>
 where
-    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+    S: registry::Store,
 {
-    let settings = registry::Settings { registry_max_age: Duration::from_secs(60) };
-    Registry::new(store, MemoryQueue::default(), clock(), Telemetry::silent(), settings)
+    Registry::new(store, MemoryQueue::default(), clock(), Telemetry::silent())
 }
 
 fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
@@ -71,7 +70,7 @@ fn batch(records: &[Value]) -> Event {
 /// The sequence numbers that an answer reports.
 async fn reported<S>(registry: &Registry<S>, records: &[Value], deadline: Deadline) -> Vec<String>
 where
-    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+    S: registry::Store,
 {
     let answer = registry.handle(batch(records), deadline).await;
     answer
@@ -84,7 +83,7 @@ where
 /// Delivers records as the event source mapping does: from the reported one on again, until none is.
 async fn deliver<S>(registry: &Registry<S>, mut records: &[Value])
 where
-    S: ReadRegistry + shared::store::Register + shared::store::Learn + shared::store::QueryReadings,
+    S: registry::Store,
 {
     for _ in 0..200 {
         let failed = reported(registry, records, minute()).await;
@@ -114,11 +113,11 @@ fn readings(rng: &mut Rng) -> Vec<Reading> {
 /// What has to be the same however the records came: everything but the instant that told the room,
 /// which is not written again while the room stays.
 async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
-    let mut devices = store.devices(&budget()).await.expect("read");
+    let mut devices = store.devices(&budget()).await.expect("read").found;
     for device in &mut devices {
         device.room_at = device.room_at.and(Some(Instant::MIN));
     }
-    (devices, store.rooms(&budget()).await.expect("read"))
+    (devices, store.rooms(&budget()).await.expect("read").found)
 }
 
 /// Delivered once, in order, without faults, to a store in memory.
@@ -173,7 +172,6 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
     // Poison: it can never be read, so it is never reported.
     records[0]["dynamodb"]["NewImage"]["co2"] = json!({"S": "much"});
     let registry = by_way_of(&proxy, &table);
-    registry.load().await;
 
     let spoil = |ids: &'static [&'static str]| {
         move |call: &super::Call| {

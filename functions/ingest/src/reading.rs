@@ -8,8 +8,28 @@ use serde_json::value::RawValue;
 use shared::domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, excerpt};
 use shared::http::members::{Members, describe, string};
 
-/// How far ahead of the server's clock a reading may be: clocks drift, but not by days.
+/// How far ahead of its arrival a reading may be: clocks drift, but not by days.
 const FURTHEST_AHEAD: TimeDelta = TimeDelta::days(1);
+
+/// When readings arrived, and which timestamps they may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// When the gateway or the broker took them.
+    pub(crate) arrived: Instant,
+    /// Timestamps before it come from clocks that were never set.
+    pub(crate) earliest: Instant,
+    /// After how many days readings are deleted.
+    pub(crate) retention_days: Option<u32>,
+}
+
+/// What members say: a reading, at the instant of its arrival where it has no timestamp.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The reading.
+    pub(crate) reading: Reading,
+    /// Whether its instant is its own.
+    pub(crate) has_timestamp: bool,
+}
 
 /// Who sends readings, as far as that is known for certain.
 #[derive(Debug, Clone, Copy)]
@@ -61,18 +81,27 @@ impl Refusal {
     fn of(field: &str, message: impl Display) -> Self {
         Self { field: Some(excerpt(field)), message: message.to_string(), forbidden: false }
     }
+
+    /// A second reading of a device and metric without a timestamp.
+    pub(crate) fn second_arrival(device: &DeviceId, metric: &MetricName) -> Self {
+        let message = format!(
+            "is missing, and another reading of {:?} in this request has {metric} at the time of arrival; only one can",
+            device.as_str()
+        );
+        Self::of("timestamp", message)
+    }
 }
 
-/// The reading that the members say, received at `now`.
+/// The reading that the members say.
 ///
 /// A `sender` whose device is known for certain need not name it, and can name no other.
 pub(crate) fn read(
     mut members: Members<'_>,
     sender: Sender<'_>,
-    now: Instant,
-) -> Result<Reading, Refusal> {
+    times: &Times,
+) -> Result<Draft, Refusal> {
     let device = device(members.take_non_null("device_id"), sender)?;
-    let at = members.take_non_null("timestamp").map_or(Ok(now), |value| timestamp(value, now))?;
+    let at = members.take_non_null("timestamp").map(|value| timestamp(value, times)).transpose()?;
     let room = members.take_non_null("room").map(|value| {
         string(value).and_then(|room| room.parse::<RoomId>().map_err(|why| why.to_string()))
     });
@@ -83,7 +112,9 @@ pub(crate) fn read(
         let value = number(value).map_err(|why| Refusal::of(&name, why))?;
         metrics.insert(metric, value);
     }
-    Reading::new(device, at, room, metrics).map_err(Refusal::whole)
+    let reading = Reading::new(device, at.unwrap_or(times.arrived), room, metrics);
+    let reading = reading.map_err(Refusal::whole)?;
+    Ok(Draft { reading, has_timestamp: at.is_some() })
 }
 
 fn device(value: Option<&RawValue>, sender: Sender<'_>) -> Result<DeviceId, Refusal> {
@@ -100,20 +131,29 @@ fn device(value: Option<&RawValue>, sender: Sender<'_>) -> Result<DeviceId, Refu
     Err(Refusal { forbidden: true, ..refuse(message) })
 }
 
-fn timestamp(value: &RawValue, now: Instant) -> Result<Instant, Refusal> {
+fn timestamp(value: &RawValue, times: &Times) -> Result<Instant, Refusal> {
     let refuse = |why: &dyn Display| Refusal::of("timestamp", why.to_string());
     let text = match describe(value) {
         "a string" => string(value).map_err(|why| refuse(&why))?,
         "a number" => value.get().to_owned(),
         other => return Err(refuse(&format!("must be a string or a number, not {other}"))),
     };
-    let at = Instant::parse(&text, now).map_err(|why| refuse(&why))?;
-    if at > now.saturating_add(FURTHEST_AHEAD) {
+    let at = Instant::parse_absolute(&text).map_err(|why| refuse(&why))?;
+    let Times { arrived, earliest, retention_days } = *times;
+    if at > arrived.saturating_add(FURTHEST_AHEAD) {
         return Err(refuse(&format!(
-            "{at} is more than a day ahead of the server's clock ({now})"
+            "{at} is more than a day ahead of the server's clock ({arrived})"
         )));
     }
-    Ok(at)
+    if at < earliest {
+        return Err(refuse(&format!("{at} is before {earliest}: the clock was not set")));
+    }
+    match retention_days {
+        Some(days) if at < arrived.saturating_add(-TimeDelta::days(days.into())) => {
+            Err(refuse(&format!("{at} is older than the {days} days that readings are kept")))
+        }
+        _ => Ok(at),
+    }
 }
 
 fn number(value: &RawValue) -> Result<Number, String> {
@@ -131,10 +171,25 @@ mod tests {
     const NOW: &str = "2026-01-11T16:00:00.000Z";
 
     fn try_read(json: &str, sender: Option<&str>) -> Result<Reading, Refusal> {
-        let now = Instant::parse(NOW, Instant::MIN).expect("an instant");
+        kept_for(None, json, sender)
+    }
+
+    fn kept_for(
+        retention_days: Option<u32>,
+        json: &str,
+        sender: Option<&str>,
+    ) -> Result<Reading, Refusal> {
+        let instant = |text| Instant::parse_absolute(text).expect("an instant");
+        let times = Times {
+            arrived: instant(NOW),
+            earliest: instant("2000-01-01T00:00:00Z"),
+            retention_days,
+        };
         let sender: Option<DeviceId> = sender.map(|sender| sender.parse().expect("an id"));
         let sender = sender.as_ref().map_or(Sender::Anyone, Sender::Topic);
-        read(Members::parse(json, MAX_MEMBERS).expect("an object"), sender, now)
+        let draft = read(Members::parse(json, MAX_MEMBERS).expect("an object"), sender, &times)?;
+        assert_eq!(draft.has_timestamp, json.contains("timestamp") && !json.contains("null"));
+        Ok(draft.reading)
     }
 
     fn refused(json: &str) -> String {
@@ -202,6 +257,16 @@ mod tests {
                 "outside of the years",
             ),
             (r#"{"device_id": "d", "timestamp": 1e400, "t": 1}"#, "outside of the years"),
+            (r#"{"device_id": "d", "timestamp": "now", "t": 1}"#, "timestamp \"now\" is relative"),
+            (r#"{"device_id": "d", "timestamp": "-5m", "t": 1}"#, "timestamp \"-5m\" is relative"),
+            (r#"{"device_id": "d", "timestamp": 35, "t": 1}"#, "the clock was not set"),
+            (r#"{"device_id": "d", "timestamp": 2026, "t": 1}"#, "the clock was not set"),
+            (
+                r#"{"device_id": "d", "timestamp": "1999-12-31T23:59:59.999Z", "t": 1}"#,
+                "is before 2000-01-01T00:00:00.000Z",
+            ),
+            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be asked for"#),
+            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be asked for"#),
             (
                 r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#,
                 "more than a day ahead",
@@ -213,6 +278,15 @@ mod tests {
         ] {
             assert!(refused(json).contains(expected), "{json}: {}", refused(json));
         }
+    }
+
+    #[test]
+    fn a_reading_that_would_be_deleted_at_once_is_refused() {
+        let json = r#"{"device_id": "d", "timestamp": "2025-12-12T15:59:59Z", "t": 1}"#;
+        let refusal = kept_for(Some(30), json, None).expect_err("31 days old");
+        assert!(refusal.message.contains("older than the 30 days"), "{}", refusal.message);
+        assert!(kept_for(Some(31), json, None).is_ok());
+        assert!(kept_for(None, json, None).is_ok());
     }
 
     #[test]

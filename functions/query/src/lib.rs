@@ -157,6 +157,9 @@ where
                 if let Some(error) = stale {
                     call.log.warn("registry.error", &error);
                 }
+                if !snapshot.unreadable.is_empty() {
+                    call.log.set("registry.unreadable", snapshot.unreadable.clone());
+                }
                 Ok(snapshot)
             }
             Err(error) => Err(call.failed(&error)),

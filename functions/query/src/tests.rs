@@ -48,7 +48,7 @@ impl Bench {
                 (0..10).map(|minute| reading(device, minute, room)).collect();
             bench.store.put_readings(&readings, None, &budget()).await;
             let id = device.parse().expect("an id");
-            let device = Sighting::of(&readings[0]).register(id);
+            let device = Sighting::of(&readings[0]).register(id, |_| true);
             bench.store.register_device(&device, &budget()).await.expect("memory");
             let room = shared::domain::Room {
                 id: room.parse().expect("an id"),
@@ -161,7 +161,7 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
     let odd = Reading::new("odd".parse().expect("an id"), at(0), None, metrics.into());
     let odd = odd.expect("a reading");
     bench.store.put_readings(std::slice::from_ref(&odd), None, &budget()).await;
-    let device = Sighting::of(&odd).register(odd.device.clone());
+    let device = Sighting::of(&odd).register(odd.device.clone(), |_| true);
     bench.store.register_device(&device, &budget()).await.expect("memory");
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
@@ -180,7 +180,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
         let id = format!("d{n:03}").parse().expect("an id");
         let room = Some("r".parse().expect("an id"));
         let reading = Reading::new(id, at(0), room, metrics.clone()).expect("a reading");
-        let device = Sighting::of(&reading).register(reading.device.clone());
+        let device = Sighting::of(&reading).register(reading.device.clone(), |_| true);
         bench.store.put_readings(&[reading], None, &budget()).await;
         bench.store.register_device(&device, &budget()).await.expect("memory");
     }
@@ -228,7 +228,7 @@ async fn the_first_device_is_listed_at_once() {
         (true, "private, max-age=0")
     );
     let first = reading("first", 0, "r");
-    let device = Sighting::of(&first).register(first.device.clone());
+    let device = Sighting::of(&first).register(first.device.clone(), |_| true);
     bench.store.register_device(&device, &budget()).await.expect("memory");
     assert_eq!(bench.get("/devices").await.json()["data"][0]["device_id"], "first");
 }
@@ -371,7 +371,7 @@ async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_d
     let bench = Bench::new().await;
     for n in 0..shared::store::REGISTRY_MOST {
         let id = format!("d{n:05}").parse().expect("an id");
-        let device = Sighting::of(&reading("x", 0, "r")).register(id);
+        let device = Sighting::of(&reading("x", 0, "r")).register(id, |_| true);
         bench.store.register_device(&device, &budget()).await.expect("memory");
     }
     let list = bench.get("/devices").await;
@@ -483,7 +483,7 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     bench.query.load().await;
     let new = reading("new", 5, "attic");
     bench.store.put_readings(std::slice::from_ref(&new), None, &budget()).await;
-    let device = Sighting::of(&new).register(new.device.clone());
+    let device = Sighting::of(&new).register(new.device.clone(), |_| true);
     bench.store.register_device(&device, &budget()).await.expect("memory");
     let room =
         shared::domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::dynamodb::Event;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use registry::{Registry, Settings, SqsQueue};
+use registry::{Registry, SqsQueue};
 use shared::clock::{Deadline, SystemClock};
 use shared::config::Config;
 use shared::store::dynamodb::DynamoStore;
@@ -13,10 +13,7 @@ async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let store = DynamoStore::connect(&config.store);
     let queue = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
-    let (telemetry, settings) = (Telemetry::stdout(), Settings::from(&config));
-    let registry = Registry::new(store, queue, SystemClock, telemetry, settings);
-    registry.load().await;
-    let registry = &registry;
+    let registry = &Registry::new(store, queue, SystemClock, Telemetry::stdout());
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(registry.handle(event.payload, deadline).await)

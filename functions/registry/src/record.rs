@@ -2,9 +2,9 @@
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::AttributeValue;
-use shared::domain::Reading;
+use shared::domain::{Reading, excerpt};
 use shared::store::item::{self, Attribute, Item, ItemError};
-use shared::store::keys::{READING_PREFIX, SK};
+use shared::store::keys::{PK, READING_PREFIX, SK};
 
 /// What a record says.
 #[derive(Debug)]
@@ -15,12 +15,16 @@ pub(crate) enum Change {
     /// writes, or a deletion. What a deleted reading taught stays true.
     Nothing,
     /// An item under a reading's key that is none. Repeating it would never help.
-    Poison {
-        /// Its key, cut short.
-        key: (String, String),
-        /// Why it is none.
-        why: ItemError,
-    },
+    Poison(ItemError),
+}
+
+/// The two parts of a record's key, cut short.
+pub(crate) fn describe_key(record: &EventRecord) -> (String, String) {
+    let part = |name| match record.change.keys.get(name) {
+        Some(AttributeValue::S(text)) => excerpt(text),
+        _ => String::new(),
+    };
+    (part(PK), part(SK))
 }
 
 /// Reads a record.
@@ -34,10 +38,9 @@ pub(crate) fn read(record: EventRecord) -> Change {
         return Change::Nothing;
     }
     let image: Item = from_event(record.change.new_image.into_inner());
-    let key = item::describe_key(&image);
     match item::to_reading(image) {
         Ok(reading) => Change::Reading(Box::new(reading)),
-        Err(why) => Change::Poison { key, why },
+        Err(why) => Change::Poison(why),
     }
 }
 

@@ -1,11 +1,13 @@
 //! The function on a table in memory that fails on demand. Sample events are run by the workspace's tests.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::domain::{DevicePatch, Edit, MetricName, Number, Reading};
+use shared::domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading, RoomSource};
 use shared::store::memory::MemoryStore;
-use shared::store::{EditRegistry as _, Edited, PutReadings as _};
+use shared::store::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
 
 use super::*;
 
@@ -14,19 +16,16 @@ struct Bench {
     registry: Registry<MemoryStore, MemoryQueue, TestClock>,
     queue: MemoryQueue,
     budget: Budget,
-    clock: TestClock,
 }
 
 impl Bench {
     fn on(store: MemoryStore) -> Self {
         let clock = TestClock::at(instant(0));
-        let settings = Settings { registry_max_age: Duration::from_secs(60) };
         let queue = MemoryQueue::default();
         let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
-        let registry =
-            Registry::new(store.clone(), queue_of_its, clock.clone(), telemetry, settings);
+        let registry = Registry::new(store.clone(), queue_of_its, clock, telemetry);
         let budget = Budget::until(Deadline::after(Duration::from_secs(5)));
-        Self { store, registry, queue, budget, clock }
+        Self { store, registry, queue, budget }
     }
 
     fn new() -> Self {
@@ -75,6 +74,9 @@ fn record((n, reading): (usize, &Reading)) -> Value {
         json!({"pk": {"S": reading.device}, "sk": {"S": sk}, "temperature": {"N": "20"}});
     if let Some(room) = &reading.room {
         image["room"] = json!({"S": room});
+        if reading.named_room().is_none() {
+            image["_filled_in_room"] = json!({"S": room});
+        }
     }
     json!({
         "eventID": n.to_string(), "eventName": "INSERT", "awsRegion": "eu-west-1",
@@ -94,7 +96,8 @@ async fn nothing_is_written_for_what_is_known() {
         bench.write(&[reading("d", minute, Some("a"))]).await;
     }
     assert_eq!(bench.store.calls().registry_writes, before.registry_writes);
-    assert_eq!(bench.store.calls().reads, before.reads);
+    // The batch's device and its room.
+    assert_eq!(bench.store.calls().reads, before.reads + 2 * 19);
 }
 
 #[tokio::test]
@@ -123,8 +126,10 @@ async fn any_order_and_any_repetition_leave_the_same_registry() {
             bench.write(&[all[n].clone()]).await;
         }
         bench.deliver(&all).await;
-        registries
-            .push((bench.device().await, bench.store.rooms(&bench.budget).await.expect("memory")));
+        registries.push((
+            bench.device().await,
+            bench.store.rooms(&bench.budget).await.expect("memory").found,
+        ));
     }
     assert!(registries.iter().all(|registry| *registry == registries[0]), "{registries:#?}");
     assert_eq!(registries[0].0.room.as_ref().expect("a room").as_str(), "c");
@@ -157,19 +162,13 @@ async fn what_a_person_set_stays() {
         .edit_device(&"d".parse().expect("an id"), &patch, &bench.budget)
         .await
         .expect("memory");
-    bench.clock.advance(Duration::from_secs(60));
     bench.write(&[reading("d", 20, Some("b"))]).await;
-    assert_eq!(
-        bench.room_of_device().await,
-        "b",
-        "the readings decide again once the cache is read anew"
-    );
+    assert_eq!(bench.room_of_device().await, "b", "the readings decide again");
 }
 
 #[tokio::test]
 async fn the_first_record_that_could_not_be_learned_is_reported() {
     let bench = Bench::new();
-    bench.registry.load().await;
     let batch = [reading("z", 0, None), reading("d", 0, None), reading("d", 1, None)];
     // Devices are written in the order of their ids: d, which record 1 is the first to name, then z.
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
@@ -187,11 +186,9 @@ async fn without_the_registry_the_first_reading_is_reported() {
 }
 
 #[tokio::test]
-async fn a_stale_cache_of_two_functions_does_no_harm() {
+async fn two_instances_read_the_same_registry() {
     let one = Bench::new();
     let two = Bench::on(one.store.clone());
-    one.registry.load().await;
-    two.registry.load().await;
     one.write(&[reading("d", 5, Some("b"))]).await;
     two.write(&[reading("d", 0, Some("a"))]).await;
     assert_eq!(one.room_of_device().await, "b");
@@ -217,7 +214,7 @@ async fn poison_is_put_aside_and_comes_again_only_while_it_cannot_be() {
     let failures = deliver().await.batch_item_failures;
     assert_eq!(failures[0].item_identifier.as_deref(), Some("1"));
     assert!(bench.queue.letters().is_empty());
-    let learned = bench.store.devices(&bench.budget).await.expect("memory");
+    let learned = bench.store.devices(&bench.budget).await.expect("memory").found;
     assert_eq!(learned.len(), 2, "the others do not wait for it");
 
     bench.queue.fail(false);
@@ -226,4 +223,90 @@ async fn poison_is_put_aside_and_comes_again_only_while_it_cannot_be() {
     let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
     assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("b", "TS#yesterday"));
     assert!(!letter.reason.is_empty());
+}
+
+#[tokio::test]
+async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a"))]).await;
+    let moved = [reading("d", 5, Some("b"))];
+    bench.write(&moved).await;
+    // An ingester whose cache is old still fills in the room before.
+    let mut stale = reading("d", 6, Some("a"));
+    stale.room_source = RoomSource::Registry;
+    bench.write(&[stale.clone()]).await;
+    assert_eq!(bench.room_of_device().await, "b");
+    // Nor does it hide the newest reading that names one, when that comes again.
+    bench.deliver(&moved).await;
+    assert_eq!(bench.room_of_device().await, "b");
+
+    let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
+    let id = "d".parse().expect("an id");
+    bench.store.edit_device(&id, &patch, &bench.budget).await.expect("memory");
+    stale.at = instant(7);
+    bench.write(&[stale]).await;
+    assert_eq!(bench.device().await.room, None, "a room that was cleared does not return");
+    let mut unknown = reading("d", 8, Some("cellar"));
+    unknown.room_source = RoomSource::Registry;
+    bench.write(&[unknown]).await;
+    let rooms = bench.store.rooms(&bench.budget).await.expect("memory").found;
+    assert_eq!(rooms.iter().map(|room| room.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_reading_sent_again_with_another_room_moves_the_device() {
+    for batched in [true, false] {
+        let bench = Bench::new();
+        let versions = ["a", "c", "b"].map(|room| reading("d", 0, Some(room)));
+        if batched {
+            bench.store.put_readings(&versions[2..], None, &bench.budget).await;
+            bench.deliver(&versions).await;
+        } else {
+            for version in &versions {
+                bench.write(std::slice::from_ref(version)).await;
+            }
+        }
+        assert_eq!(bench.room_of_device().await, "b", "batched: {batched}");
+        bench.deliver(&versions).await;
+        assert_eq!(bench.room_of_device().await, "b", "the table knows which came last");
+    }
+}
+
+#[tokio::test]
+async fn a_device_introduces_a_bounded_number_of_rooms_however_its_records_come() {
+    let bench = Bench::new();
+    let all: Vec<Reading> = (0..50).map(|n| reading("d", n, Some(&format!("r{n:02}")))).collect();
+    for part in all.chunks(20) {
+        bench.write(part).await;
+    }
+    bench.deliver(&all).await;
+    let rooms = bench.store.rooms(&bench.budget).await.expect("memory").found;
+    assert_eq!(rooms.len(), 32);
+    assert_eq!(bench.room_of_device().await, "r31", "it is in the newest room that there is");
+    bench.write(&[reading("e", 60, Some("r49")), reading("d", 61, Some("r49"))]).await;
+    assert_eq!(bench.room_of_device().await, "r49", "another device has introduced it");
+}
+
+#[tokio::test]
+async fn an_empty_batch_is_nothing() {
+    let bench = Bench::new();
+    assert_eq!(bench.deliver(&[]).await, None);
+    assert_eq!(bench.store.calls(), shared::store::memory::Calls::default());
+}
+
+#[tokio::test]
+async fn what_no_repetition_mends_is_put_aside_once_and_blocks_nothing() {
+    let bench = Bench::new();
+    let batch = [reading("a", 0, None), reading("d", 0, None)];
+    for n in 0..2 {
+        // Devices are written in the order of their ids.
+        let damaged = StoreError::Inapplicable("the item is damaged".into());
+        bench.store.fail_registry_writes_with([damaged]);
+        assert_eq!(bench.deliver(&batch).await, None, "delivery {n}");
+    }
+    assert_eq!(bench.device().await.first_seen, instant(0));
+    let letters = bench.queue.letters();
+    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
+    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
+    assert!(letter.reason.contains("is damaged"), "{letter:?}");
 }

@@ -24,7 +24,15 @@ pub struct Device {
     pub metrics: BTreeMap<MetricName, MetricInfo>,
     /// The instant of its earliest reading.
     pub first_seen: Instant,
+    /// The rooms that it was the first to name, at most [`MAX_INTRODUCED_ROOMS`].
+    pub introduced_rooms: BTreeSet<RoomId>,
 }
+
+/// How many rooms one device may introduce to the registry; those that it names beyond stay in its
+/// readings only.
+///
+/// A token that writes for one device could else fill the list of rooms, which everybody reads.
+pub const MAX_INTRODUCED_ROOMS: usize = 32;
 
 /// How many metrics of one device the registry knows; the readings may hold more.
 ///
@@ -62,29 +70,38 @@ impl From<&MetricName> for MetricInfo {
 pub struct Sighting {
     /// The instant of the earliest reading.
     pub first: Instant,
-    /// The newest reading that names a room.
-    pub room: Option<(Instant, RoomId)>,
+    /// The rooms that the sender named. Those that ingest filled in from the registry are not among them.
+    pub rooms: BTreeMap<RoomId, Stay>,
     /// All metrics seen.
     pub metrics: BTreeSet<MetricName>,
+}
+
+/// The earliest and the latest of some readings that name one room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stay {
+    /// The earliest.
+    pub first: Instant,
+    /// The latest.
+    pub last: Instant,
 }
 
 impl Sighting {
     /// What one reading says.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
-        Self {
-            first: reading.at,
-            room: reading.room.clone().map(|room| (reading.at, room)),
-            metrics: reading.metrics().keys().cloned().collect(),
-        }
+        let mut sighting =
+            Self { first: reading.at, rooms: BTreeMap::new(), metrics: BTreeSet::new() };
+        sighting.see(reading);
+        sighting
     }
 
     /// Adds one more reading.
     pub fn see(&mut self, reading: &Reading) {
         self.first = self.first.min(reading.at);
-        if let Some(room) = &reading.room {
-            let seen = (reading.at, room.clone());
-            self.room = self.room.take().max(Some(seen));
+        if let Some(room) = reading.named_room() {
+            let once = Stay { first: reading.at, last: reading.at };
+            let stay = self.rooms.entry(room.clone()).or_insert(once);
+            *stay = Stay { first: stay.first.min(reading.at), last: stay.last.max(reading.at) };
         }
         for name in reading.metrics().keys() {
             if !self.metrics.contains(name) {
@@ -93,14 +110,25 @@ impl Sighting {
         }
     }
 
-    /// The device as it is registered when nothing else is known of it.
+    /// The device as it is registered when nothing else is known of it: it introduces the rooms that
+    /// `is_known` does not know, and is in the newest room that is known or introduced.
     #[must_use]
-    pub fn register(&self, id: DeviceId) -> Device {
+    pub fn register(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
+        let introduced = self.rooms.keys().filter(|room| !is_known(room));
+        let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
+        let registered = |room: &RoomId| is_known(room) || introduced.contains(room);
+        let room = self
+            .rooms
+            .iter()
+            .filter(|(room, _)| registered(room))
+            .max_by_key(|(room, stay)| (stay.last, *room))
+            .map(|(room, stay)| (room.clone(), stay.last));
+        let (room, room_at) = room.unzip();
         Device {
             id,
             name: None,
-            room: self.room.as_ref().map(|(_, room)| room.clone()),
-            room_at: self.room.as_ref().map(|(at, _)| *at),
+            room,
+            room_at,
             kind: None,
             tags: Vec::new(),
             metrics: self
@@ -110,6 +138,7 @@ impl Sighting {
                 .map(|name| (name.clone(), name.into()))
                 .collect(),
             first_seen: self.first,
+            introduced_rooms: introduced,
         }
     }
 }
@@ -119,7 +148,7 @@ impl Sighting {
 pub struct Learned {
     /// An earlier first reading.
     pub first_seen: Option<Instant>,
-    /// A newer room.
+    /// Another room, and the instant of the reading that told it.
     pub room: Option<(Instant, RoomId)>,
     /// Metrics not seen before.
     pub metrics: BTreeSet<MetricName>,
@@ -134,20 +163,40 @@ impl Learned {
 }
 
 impl Device {
+    /// The room that a person chose; it wins over whatever readings name.
+    #[must_use]
+    pub fn chosen_room(&self) -> Option<&RoomId> {
+        self.room.as_ref().filter(|_| self.room_at == Some(Instant::MAX))
+    }
+
+    /// Whether the registry knows as many metrics of the device as it may.
+    #[must_use]
+    pub fn knows_enough_metrics(&self) -> bool {
+        self.metrics.len() >= MAX_KNOWN_METRICS
+    }
+
     /// What `sighting` teaches beyond what is known.
     ///
     /// A room counts only when it differs from the known one: nothing is written to the registry per
-    /// reading. It counts only when its reading is newer than the one that told the known room.
+    /// reading. It counts only when its reading is no older than the one that told the known room; of
+    /// the same instant it may be the same reading, sent again with the right room. And it counts only
+    /// where it `is_registered`: what a device may not introduce, it is not in.
     #[must_use]
-    pub fn learn(&self, sighting: &Sighting) -> Learned {
-        let moved = |(at, room): &&(Instant, RoomId)| {
-            self.room.as_ref() != Some(room) && self.room_at.is_none_or(|known| known < *at)
+    pub fn learn(&self, sighting: &Sighting, is_registered: impl Fn(&RoomId) -> bool) -> Learned {
+        let moved = |(room, stay): &(&RoomId, &Stay)| {
+            self.room.as_ref() != Some(*room)
+                && self.room_at.is_none_or(|known| known <= stay.last)
+                && is_registered(room)
         };
+        let room =
+            sighting.rooms.iter().filter(moved).max_by_key(|(room, stay)| (stay.last, *room));
         let unknown = |name: &&MetricName| !self.metrics.contains_key(*name);
         let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
         Learned {
             first_seen: (sighting.first < self.first_seen).then_some(sighting.first),
-            room: sighting.room.as_ref().filter(moved).cloned(),
+            room: room
+                .filter(|_| self.chosen_room().is_none())
+                .map(|(room, stay)| (stay.last, room.clone())),
             metrics: sighting.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
     }
@@ -225,21 +274,21 @@ mod tests {
             assert_eq!(see(order), one);
         }
         assert_eq!(one.first.as_millis(), 1);
-        assert_eq!(
-            one.room.as_ref().map(|(at, room)| (at.as_millis(), room.as_str())),
-            Some((3, "b"))
-        );
+        let device = one.register("d".parse().expect("an id"), |_| true);
+        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("b"));
     }
 
     #[test]
     fn a_known_room_is_never_learned_again_and_a_late_one_not_at_all() {
-        let device =
-            Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
-        assert!(device.learn(&Sighting::of(&reading(9, Some("a"), "t"))).is_empty());
-        let late = device.learn(&Sighting::of(&reading(4, Some("b"), "t")));
+        let device = Sighting::of(&reading(5, Some("a"), "t"))
+            .register("d".parse().expect("an id"), |_| true);
+        assert!(device.learn(&Sighting::of(&reading(9, Some("a"), "t")), |_| true).is_empty());
+        let again = device.learn(&Sighting::of(&reading(5, Some("b"), "t")), |_| true);
+        assert!(again.room.is_some(), "the same reading, sent again with another room");
+        let late = device.learn(&Sighting::of(&reading(4, Some("b"), "t")), |_| true);
         assert_eq!(late.room, None);
         assert_eq!(late.first_seen.map(Instant::as_millis), Some(4));
-        let moved = device.learn(&Sighting::of(&reading(6, Some("b"), "t")));
+        let moved = device.learn(&Sighting::of(&reading(6, Some("b"), "t")), |_| true);
         assert!(moved.room.is_some());
     }
 
@@ -247,21 +296,54 @@ mod tests {
     fn a_device_with_endless_metrics_stays_within_its_item() {
         let mut sighting = Sighting::of(&reading(5, None, "t"));
         sighting.metrics = (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
-        let device = sighting.register("d".parse().expect("an id"));
+        let device = sighting.register("d".parse().expect("an id"), |_| true);
         assert_eq!(device.metrics.len(), MAX_KNOWN_METRICS);
-        assert!(device.learn(&sighting).is_empty(), "and nothing is written again and again");
-        let mut small = Sighting::of(&reading(5, None, "t")).register("d".parse().expect("an id"));
-        let learned = small.learn(&sighting);
+        assert!(
+            device.learn(&sighting, |_| true).is_empty(),
+            "and nothing is written again and again"
+        );
+        let mut small =
+            Sighting::of(&reading(5, None, "t")).register("d".parse().expect("an id"), |_| true);
+        let learned = small.learn(&sighting, |_| true);
         assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
         small.metrics.extend(learned.metrics.iter().map(|name| (name.clone(), name.into())));
-        assert!(small.learn(&sighting).is_empty());
+        assert!(small.learn(&sighting, |_| true).is_empty());
+    }
+
+    #[test]
+    fn a_filled_in_room_teaches_nothing() {
+        let known = Sighting::of(&reading(1, Some("a"), "t"));
+        let mut filled = reading(5, None, "t");
+        filled.fill_in_room(&known.register("d".parse().expect("an id"), |_| false));
+        assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
+        let sighting = Sighting::of(&filled);
+        assert!(sighting.rooms.is_empty());
+        assert_eq!(sighting.register("d".parse().expect("an id"), |_| false).room, None);
+    }
+
+    #[test]
+    fn a_device_introduces_so_many_rooms_and_is_in_a_registered_one() {
+        let mut sighting = Sighting::of(&reading(1, Some("r00"), "t"));
+        for n in 1..40 {
+            sighting.see(&reading(n, Some(&format!("r{n:02}")), "t"));
+        }
+        let device = sighting.register("d".parse().expect("an id"), |_| false);
+        assert_eq!(device.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
+        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r31"));
+        let device = sighting.register("d".parse().expect("an id"), |_| true);
+        assert!(device.introduced_rooms.is_empty(), "who names a known room introduces none");
+        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r39"));
     }
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
-        let mut device =
-            Sighting::of(&reading(5, Some("a"), "t")).register("d".parse().expect("an id"));
+        let mut device = Sighting::of(&reading(5, Some("a"), "t"))
+            .register("d".parse().expect("an id"), |_| true);
         device.room_at = Some(Instant::MAX);
-        assert!(device.learn(&Sighting::of(&reading(9, Some("b"), "t"))).is_empty());
+        assert!(device.learn(&Sighting::of(&reading(9, Some("b"), "t")), |_| true).is_empty());
+        let mut named = reading(9, Some("b"), "t");
+        named.fill_in_room(&device);
+        assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");
+        assert_eq!(named.named_room(), None);
     }
 }

@@ -27,6 +27,9 @@ pub enum IdError {
     /// A partition name of the table.
     #[error("{0:?} is a reserved name")]
     Reserved(String),
+    /// `.` or `..`, which every client resolves away in a URL's path (RFC 3986, 5.2.4).
+    #[error("{0:?} cannot be asked for in a URL")]
+    DotSegment(String),
 }
 
 fn check(text: &str) -> Result<(), IdError> {
@@ -43,6 +46,9 @@ fn check(text: &str) -> Result<(), IdError> {
     if RESERVED_IDS.iter().any(|reserved| reserved.eq_ignore_ascii_case(text)) {
         return Err(IdError::Reserved(text.to_owned()));
     }
+    if matches!(text, "." | "..") {
+        return Err(IdError::DotSegment(text.to_owned()));
+    }
     Ok(())
 }
 
@@ -50,8 +56,8 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`, and none of [`RESERVED_IDS`] in any
-        /// letter case: such a text is safe in a key, in a URL path and in a log.
+        /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`, none of [`RESERVED_IDS`] in any letter
+        /// case, and neither `.` nor `..`: such a text is safe in a key, in a URL path and in a log.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
@@ -128,6 +134,8 @@ mod tests {
             ("DEVICE", IdError::Reserved("DEVICE".into())),
             ("room", IdError::Reserved("room".into())),
             ("Token", IdError::Reserved("Token".into())),
+            (".", IdError::DotSegment(".".into())),
+            ("..", IdError::DotSegment("..".into())),
         ];
         for (text, why) in cases {
             assert_eq!(text.parse::<DeviceId>(), Err(why.clone()));

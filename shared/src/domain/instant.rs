@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Serialize, Serializer};
 
-use super::excerpt;
+use super::{Number, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
@@ -22,6 +22,11 @@ pub enum InstantError {
         "{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
     )]
     Unreadable(String),
+    /// A time that depends on when it is read.
+    #[error(
+        "{0:?} is relative, which only queries may be; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
+    )]
+    Relative(String),
     /// A wall-clock time that could be anywhere.
     #[error("{0:?} has no offset from UTC; add Z or an offset like +09:00")]
     NoOffset(String),
@@ -65,10 +70,20 @@ impl Instant {
     /// millisecond are cut off.
     pub fn parse(text: &str, now: Self) -> Result<Self, InstantError> {
         let text = text.trim();
-        let unreadable = || InstantError::Unreadable(excerpt(text));
-        if let Some(offset) = relative(text) {
-            let delta = distance(offset).ok_or_else(unreadable)?;
-            return Ok(now.saturating_add(delta));
+        match relative(text) {
+            Some(offset) => distance(offset)
+                .map(|delta| now.saturating_add(delta))
+                .ok_or_else(|| InstantError::Unreadable(excerpt(text))),
+            None => Self::parse_absolute(text),
+        }
+    }
+
+    /// Reads what [`parse`](Self::parse) reads, but for relative times: sent again, such a reading
+    /// would be another one.
+    pub fn parse_absolute(text: &str) -> Result<Self, InstantError> {
+        let text = text.trim();
+        if relative(text).is_some_and(|offset| distance(offset).is_some()) {
+            return Err(InstantError::Relative(excerpt(text)));
         }
         let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
         // A minus sign behind the first digit belongs to a date, or to an exponent.
@@ -85,7 +100,7 @@ impl Instant {
         if local.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) {
             return Err(InstantError::NoOffset(excerpt(text)));
         }
-        Err(unreadable())
+        Err(InstantError::Unreadable(excerpt(text)))
     }
 }
 
@@ -121,32 +136,19 @@ fn distance(text: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
 }
 
-/// An epoch number of whichever unit its size tells.
+/// An epoch number of whichever unit its size tells. Digits finer than a millisecond are cut off.
 fn epoch(text: &str) -> Option<Instant> {
-    // Whole numbers stay whole: an f64 cannot hold 19 digits of nanoseconds.
-    if let Ok(whole) = text.parse::<i128>() {
-        let millis = match whole.unsigned_abs() / 1_000_000_000 {
-            0..5 => whole.checked_mul(1_000)?,
-            5..5_000 => whole,
-            5_000..5_000_000 => whole.div_euclid(1_000),
-            _ => whole.div_euclid(1_000_000),
-        };
-        return Instant::from_millis(i64::try_from(millis).ok()?).ok();
-    }
-    let number: f64 = text.parse().ok()?;
-    let per_milli = match number.abs() / 1e9 {
-        size if size < 5.0 => 1e3,
-        size if size < 5e3 => 1.0,
-        size if size < 5e6 => 1e-3,
-        _ => 1e-6,
+    // Decimal digits throughout: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
+    let number = Number::parse(text).ok()?;
+    let (whole, fraction) = number.as_str().split_once('.').unwrap_or((number.as_str(), ""));
+    let size: i128 = whole.parse().ok().filter(|_| !text.starts_with('-'))?;
+    let millis = match size / 1_000_000_000 {
+        0..5 => size * 1_000 + format!("{fraction:0<3}")[..3].parse::<i128>().ok()?,
+        5..5_000 => size,
+        5_000..5_000_000 => size / 1_000,
+        _ => size / 1_000_000,
     };
-    // Rounded to the microsecond first: 1.001 s is 1000.9999999 ms in binary.
-    let millis = ((number * per_milli * 1e3).round() / 1e3).floor();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "an f64 cast saturates, and from_millis then refuses"
-    )]
-    Instant::from_millis(millis as i64).ok()
+    Instant::from_millis(i64::try_from(millis).ok()?).ok()
 }
 
 impl fmt::Display for Instant {
@@ -183,6 +185,11 @@ mod tests {
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
             ("1768147200", "2026-01-11T16:00:00.000Z"),
             ("1768147200.5", "2026-01-11T16:00:00.500Z"),
+            ("1768147200.0019999999", "2026-01-11T16:00:00.001Z"),
+            ("1768147200.9999999", "2026-01-11T16:00:00.999Z"),
+            ("1768147200123.9999", "2026-01-11T16:00:00.123Z"),
+            ("1768147200123999.9", "2026-01-11T16:00:00.123Z"),
+            ("2026-01-11T16:00:00.9999999Z", "2026-01-11T16:00:00.999Z"),
             ("1.7681472e9", "2026-01-11T16:00:00.000Z"),
             ("1768147200123", "2026-01-11T16:00:00.123Z"),
             ("1768147200123456", "2026-01-11T16:00:00.123Z"),
@@ -197,6 +204,17 @@ mod tests {
         ] {
             assert_eq!(parsed(text), instant, "{text}");
         }
+    }
+
+    #[test]
+    fn a_relative_time_is_refused_where_it_must_be_absolute() {
+        for text in ["now", "-24h", " now-7d", "+5m"] {
+            let refused = Instant::parse_absolute(text);
+            assert!(matches!(refused, Err(InstantError::Relative(_))), "{text}: {refused:?}");
+        }
+        assert_eq!(Instant::parse_absolute("1768147200"), Ok(NOW));
+        let unreadable = Instant::parse_absolute("nowhere");
+        assert!(matches!(unreadable, Err(InstantError::Unreadable(_))), "{unreadable:?}");
     }
 
     #[test]

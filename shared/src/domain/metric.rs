@@ -7,11 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::excerpt;
 
-/// Names that a reading's item or body uses itself, or that a table index is keyed by.
-///
-/// `value` would be refused by `DynamoDB` anyway: an index key attribute must have the index's type.
-const RESERVED: [&str; 11] =
-    ["pk", "sk", "room", "exp", "ver", "attr", "value", "zpk", "z", "device_id", "timestamp"];
+/// Names that a reading's item or body uses itself. Every other attribute of ours begins with `_`,
+/// which no metric does.
+const RESERVED: [&str; 6] = ["pk", "sk", "room", "exp", "device_id", "timestamp"];
 
 /// The name of a metric: `[a-z][a-z0-9_]{0,63}`, and no name that the item itself uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -126,13 +124,24 @@ mod tests {
 
     #[test]
     fn names_of_metrics_have_one_form() {
-        for name in ["temperature", "t", "cumulative_kwh_p", "pm2_5", &"m".repeat(64), "count"] {
+        for name in [
+            "temperature",
+            "t",
+            "cumulative_kwh_p",
+            "pm2_5",
+            &"m".repeat(64),
+            "count",
+            "value",
+            "z",
+            "attr",
+            "ver",
+        ] {
             assert!(name.parse::<MetricName>().is_ok(), "{name}");
         }
         for name in ["", "T", "2pm", "_x", "a-b", "a b", "témp", &"m".repeat(65), "a#b"] {
             assert!(matches!(name.parse::<MetricName>(), Err(MetricNameError::Form(_))), "{name}");
         }
-        for name in ["pk", "sk", "room", "exp", "value", "timestamp", "device_id"] {
+        for name in ["pk", "sk", "room", "exp", "timestamp", "device_id"] {
             assert!(
                 matches!(name.parse::<MetricName>(), Err(MetricNameError::Reserved(_))),
                 "{name}"

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeviceId, Instant, MetricName, Number, RoomId};
+use super::{Device, DeviceId, Instant, MetricName, Number, RoomId};
 
-/// How many metrics one reading may carry; an item then stays far below `DynamoDB`'s 400 KB.
+/// How many metrics a sender may put into one reading; an item then stays far below `DynamoDB`'s 400 KB.
 pub const MAX_METRICS: usize = 64;
 
-/// What one device measured at one instant: at least one and at most [`MAX_METRICS`] metrics.
+/// What one device measured at one instant: at least one metric.
 ///
 /// The device and the instant are its identity; a reading that is sent again replaces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,22 @@ pub struct Reading {
     pub at: Instant,
     /// Where, if the sender said so or the registry knows.
     pub room: Option<RoomId>,
+    /// Who said the room.
+    pub room_source: RoomSource,
     metrics: BTreeMap<MetricName, Number>,
+}
+
+/// Who said the room of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RoomSource {
+    /// The device, or whoever sent the reading.
+    #[default]
+    Sender,
+    /// The registry, where readings had taught it. Such a room teaches the registry nothing: it may
+    /// be older than what the registry knows by now.
+    Registry,
+    /// The registry, where a person had chosen it; likewise.
+    Person,
 }
 
 /// Why metrics make no reading.
@@ -33,7 +48,7 @@ pub enum ReadingError {
 }
 
 impl Reading {
-    /// A reading of these metrics.
+    /// A reading as a sender may send it: of at most [`MAX_METRICS`] metrics.
     pub fn new(
         device: DeviceId,
         at: Instant,
@@ -41,10 +56,22 @@ impl Reading {
         metrics: BTreeMap<MetricName, Number>,
     ) -> Result<Self, ReadingError> {
         match metrics.len() {
-            0 => Err(ReadingError::NoMetric),
-            1..=MAX_METRICS => Ok(Self { device, at, room, metrics }),
+            0..=MAX_METRICS => Self::stored(device, at, room, metrics),
             n => Err(ReadingError::TooManyMetrics(n)),
         }
+    }
+
+    /// A reading as the table holds it: merging writes may have given it any number of metrics.
+    pub fn stored(
+        device: DeviceId,
+        at: Instant,
+        room: Option<RoomId>,
+        metrics: BTreeMap<MetricName, Number>,
+    ) -> Result<Self, ReadingError> {
+        if metrics.is_empty() {
+            return Err(ReadingError::NoMetric);
+        }
+        Ok(Self { device, at, room, room_source: RoomSource::Sender, metrics })
     }
 
     /// The values by metric.
@@ -53,10 +80,26 @@ impl Reading {
         &self.metrics
     }
 
-    /// Whether both measured the same thing.
+    /// The room that the sender named.
     #[must_use]
-    pub fn shares_a_metric_with(&self, other: &Self) -> bool {
-        other.metrics.keys().any(|name| self.metrics.contains_key(name))
+    pub fn named_room(&self) -> Option<&RoomId> {
+        self.room.as_ref().filter(|_| self.room_source == RoomSource::Sender)
+    }
+
+    /// Takes over the room that the registry knows of the device: where the sender named none, and
+    /// where a person chose it.
+    pub fn fill_in_room(&mut self, device: &Device) {
+        if let Some(room) = device.chosen_room() {
+            (self.room, self.room_source) = (Some(room.clone()), RoomSource::Person);
+        } else if self.room.is_none() && device.room.is_some() {
+            (self.room, self.room_source) = (device.room.clone(), RoomSource::Registry);
+        }
+    }
+
+    /// A metric that both have measured.
+    #[must_use]
+    pub fn shared_metric(&self, other: &Self) -> Option<&MetricName> {
+        self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
     /// Takes over what a later reading of the same device and instant says; its values win.

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{Problem, ProblemKind, Request, Response, credentials};
+use crate::domain::Instant;
 
 /// The request of an event.
 pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
@@ -21,6 +22,7 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
         body.into_bytes()
     };
     let context = event.request_context;
+    let arrived = Some(context.time_epoch).filter(|millis| *millis > 0);
     let path = event.raw_path.or(context.http.path).unwrap_or_else(|| "/".to_owned());
     // A stage other than the default is part of the path.
     let stage = context.stage.filter(|stage| stage != "$default").map(|stage| format!("/{stage}/"));
@@ -41,8 +43,10 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
         raw_query,
         secret,
         body,
-        id: sent_id.or(context.request_id).unwrap_or_default(),
+        id: sent_id.or_else(|| context.request_id.clone()).unwrap_or_default(),
         headers,
+        arrived: arrived.and_then(|millis| Instant::from_millis(millis).ok()),
+        arrival: context.request_id.filter(|id| !id.is_empty()),
     })
 }
 

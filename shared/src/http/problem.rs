@@ -130,6 +130,12 @@ impl Problem {
         }
     }
 
+    /// The answer of a function whose code panicked; what it said is for the log.
+    #[must_use]
+    pub fn panicked() -> Self {
+        Self::new(ProblemKind::Internal, "The request could not be handled; the log says why.")
+    }
+
     /// A request with one parameter or member that cannot be taken.
     #[must_use]
     pub fn field(field: &str, message: impl Into<String>) -> Self {
@@ -170,7 +176,9 @@ impl From<&StoreError> for Problem {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,
             StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
-            StoreError::Refused(_) | StoreError::Unreadable(_) => ProblemKind::Internal,
+            StoreError::Refused(_) | StoreError::Inapplicable(_) | StoreError::Unreadable(_) => {
+                ProblemKind::Internal
+            }
         };
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();

@@ -6,6 +6,7 @@ use std::io::Read as _;
 
 use super::credentials::Secret;
 use super::{Problem, ProblemKind};
+use crate::domain::Instant;
 
 /// The largest body that is taken, as sent: 1 MiB.
 pub const MAX_BODY: usize = 1 << 20;
@@ -29,6 +30,10 @@ pub struct Request {
     pub secret: Option<Secret>,
     /// The id that the answer echoes.
     pub id: String,
+    /// When the gateway took the request; none where the event does not say.
+    pub arrived: Option<Instant>,
+    /// The gateway's own id of the request, which no other request has and no client chooses.
+    pub arrival: Option<String>,
 }
 
 impl Request {

@@ -1,9 +1,13 @@
 //! The ports on `DynamoDB`, one file per operation. Decides nothing of the domain.
 
+mod add_arrival;
 mod attribute;
 mod edit_registry;
 mod error;
+mod find_registry;
 mod learn;
+mod merge_readings;
+mod pause;
 mod put_readings;
 mod query_readings;
 mod read_registry;

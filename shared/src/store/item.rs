@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use self::attribute::{
-    CREATED, DEVICES, DIP, FIRST_SEEN, KIND, MAX_W, METRICS, MODULUS, NAME, REVOKED, ROOM_AT,
-    SCOPE, TAGS, UNIT,
+    ARRIVAL, CREATED, DEVICES, DIP, FILLED_IN_ROOM, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, REVOKED, ROOM_AT, SCOPE, TAGS, UNIT,
 };
 use super::keys::{self, Key};
 use crate::domain::{
     Device, DeviceId, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
-    Scope, Token,
+    RoomSource, Scope, Token,
 };
 
 /// An item's attributes by name.
@@ -28,6 +28,8 @@ pub enum Attribute {
     L(Vec<Attribute>),
     /// A map.
     M(Item),
+    /// A set of strings, never empty.
+    Ss(Vec<String>),
     /// A type that no item of ours has.
     Other,
 }
@@ -52,8 +54,40 @@ pub enum ItemError {
     },
 }
 
-/// The attributes of registry items, for those who write some of them.
+/// An item that cannot be what its key says.
+#[derive(Debug, thiserror::Error)]
+#[error("the item {pk} {sk}")]
+pub struct UnreadableItem {
+    /// Its partition key, cut short.
+    pub pk: String,
+    /// Its sort key, cut short.
+    pub sk: String,
+    /// Why.
+    #[source]
+    pub why: ItemError,
+}
+
+/// Reads an item; the error names it.
+pub(super) fn read<T>(
+    item: Item,
+    decode: fn(Item) -> Result<T, ItemError>,
+) -> Result<T, UnreadableItem> {
+    let (pk, sk) = describe_key(&item);
+    decode(item).map_err(|why| UnreadableItem { pk, sk, why })
+}
+
+/// How long readings stay after their retention is over: whatever reads all of a day, or sums it up,
+/// finds it whole until its last reading has expired.
+const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
+
+/// The attributes of readings and registry items, for those who write some of them.
 pub(super) mod attribute {
+    /// The room that ingest filled in. A reading's room is filled in while it equals this.
+    pub(in crate::store) const FILLED_IN_ROOM: &str = "_filled_in_room";
+    /// What tells the arrival of a reading without a timestamp from all others.
+    pub(in crate::store) const ARRIVAL: &str = "_arrival";
+    /// The rooms that a device introduced.
+    pub(in crate::store) const INTRODUCED_ROOMS: &str = "_rooms";
     pub(in crate::store) const NAME: &str = "name";
     pub(in crate::store) const ROOM_AT: &str = "room_at";
     pub(in crate::store) const KIND: &str = "kind";
@@ -77,21 +111,34 @@ pub fn key(key: &Key) -> Item {
         .into()
 }
 
-/// The item of a reading, to be deleted `retention` after its instant.
+/// The item of a reading, to be deleted some days after its `retention` is over.
 #[must_use]
 pub fn from_reading(reading: &Reading, retention: Option<TimeDelta>) -> Item {
     let mut item = key(&Key::Reading(reading.device.clone(), reading.at));
-    if let Some(room) = &reading.room {
-        item.insert(keys::ROOM.to_owned(), Attribute::S(room.to_string()));
-    }
+    put(&mut item, keys::ROOM, reading.room.as_ref().map(RoomId::to_string));
+    let filled_in = reading.room.as_ref().filter(|_| reading.room_source != RoomSource::Sender);
+    put(&mut item, FILLED_IN_ROOM, filled_in.map(RoomId::to_string));
     if let Some(retention) = retention {
-        let seconds = reading.at.saturating_add(retention).as_millis() / 1_000;
-        item.insert(keys::TTL.to_owned(), Attribute::N(seconds.to_string()));
+        item.insert(keys::TTL.to_owned(), expiry(reading.at, retention));
     }
     for (name, value) in reading.metrics() {
         item.insert(name.to_string(), Attribute::N(value.to_string()));
     }
     item
+}
+
+/// The item of a reading that arrived without a timestamp; `arrival` tells it from all others.
+#[must_use]
+pub fn from_arrival(reading: &Reading, arrival: &str, retention: Option<TimeDelta>) -> Item {
+    let mut item = from_reading(reading, retention);
+    put(&mut item, ARRIVAL, Some(arrival.to_owned()));
+    item
+}
+
+/// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
+pub(super) fn expiry(at: Instant, retention: TimeDelta) -> Attribute {
+    let expires = at.saturating_add(retention + EXPIRY_GRACE);
+    Attribute::N((expires.as_millis() / 1_000).to_string())
 }
 
 /// The reading of an item.
@@ -104,13 +151,20 @@ pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
         Some(Attribute::S(room)) => Some(room.parse::<RoomId>().map_err(invalid(keys::ROOM))?),
         Some(_) => return Err(ItemError::Missing(keys::ROOM)),
     };
+    let filled_in = matches!((item.get(keys::ROOM), item.get(FILLED_IN_ROOM)),
+        (Some(Attribute::S(room)), Some(Attribute::S(filled_in))) if room == filled_in);
     let metrics = item.into_iter().filter_map(|(name, value)| match value {
         Attribute::N(value) => {
             Some((MetricName::try_from(name).ok()?, Number::parse(&value).ok()?))
         }
         _ => None,
     });
-    Reading::new(device, at, room, metrics.collect()).map_err(invalid(METRICS))
+    let mut reading =
+        Reading::stored(device, at, room, metrics.collect()).map_err(invalid(METRICS))?;
+    if filled_in {
+        reading.room_source = RoomSource::Registry;
+    }
+    Ok(reading)
 }
 
 /// The item of a device.
@@ -124,6 +178,10 @@ pub fn from_device(device: &Device) -> Item {
     put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
     if !device.tags.is_empty() {
         item.insert(TAGS.to_owned(), tags(&device.tags));
+    }
+    if !device.introduced_rooms.is_empty() {
+        let rooms = device.introduced_rooms.iter().map(RoomId::to_string).collect();
+        item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
     }
     // Always there, even empty: a nested attribute can be set only where its parent exists.
     let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
@@ -142,6 +200,10 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
         Some(Attribute::L(tags)) => tags,
         _ => Vec::new(),
     };
+    let introduced_rooms = match item.remove(INTRODUCED_ROOMS) {
+        Some(Attribute::Ss(rooms)) => rooms,
+        _ => Vec::new(),
+    };
     Ok(Device {
         id,
         name: text(&mut item, NAME),
@@ -158,6 +220,11 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
             .collect::<Result<_, _>>()?,
         first_seen: instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
+        introduced_rooms: introduced_rooms
+            .into_iter()
+            .map(RoomId::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(invalid(INTRODUCED_ROOMS))?,
     })
 }
 
@@ -322,7 +389,8 @@ mod tests {
             ("sk", Attribute::S("TS#2026-01-11T16:00:00.000Z".into())),
             ("room", Attribute::S("chiyoda1-a".into())),
             ("current_w", Attribute::N("512".into())),
-            ("exp", Attribute::N("1768233600".into())),
+            // A day of retention, and three of grace.
+            ("exp", Attribute::N("1768492800".into())),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
@@ -331,11 +399,31 @@ mod tests {
     }
 
     #[test]
+    fn a_filled_in_room_stays_marked_until_another_is_set() {
+        let mut filled = reading();
+        (filled.room, filled.room_source) =
+            (Some("study".parse().expect("an id")), RoomSource::Registry);
+        let mut item = from_reading(&filled, None);
+        assert_eq!(to_reading(item.clone()).expect("a reading"), filled);
+        item.insert("room".into(), Attribute::S("kitchen".into()));
+        assert!(to_reading(item).expect("a reading").named_room().is_some());
+    }
+
+    #[test]
+    fn a_reading_that_merging_made_larger_than_any_request_is_a_reading() {
+        let mut item = from_reading(&reading(), None);
+        for n in 0..300 {
+            item.insert(format!("m{n}"), Attribute::N("1".into()));
+        }
+        assert_eq!(to_reading(item).expect("a reading").metrics().len(), 301);
+    }
+
+    #[test]
     fn attributes_of_others_are_passed_over() {
         let mut item = from_reading(&reading(), None);
         item.insert("note".into(), Attribute::S("hello".into()));
         item.insert("Upper".into(), Attribute::N("1".into()));
-        item.insert("ver".into(), Attribute::N("1".into()));
+        item.insert("_ver".into(), Attribute::N("1".into()));
         assert_eq!(to_reading(item).expect("a reading"), reading());
     }
 
@@ -359,7 +447,9 @@ mod tests {
 
     #[test]
     fn registry_items_come_back() {
-        let mut device = Sighting::of(&reading()).register("remo-e".parse().expect("an id"));
+        let mut device =
+            Sighting::of(&reading()).register("remo-e".parse().expect("an id"), |_| false);
+        assert_eq!(device.introduced_rooms.len(), 1);
         assert_eq!(to_device(from_device(&device)).expect("a device"), device);
         device.name = Some("Smart meter".into());
         device.kind = Some("power".into());

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    Budget, EditRegistry, Edited, FindToken, Learn, Learning, ManageTokens, Page, Position,
-    PutOutcome, PutReadings, QueryReadings, RangeQuery, ReadRegistry, Register, Registration,
-    StoreError, StoreResult,
+    AddArrival, Added, Budget, EditRegistry, Edited, FindRegistry, FindToken, Learn, Learning,
+    Listing, ManageTokens, MergeReadings, Page, Position, PutOutcome, PutReadings, QueryReadings,
+    RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
 };
 use crate::domain::{
-    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MetricInfo, Order, Reading, Room,
-    RoomId, RoomPatch, Token, TokenHash,
+    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
+    Reading, Room, RoomId, RoomPatch, RoomSource, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -22,6 +22,7 @@ pub struct MemoryStore(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     readings: BTreeMap<Position, Reading>,
+    arrivals: BTreeMap<Position, String>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
     tokens: BTreeMap<TokenHash, Token>,
@@ -38,7 +39,7 @@ pub struct Calls {
     pub reads: usize,
     /// Writes of any kind to the registry.
     pub registry_writes: usize,
-    /// Calls of [`PutReadings`].
+    /// Calls of [`PutReadings`], [`MergeReadings`] and [`AddArrival`].
     pub puts: usize,
 }
 
@@ -46,6 +47,11 @@ impl MemoryStore {
     /// Lets the next calls fail with these errors, one each.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
         self.state().failures.extend(errors);
+    }
+
+    /// Lets nothing fail any more.
+    pub fn end_failures(&self) {
+        self.state().failures.clear();
     }
 
     /// Lets the next writes to the registry fail with these errors, one each.
@@ -115,6 +121,32 @@ impl State {
     }
 }
 
+impl State {
+    /// Stores the readings that are not to be left unstored.
+    fn store(&mut self, readings: &[Reading], store: impl Fn(&mut Self, &Reading)) -> PutOutcome {
+        if readings.is_empty() {
+            return PutOutcome::default();
+        }
+        self.calls.puts += 1;
+        if let Some(cause) = self.pop_failure() {
+            return PutOutcome { unstored: (0..readings.len()).collect(), cause: Some(cause) };
+        }
+        let unstored = std::mem::take(&mut self.unstored);
+        for (n, reading) in readings.iter().enumerate() {
+            if !unstored.contains(&n) {
+                store(self, reading);
+            }
+        }
+        let cause = (!unstored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
+        PutOutcome { unstored, cause }
+    }
+
+    fn put(&mut self, reading: &Reading) {
+        self.arrivals.remove(&Position::of(reading));
+        self.readings.insert(Position::of(reading), reading.clone());
+    }
+}
+
 impl PutReadings for MemoryStore {
     async fn put_readings(
         &self,
@@ -122,19 +154,60 @@ impl PutReadings for MemoryStore {
         _retention: Option<TimeDelta>,
         _budget: &Budget,
     ) -> PutOutcome {
+        self.state().store(readings, State::put)
+    }
+}
+
+impl MergeReadings for MemoryStore {
+    async fn merge_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> PutOutcome {
+        self.state().store(readings, |state, reading| {
+            let merged = match state.readings.get(&Position::of(reading)) {
+                Some(stored) => merged(stored, reading),
+                None => reading.clone(),
+            };
+            state.readings.insert(Position::of(reading), merged);
+        })
+    }
+}
+
+fn merged(stored: &Reading, new: &Reading) -> Reading {
+    let mut metrics = stored.metrics().clone();
+    metrics.extend(new.metrics().clone());
+    let keeps_room =
+        new.room.is_none() || (new.room_source == RoomSource::Registry && stored.room.is_some());
+    let room = if keeps_room { stored } else { new };
+    let merged = Reading::stored(new.device.clone(), new.at, room.room.clone(), metrics);
+    let mut merged = merged.expect("it has what the stored one has");
+    merged.room_source = room.room_source;
+    merged
+}
+
+impl AddArrival for MemoryStore {
+    async fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> StoreResult<Added> {
         let mut state = self.state();
         state.calls.puts += 1;
-        if let Some(cause) = state.pop_failure() {
-            return PutOutcome { unstored: (0..readings.len()).collect(), cause: Some(cause) };
+        if let Some(failure) = state.pop_failure() {
+            return Err(failure);
         }
-        let unstored = std::mem::take(&mut state.unstored);
-        for (n, reading) in readings.iter().enumerate() {
-            if !unstored.contains(&n) {
-                state.readings.insert(Position::of(reading), reading.clone());
-            }
+        let place = Position::of(reading);
+        let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
+        if state.readings.contains_key(&place) && !is_own {
+            return Ok(Added::Taken);
         }
-        let cause = (!unstored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
-        PutOutcome { unstored, cause }
+        state.put(reading);
+        state.arrivals.insert(place, arrival.to_owned());
+        Ok(Added::Stored)
     }
 }
 
@@ -160,12 +233,14 @@ impl QueryReadings for MemoryStore {
 }
 
 impl ReadRegistry for MemoryStore {
-    async fn devices(&self, _budget: &Budget) -> StoreResult<Vec<Device>> {
-        Ok(self.read()?.devices.values().cloned().collect())
+    async fn devices(&self, _budget: &Budget) -> StoreResult<Listing<Device>> {
+        let found = self.read()?.devices.values().cloned().collect();
+        Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn rooms(&self, _budget: &Budget) -> StoreResult<Vec<Room>> {
-        Ok(self.read()?.rooms.values().cloned().collect())
+    async fn rooms(&self, _budget: &Budget) -> StoreResult<Listing<Room>> {
+        let found = self.read()?.rooms.values().cloned().collect();
+        Ok(Listing { found, unreadable: Vec::new() })
     }
 
     async fn device(&self, id: &DeviceId, _budget: &Budget) -> StoreResult<Option<Device>> {
@@ -174,6 +249,24 @@ impl ReadRegistry for MemoryStore {
 
     async fn room(&self, id: &RoomId, _budget: &Budget) -> StoreResult<Option<Room>> {
         Ok(self.read()?.rooms.get(id).cloned())
+    }
+}
+
+impl FindRegistry for MemoryStore {
+    async fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        _budget: &Budget,
+    ) -> StoreResult<Listing<Device>> {
+        let state = self.read()?;
+        let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+
+    async fn find_rooms(&self, ids: &[RoomId], _budget: &Budget) -> StoreResult<Listing<Room>> {
+        let state = self.read()?;
+        let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
+        Ok(Listing { found, unreadable: Vec::new() })
     }
 }
 
@@ -239,23 +332,40 @@ impl Register for MemoryStore {
         state.rooms.insert(room.id.clone(), room.clone());
         Ok(Registration::New)
     }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(device) else {
+            return Ok(Learning::Refused(None));
+        };
+        let introduced = &mut device.introduced_rooms;
+        if introduced.contains(room) || introduced.len() < MAX_INTRODUCED_ROOMS {
+            introduced.insert(room.clone());
+            return Ok(Learning::Written(device.clone()));
+        }
+        Ok(Learning::Refused(Some(device.clone())))
+    }
 }
 
 impl Learn for MemoryStore {
     async fn learn_device(
         &self,
-        id: &DeviceId,
+        known: &Device,
         learned: &Learned,
         _budget: &Budget,
     ) -> StoreResult<Learning<Device>> {
         let mut state = self.write()?;
-        let Some(device) = state.devices.get_mut(id) else { return Ok(Learning::Refused(None)) };
+        let Some(device) = state.devices.get_mut(&known.id) else {
+            return Ok(Learning::Refused(None));
+        };
         let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
-        let newer = learned
-            .room
-            .as_ref()
-            .is_none_or(|(at, _)| device.room_at.is_none_or(|known| known < *at));
-        if !(earlier && newer) {
+        let is_there_still = (&device.room, device.room_at) == (&known.room, known.room_at);
+        if !(earlier && (learned.room.is_none() || is_there_still)) {
             return Ok(Learning::Refused(Some(device.clone())));
         }
         device.first_seen = learned.first_seen.unwrap_or(device.first_seen);

@@ -19,6 +19,7 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
         Attribute::N(number) => AttributeValue::N(number),
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value_to_sdk).collect()),
         Attribute::M(item) => AttributeValue::M(to_sdk(item)),
+        Attribute::Ss(set) => AttributeValue::Ss(set),
         Attribute::Other => AttributeValue::Null(true),
     }
 }
@@ -33,6 +34,7 @@ fn value_from_sdk(value: AttributeValue) -> Attribute {
         AttributeValue::N(number) => Attribute::N(number),
         AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
         AttributeValue::M(item) => Attribute::M(from_sdk(item)),
+        AttributeValue::Ss(set) => Attribute::Ss(set),
         _ => Attribute::Other,
     }
 }

@@ -39,12 +39,12 @@ impl EditRegistry for DynamoStore {
             edit(&mut update, &[METRICS, name, DIP], &patch.dip, number);
         }
         match update.send(self, budget).await? {
-            Updated::Written(now) => {
-                item::to_device(now).map(Edited::Written).map_err(StoreError::Unreadable)
-            }
+            Updated::Written(now) => item::read(now, item::to_device)
+                .map(Edited::Written)
+                .map_err(StoreError::Unreadable),
             Updated::Refused(None) => Ok(Edited::Unknown),
             Updated::Refused(Some(was)) => {
-                let was = item::to_device(was).map_err(StoreError::Unreadable)?;
+                let was = item::read(was, item::to_device).map_err(StoreError::Unreadable)?;
                 let unknown = patch.metrics.keys().find(|name| !was.metrics.contains_key(name));
                 Ok(unknown.cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
             }
@@ -61,7 +61,7 @@ impl EditRegistry for DynamoStore {
         edit(&mut update, &[NAME], &patch.name, text);
         match update.send(self, budget).await? {
             Updated::Written(now) => {
-                item::to_room(now).map(Edited::Written).map_err(StoreError::Unreadable)
+                item::read(now, item::to_room).map(Edited::Written).map_err(StoreError::Unreadable)
             }
             Updated::Refused(_) => Ok(Edited::Unknown),
         }

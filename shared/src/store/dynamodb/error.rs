@@ -24,6 +24,8 @@ where
             let code = service.err().code().unwrap_or_default();
             if THROTTLES.contains(&code) {
                 StoreError::Throttled(Box::new(error))
+            } else if code == "ValidationException" {
+                StoreError::Inapplicable(Box::new(error))
             } else if service.raw().status().is_server_error() {
                 StoreError::Unavailable(Box::new(error))
             } else {

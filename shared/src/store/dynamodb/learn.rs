@@ -2,7 +2,7 @@
 
 use super::DynamoStore;
 use super::update::{Update, Updated};
-use crate::domain::{Device, DeviceId, Instant, Learned, MetricInfo, Room, RoomId};
+use crate::domain::{Device, Instant, Learned, MetricInfo, Room, RoomId};
 use crate::store::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
 use crate::store::item::{Attribute, Item, ItemError};
 use crate::store::keys::{Key, ROOM};
@@ -16,23 +16,27 @@ const AT_ONCE: usize = 32;
 impl Learn for DynamoStore {
     async fn learn_device(
         &self,
-        id: &DeviceId,
+        known: &Device,
         learned: &Learned,
         budget: &Budget,
     ) -> StoreResult<Learning<Device>> {
-        let mut update = Update::of(Key::Device(id.clone()));
+        let key = || Key::Device(known.id.clone());
+        let mut update = Update::of(key());
         if let Some(first_seen) = learned.first_seen {
             earlier(&mut update, first_seen);
         }
         if let Some((at, room)) = &learned.room {
             update.set(&[ROOM], Attribute::S(room.to_string()));
             update.set(&[ROOM_AT], Attribute::S(at.to_string()));
-            update.only_if_below(&[ROOM_AT], Attribute::S(at.to_string()));
+            // Which reading is the newest was asked for this room; for another, it must be asked again.
+            let text = |text: String| Attribute::S(text);
+            update.only_if_still(&[ROOM], known.room.as_ref().map(|it| text(it.to_string())));
+            update.only_if_still(&[ROOM_AT], known.room_at.map(|it| text(it.to_string())));
         }
         for (n, name) in learned.metrics.iter().enumerate() {
             if n > 0 && n % AT_ONCE == 0 {
                 // Only the first has conditions that may be refused; the others add what is absent.
-                let sent = std::mem::replace(&mut update, Update::of(Key::Device(id.clone())));
+                let sent = std::mem::replace(&mut update, Update::of(key()));
                 if let Updated::Refused(was) = sent.send(self, budget).await? {
                     return learning(Updated::Refused(was), item::to_device);
                 }
@@ -61,13 +65,15 @@ fn earlier(update: &mut Update, first_seen: Instant) {
     update.only_if_above(&[FIRST_SEEN], first_seen);
 }
 
-fn learning<T>(
+pub(super) fn learning<T>(
     updated: Updated,
     decode: fn(Item) -> Result<T, ItemError>,
 ) -> StoreResult<Learning<T>> {
     match updated {
-        Updated::Written(now) => decode(now).map(Learning::Written),
-        Updated::Refused(was) => was.map(decode).transpose().map(Learning::Refused),
+        Updated::Written(now) => item::read(now, decode).map(Learning::Written),
+        Updated::Refused(was) => {
+            was.map(|was| item::read(was, decode)).transpose().map(Learning::Refused)
+        }
     }
     .map_err(StoreError::Unreadable)
 }

@@ -1,7 +1,6 @@
 //! `BatchWriteItem`: readings, 25 at a time, several requests at once. Reads nothing.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{PutRequest, ReturnConsumedCapacity, WriteRequest};
 use chrono::TimeDelta;
@@ -9,6 +8,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::attribute::to_sdk;
 use super::error::store_error;
+use super::pause::Pauses;
 use super::{DynamoStore, note_write};
 use crate::domain::Reading;
 use crate::store::keys::{PK, SK};
@@ -19,8 +19,6 @@ use crate::store::{Budget, PutOutcome, PutReadings, StoreError, item};
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html>
 const BATCH: usize = 25;
 const IN_FLIGHT: usize = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl PutReadings for DynamoStore {
     async fn put_readings(
@@ -70,7 +68,7 @@ impl DynamoStore {
             unstored
         };
 
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
         loop {
             let sent = self
                 .client
@@ -78,35 +76,29 @@ impl DynamoStore {
                 .request_items(&self.table, waiting.clone())
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send();
-            let answer = match budget.within(sent).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(error)) => {
-                    return PutOutcome {
-                        unstored: unstored(&waiting),
-                        cause: Some(store_error(error)),
-                    };
+            let answer = budget.within(sent).await.and_then(|sent| sent.map_err(store_error));
+            let cause = match answer {
+                Ok(answer) => {
+                    answer.consumed_capacity().iter().for_each(|c| note_write(budget, Some(c)));
+                    // They come with a 200, and nobody retries them but us.
+                    waiting = answer
+                        .unprocessed_items
+                        .and_then(|mut tables| tables.remove(&self.table))
+                        .unwrap_or_default();
+                    if waiting.is_empty() {
+                        return PutOutcome::default();
+                    }
+                    StoreError::Throttled("unprocessed items remained".into())
                 }
-                Err(late) => return PutOutcome { unstored: unstored(&waiting), cause: Some(late) },
+                // The SDK has tried some times, for less time than there is.
+                Err(throttled @ StoreError::Throttled(_)) => throttled,
+                Err(error) => {
+                    return PutOutcome { unstored: unstored(&waiting), cause: Some(error) };
+                }
             };
-            answer.consumed_capacity().iter().for_each(|c| note_write(budget, Some(c)));
-
-            // They come with a 200, and nobody retries them but us.
-            waiting = answer
-                .unprocessed_items
-                .and_then(|mut tables| tables.remove(&self.table))
-                .unwrap_or_default();
-            if waiting.is_empty() {
-                return PutOutcome::default();
+            if !pauses.pause(budget).await {
+                return PutOutcome { unstored: unstored(&waiting), cause: Some(cause) };
             }
-            let pause_now = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-            if budget.remaining() <= pause_now {
-                return PutOutcome {
-                    unstored: unstored(&waiting),
-                    cause: Some(StoreError::Throttled("unprocessed items remained".into())),
-                };
-            }
-            tokio::time::sleep(pause_now).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

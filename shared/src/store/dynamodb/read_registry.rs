@@ -8,14 +8,14 @@ use super::{DynamoStore, note_read};
 use crate::domain::{Device, DeviceId, Room, RoomId};
 use crate::store::item::{Item, ItemError};
 use crate::store::keys::{DEVICES, Key, PK, ROOMS};
-use crate::store::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult, item};
+use crate::store::{Budget, Listing, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult, item};
 
 impl ReadRegistry for DynamoStore {
-    async fn devices(&self, budget: &Budget) -> StoreResult<Vec<Device>> {
+    async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
         self.list(DEVICES, item::to_device, budget).await
     }
 
-    async fn rooms(&self, budget: &Budget) -> StoreResult<Vec<Room>> {
+    async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
         self.list(ROOMS, item::to_room, budget).await
     }
 
@@ -34,8 +34,8 @@ impl DynamoStore {
         partition: &str,
         decode: fn(Item) -> Result<T, ItemError>,
         budget: &Budget,
-    ) -> StoreResult<Vec<T>> {
-        let mut all = Vec::new();
+    ) -> StoreResult<Listing<T>> {
+        let mut listing = Listing::default();
         let mut start = None;
         loop {
             let answer = self
@@ -50,13 +50,12 @@ impl DynamoStore {
                 .send();
             let answer = budget.within(answer).await?.map_err(store_error)?;
             note_read(budget, answer.consumed_capacity());
-            // An item that is no device or room would otherwise take the whole registry down.
-            let found = answer.items.unwrap_or_default().into_iter();
-            all.extend(found.filter_map(|i| decode(from_sdk(i)).ok()));
+            let found = answer.items.unwrap_or_default().into_iter().map(from_sdk);
+            listing.extend(found, decode);
             start = answer.last_evaluated_key;
-            if start.is_none() || all.len() > REGISTRY_MOST {
-                all.truncate(REGISTRY_MOST + 1);
-                return Ok(all);
+            if start.is_none() || listing.found.len() > REGISTRY_MOST {
+                listing.found.truncate(REGISTRY_MOST + 1);
+                return Ok(listing);
             }
         }
     }
@@ -78,6 +77,23 @@ impl DynamoStore {
             .send();
         let answer = budget.within(answer).await?.map_err(store_error)?;
         note_read(budget, answer.consumed_capacity());
-        answer.item.map(|i| decode(from_sdk(i)).map_err(StoreError::Unreadable)).transpose()
+        let found = answer.item.map(|found| item::read(from_sdk(found), decode));
+        found.transpose().map_err(StoreError::Unreadable)
+    }
+}
+
+impl<T> Listing<T> {
+    /// Adds items. One that cannot be read is kept aside: it would otherwise take all others down.
+    pub(super) fn extend(
+        &mut self,
+        items: impl Iterator<Item = Item>,
+        decode: fn(Item) -> Result<T, ItemError>,
+    ) {
+        for item in items {
+            match item::read(item, decode) {
+                Ok(found) => self.found.push(found),
+                Err(unreadable) => self.unreadable.push(unreadable),
+            }
+        }
     }
 }

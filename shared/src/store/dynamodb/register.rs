@@ -1,15 +1,19 @@
-//! `PutItem` where nothing is: the registration of devices, rooms and tokens. Never overwrites.
+//! `PutItem` where nothing is: the registration of devices, rooms and tokens; and `UpdateItem` for which
+//! device introduced a room. Never overwrites.
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
 
 use super::attribute::{from_sdk, to_sdk};
 use super::error::store_error;
+use super::learn::learning;
+use super::update::Update;
 use super::{DynamoStore, note_write};
-use crate::domain::{Device, Room};
+use crate::domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use crate::store::item::attribute::INTRODUCED_ROOMS;
 use crate::store::item::{Item, ItemError};
-use crate::store::keys::PK;
-use crate::store::{Budget, Register, Registration, StoreError, StoreResult, item};
+use crate::store::keys::{Key, PK};
+use crate::store::{Budget, Learning, Register, Registration, StoreError, StoreResult, item};
 
 impl Register for DynamoStore {
     async fn register_device(
@@ -22,6 +26,18 @@ impl Register for DynamoStore {
 
     async fn register_room(&self, room: &Room, budget: &Budget) -> StoreResult<Registration<Room>> {
         self.put_if_absent(item::from_room(room), item::to_room, budget).await
+    }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut update = Update::of(Key::Device(device.clone()));
+        update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
+        update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
+        learning(update.send(self, budget).await?, item::to_device)
     }
 }
 
@@ -51,7 +67,9 @@ impl DynamoStore {
                 Some(PutItemError::ConditionalCheckFailedException(failed)) => {
                     budget.add_write(1.0);
                     let known = failed.item.clone().unwrap_or_default();
-                    decode(from_sdk(known)).map(Registration::Known).map_err(StoreError::Unreadable)
+                    item::read(from_sdk(known), decode)
+                        .map(Registration::Known)
+                        .map_err(StoreError::Unreadable)
                 }
                 _ => Err(store_error(error)),
             },

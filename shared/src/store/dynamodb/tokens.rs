@@ -23,7 +23,7 @@ impl ManageTokens for DynamoStore {
     }
 
     async fn tokens(&self, budget: &Budget) -> StoreResult<Vec<Token>> {
-        self.list(TOKENS, item::to_token, budget).await
+        Ok(self.list(TOKENS, item::to_token, budget).await?.found)
     }
 
     async fn revoke_token(

@@ -12,11 +12,12 @@ use crate::store::item::{self, Attribute, Item};
 use crate::store::keys::{Key, PK};
 use crate::store::{Budget, StoreResult};
 
-/// A conditional update of one item that is there.
+/// An update of one item.
 pub(super) struct Update {
     key: Key,
     sets: Vec<String>,
     removes: Vec<String>,
+    adds: Vec<String>,
     conditions: Vec<String>,
     names: Vec<(String, String)>,
     values: SdkItem,
@@ -29,16 +30,22 @@ pub(super) enum Updated {
 }
 
 impl Update {
-    /// An update of the item under `key`, refused where there is none.
-    pub(super) fn of(key: Key) -> Self {
-        let mut update = Self {
+    /// An update of the item under `key`, which is made where there is none.
+    pub(super) fn or_put(key: Key) -> Self {
+        Self {
             key,
             sets: Vec::new(),
             removes: Vec::new(),
+            adds: Vec::new(),
             conditions: Vec::new(),
             names: Vec::new(),
             values: SdkItem::new(),
-        };
+        }
+    }
+
+    /// An update of the item under `key`, refused where there is none.
+    pub(super) fn of(key: Key) -> Self {
+        let mut update = Self::or_put(key);
         let pk = update.name(&[PK]);
         update.conditions.push(format!("attribute_exists({pk})"));
         update
@@ -79,16 +86,35 @@ impl Update {
         self.removes.push(name);
     }
 
-    /// Writes only where something is at `path`.
-    pub(super) fn only_if_present(&mut self, path: &[&str]) {
-        let clause = format!("attribute_exists({})", self.name(path));
+    /// Adds to a set, which is made where it is missing; what it holds already is held once.
+    pub(super) fn add_to_set(&mut self, path: &[&str], element: String) {
+        let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
+        self.adds.push(clause);
+    }
+
+    /// Writes only where the set at `path` is missing, holds `element` or fewer than `limit` others.
+    pub(super) fn only_if_in_set_or_below(&mut self, path: &[&str], element: &str, limit: usize) {
+        let name = self.name(path);
+        let element = self.value(Attribute::S(element.to_owned()));
+        let limit = self.value(Attribute::N(limit.to_string()));
+        self.conditions.push(format!(
+            "(attribute_not_exists({name}) OR contains({name}, {element}) OR size({name}) < {limit})"
+        ));
+    }
+
+    /// Writes only where `path` has this value, or is absent where there is none.
+    pub(super) fn only_if_still(&mut self, path: &[&str], value: Option<Attribute>) {
+        let name = self.name(path);
+        let clause = match value {
+            Some(value) => format!("{name} = {}", self.value(value)),
+            None => format!("attribute_not_exists({name})"),
+        };
         self.conditions.push(clause);
     }
 
-    /// Writes only where `path` is absent or less than `value`.
-    pub(super) fn only_if_below(&mut self, path: &[&str], value: Attribute) {
-        let name = self.name(path);
-        let clause = format!("(attribute_not_exists({name}) OR {name} < {})", self.value(value));
+    /// Writes only where something is at `path`.
+    pub(super) fn only_if_present(&mut self, path: &[&str]) {
+        let clause = format!("attribute_exists({})", self.name(path));
         self.conditions.push(clause);
     }
 
@@ -103,14 +129,18 @@ impl Update {
             [] => String::new(),
             parts => format!("{word} {} ", parts.join(", ")),
         };
-        let expression = clause("SET", &self.sets) + &clause("REMOVE", &self.removes);
+        let expression = clause("SET", &self.sets)
+            + &clause("REMOVE", &self.removes)
+            + &clause("ADD", &self.adds);
         let update = store
             .client
             .update_item()
             .table_name(&store.table)
             .set_key(Some(to_sdk(item::key(&self.key))))
             .set_update_expression((!expression.is_empty()).then_some(expression))
-            .condition_expression(self.conditions.join(" AND "))
+            .set_condition_expression(
+                (!self.conditions.is_empty()).then(|| self.conditions.join(" AND ")),
+            )
             .set_expression_attribute_names(Some(self.names.into_iter().collect()))
             .set_expression_attribute_values(none_if_empty(self.values))
             .return_values(ReturnValue::AllNew)

@@ -1,0 +1,313 @@
+//! Readings into the table, with the rooms that the registry knows; then devices and rooms into the
+//! registry. Reads no request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use futures_util::{StreamExt as _, stream};
+use shared::clock::Clock;
+use shared::domain::{Device, DeviceId, Reading, RoomId, Sighting};
+use shared::http::FieldError;
+use shared::registration;
+use shared::registry_cache::Snapshot;
+use shared::store::{Added, Budget, PutOutcome, StoreError, StoreResult};
+use shared::telemetry::WideEvent;
+
+use crate::assemble::{Assembled, Readings};
+use crate::reply::Outcome;
+use crate::{Ingest, Store};
+
+/// How many readings without a timestamp are stored at once.
+const ARRIVAL_CONCURRENCY: usize = 16;
+/// How many milliseconds an arrival may be moved so that it takes no other reading's place.
+const ARRIVAL_SLOTS: i64 = 10;
+/// How many devices are registered at once.
+const REGISTER_CONCURRENCY: usize = 8;
+/// How many new devices a request registers; the stream registers the rest.
+const MAX_REGISTERED: usize = 500;
+/// How many rooms that the cache lacks a request looks up; the stream looks at the rest.
+const MAX_ROOMS_LOOKED_UP: usize = 100;
+
+/// How readings with timestamps are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// Each replaces what is stored of its device and instant.
+    Put,
+    /// Each sets its metrics and leaves the others.
+    Merge,
+}
+
+/// The registry, with what the cache lacked looked up.
+struct Known {
+    snapshot: Arc<Snapshot>,
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeSet<RoomId>,
+}
+
+impl Known {
+    fn device(&self, id: &DeviceId) -> Option<&Device> {
+        self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
+    }
+
+    fn has_room(&self, id: &RoomId) -> bool {
+        self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
+    }
+}
+
+impl<S: Store, C: Clock> Ingest<S, C> {
+    /// Stores readings; those without timestamps under `arrival`, which tells them from all others.
+    pub(crate) async fn store(
+        &self,
+        assembled: Assembled,
+        write: Write,
+        arrival: &str,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> Outcome {
+        let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
+        let mut outcome = Outcome { rejected, ..Outcome::default() };
+        if timed.readings.is_empty() && arrivals.readings.is_empty() {
+            log.count("readings.rejected", outcome.rejected.len());
+            return outcome;
+        }
+        let all = || timed.readings.iter().chain(&arrivals.readings);
+        let known = match self.look_up(all(), budget, log).await {
+            Ok(known) => known,
+            // Without the registry a reading's room is not known, and a reading is written once.
+            Err(error) => {
+                log.error("registry.error", &error);
+                let origins = timed.origins.into_iter().chain(arrivals.origins);
+                outcome.not_stored = origins.flatten().collect();
+                outcome.not_stored.sort_unstable();
+                outcome.cause = Some(error);
+                return outcome;
+            }
+        };
+        for reading in timed.readings.iter_mut().chain(&mut arrivals.readings) {
+            if let Some(device) = known.device(&reading.device) {
+                reading.fill_in_room(device);
+            }
+        }
+        if write == Write::Merge {
+            refuse_endless_metrics(&mut timed, &known, &mut outcome.rejected);
+        }
+
+        let mut stored = Vec::new();
+        let put = match write {
+            Write::Put => self.store.put_readings(&timed.readings, self.retention(), budget).await,
+            Write::Merge => {
+                self.store.merge_readings(&timed.readings, self.retention(), budget).await
+            }
+        };
+        stored.extend(outcome.note(timed, put));
+        // After the others, because one of them may have the very instant of the arrival.
+        stored.extend(self.add_arrivals(arrivals, arrival, &mut outcome, budget).await);
+        outcome.not_stored.sort_unstable();
+        outcome.rejected.sort_by_key(|refusal| refusal.index);
+        if let Some(cause) = &outcome.cause {
+            log.error("table.error", cause);
+        }
+        log.count("readings.accepted", outcome.accepted);
+        log.count("readings.rejected", outcome.rejected.len());
+        log.count("readings.not_stored", outcome.not_stored.len());
+        self.register(&known, &stored, budget, log).await;
+        outcome
+    }
+
+    /// What the registry knows of the readings' devices and rooms: what the cache lacks is asked of the
+    /// table, because another instance may have met it, or a person may have edited it.
+    async fn look_up(
+        &self,
+        readings: impl Iterator<Item = &Reading>,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> StoreResult<Known> {
+        let (snapshot, stale) = self.registry.snapshot(&self.store, budget).await?;
+        if let Some(error) = stale {
+            log.warn("registry.error", &error);
+        }
+        if !snapshot.unreadable.is_empty() {
+            log.set("registry.unreadable", snapshot.unreadable.clone());
+        }
+        let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
+        for reading in readings {
+            if !snapshot.devices.contains_key(&reading.device) {
+                devices.insert(reading.device.clone());
+            }
+            if let Some(room) =
+                reading.named_room().filter(|room| !snapshot.rooms.contains_key(*room))
+                && rooms.len() < MAX_ROOMS_LOOKED_UP
+            {
+                rooms.insert(room.clone());
+            }
+        }
+        let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: BTreeSet::new() };
+        if !devices.is_empty() {
+            let ids: Vec<_> = devices.into_iter().collect();
+            for device in self.store.find_devices(&ids, budget).await?.found {
+                self.registry.keep_device(device.clone());
+                known.devices.insert(device.id.clone(), device);
+            }
+        }
+        if !rooms.is_empty() {
+            let ids: Vec<_> = rooms.into_iter().collect();
+            for room in self.store.find_rooms(&ids, budget).await?.found {
+                known.rooms.insert(room.id.clone());
+                self.registry.keep_room(room);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Stores readings at the instant of their arrival, each where no other reading is. Two requests of
+    /// one device within a millisecond are two readings: the second is stored a millisecond later.
+    async fn add_arrivals(
+        &self,
+        arrivals: Readings,
+        arrival: &str,
+        outcome: &mut Outcome,
+        budget: &Budget,
+    ) -> Vec<Reading> {
+        let adding = arrivals.readings.into_iter().zip(arrivals.origins);
+        let adding = adding.map(|(reading, origins)| async move {
+            (self.add_arrival(reading, arrival, budget).await, origins)
+        });
+        let added: Vec<_> =
+            stream::iter(adding.collect::<Vec<_>>()).buffered(ARRIVAL_CONCURRENCY).collect().await;
+        let mut stored = Vec::new();
+        for (added, origins) in added {
+            match added {
+                Ok(Some(reading)) => {
+                    outcome.accepted += origins.len();
+                    stored.push(reading);
+                }
+                Ok(None) => {
+                    let message = format!(
+                        "is missing, and other readings of the device took all {ARRIVAL_SLOTS} milliseconds from its arrival on; send it again, or with a timestamp"
+                    );
+                    outcome.rejected.extend(origins.iter().map(|index| FieldError {
+                        index: Some(*index),
+                        field: Some("timestamp".to_owned()),
+                        message: message.clone(),
+                    }));
+                    outcome.not_stored.extend(origins);
+                    outcome.cause.get_or_insert(StoreError::Throttled("arrivals".into()));
+                }
+                Err(error) => {
+                    outcome.not_stored.extend(origins);
+                    outcome.cause.get_or_insert(error);
+                }
+            }
+        }
+        stored
+    }
+
+    /// The reading as it is stored, or none where every instant that it may have is taken.
+    async fn add_arrival(
+        &self,
+        mut reading: Reading,
+        arrival: &str,
+        budget: &Budget,
+    ) -> StoreResult<Option<Reading>> {
+        let arrived = reading.at;
+        for slot in 0..ARRIVAL_SLOTS {
+            reading.at = arrived.saturating_add(TimeDelta::milliseconds(slot));
+            let added = self.store.add_arrival(&reading, arrival, self.retention(), budget).await?;
+            if added == Added::Stored {
+                return Ok(Some(reading));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Registers the devices and rooms that the registry does not know. Done twice, or by many at
+    /// once, it leaves the items of whoever came first; a failure is left to the stream function.
+    async fn register(
+        &self,
+        known: &Known,
+        stored: &[Reading],
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) {
+        let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+        for reading in stored {
+            let is_new = known.device(&reading.device).is_none()
+                || reading.named_room().is_some_and(|room| !known.has_room(room));
+            if is_new {
+                sightings
+                    .entry(&reading.device)
+                    .and_modify(|sighting| sighting.see(reading))
+                    .or_insert_with(|| Sighting::of(reading));
+            }
+        }
+        if sightings.is_empty() {
+            return;
+        }
+        log.set("registry.sightings", sightings.len());
+        let registering = sightings.into_iter().take(MAX_REGISTERED).map(|(id, sighting)| {
+            let device = known.device(id).cloned();
+            async move {
+                let is_known = |room: &RoomId| known.has_room(room);
+                let registered =
+                    registration::register(&self.store, id, &sighting, device, is_known, budget)
+                        .await?;
+                self.registry.keep_device(registered.device);
+                registered.rooms.into_iter().for_each(|room| self.registry.keep_room(room));
+                Ok(())
+            }
+        });
+        let results: Vec<StoreResult<()>> = stream::iter(registering.collect::<Vec<_>>())
+            .buffer_unordered(REGISTER_CONCURRENCY)
+            .collect()
+            .await;
+        if let Some(error) = results.into_iter().find_map(Result::err) {
+            log.warn("registry.error", &error);
+        }
+    }
+}
+
+/// Merging writes may add up: a reading could grow for ever, and every merge costs what the whole weighs.
+/// So they bring no metric beyond those that the registry may know of a device.
+fn refuse_endless_metrics(timed: &mut Readings, known: &Known, rejected: &mut Vec<FieldError>) {
+    let endless = |reading: &Reading| {
+        let device = known.device(&reading.device).filter(|it| it.knows_enough_metrics())?;
+        reading.metrics().keys().find(|name| !device.metrics.contains_key(*name)).cloned()
+    };
+    let Readings { readings, origins } = std::mem::take(timed);
+    for (reading, origins) in readings.into_iter().zip(origins) {
+        if let Some(metric) = endless(&reading) {
+            rejected.extend(origins.into_iter().map(|index| {
+                FieldError {
+                    index: Some(index),
+                    field: Some(metric.to_string()),
+                    message:
+                        "is not among the metrics that the registry knows of the device, and it \
+                          knows as many as it may; a merging write can add no more"
+                            .to_owned(),
+                }
+            }));
+        } else {
+            timed.readings.push(reading);
+            timed.origins.push(origins);
+        }
+    }
+}
+
+impl Outcome {
+    /// Notes what became of readings, and returns those that are stored.
+    fn note(&mut self, put: Readings, result: PutOutcome) -> Vec<Reading> {
+        let mut unstored = result.unstored.into_iter().peekable();
+        let mut stored = Vec::with_capacity(put.readings.len());
+        for (n, (reading, origins)) in put.readings.into_iter().zip(put.origins).enumerate() {
+            if unstored.next_if_eq(&n).is_some() {
+                self.not_stored.extend(origins);
+            } else {
+                self.accepted += origins.len();
+                stored.push(reading);
+            }
+        }
+        self.cause = result.cause;
+        stored
+    }
+}

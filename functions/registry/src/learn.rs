@@ -1,0 +1,242 @@
+//! What a batch teaches, written to the registry. Reads no record and puts nothing aside.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::clock::Clock;
+use shared::domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange, excerpt};
+use shared::panic::{Panic, catching};
+use shared::registration;
+use shared::store::keys::{DEVICES, ROOMS};
+use shared::store::{
+    Budget, Learning, Listing, Position, RangeQuery, StoreError, StoreResult, UnreadableItem,
+};
+use shared::telemetry::{WideEvent, chain};
+
+use crate::{DeadLetter, DeadLetters, Learned, Poison, Registry, Seen, Store};
+
+/// How often a write begins again because the registry changed meanwhile.
+const ATTEMPTS: usize = 5;
+/// How many of a device's newest readings are looked through for the newest that names a room.
+const MAX_LOOKED_THROUGH: usize = 10_000;
+
+/// The devices and rooms of a batch, as they are now.
+struct Current {
+    devices: BTreeMap<DeviceId, Device>,
+    /// The rooms that are registered, and since when each is known to be named by readings.
+    rooms: BTreeMap<RoomId, Instant>,
+}
+
+impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
+    /// Writes what the devices' sightings teach.
+    pub(crate) async fn learn(
+        &self,
+        batch: &BTreeMap<DeviceId, Seen>,
+        budget: &Budget,
+        log: &mut WideEvent,
+    ) -> Learned {
+        let mut learned = Learned::default();
+        let Some(first) = batch.values().map(|seen| seen.first_record).min() else {
+            return learned;
+        };
+        let named: BTreeSet<&RoomId> =
+            batch.values().flat_map(|seen| seen.sighting.rooms.keys()).collect();
+        let (mut current, unreadable) = match self.read(batch.keys(), &named, budget).await {
+            Ok(read) => read,
+            Err(error) => {
+                log.error("registry.error", &error);
+                learned.failed = Some(first);
+                return learned;
+            }
+        };
+        for item in &unreadable {
+            let letter =
+                DeadLetter { pk: item.pk.clone(), sk: item.sk.clone(), reason: chain(item) };
+            learned.poison.push(Poison { letter, first_record: first });
+        }
+        let is_damaged = |pk: &str, id: &str| {
+            let id = excerpt(id);
+            unreadable.iter().any(|item| item.pk == pk && item.sk == id)
+        };
+        // A damaged room is registered all the same, and nothing can be learned of it.
+        let damaged = named.iter().filter(|id| is_damaged(ROOMS, id.as_str()));
+        current.rooms.extend(damaged.map(|id| ((*id).clone(), Instant::MIN)));
+        // First all rooms, because a device may be in one that another device introduces.
+        let devices = batch.iter().filter(|(id, _)| !is_damaged(DEVICES, id.as_str()));
+        let mut registered = Vec::new();
+        for (id, seen) in devices {
+            let registering = Box::pin(self.register(id, &seen.sighting, &mut current, budget));
+            match catching(registering).await {
+                Ok(Ok(device)) => registered.push((device, seen)),
+                failed => {
+                    learned.note((DEVICES, id.as_str()), failed.map(|it| it.map(drop)), seen, log)
+                }
+            }
+        }
+        for (device, seen) in registered {
+            let id = device.id.clone();
+            let learning =
+                Box::pin(self.learn_device(device, &seen.sighting, &mut current, budget));
+            let written = catching(learning).await;
+            learned.note((DEVICES, id.as_str()), written, seen, log);
+        }
+        for id in named {
+            let naming =
+                batch.values().filter_map(|it| Some((it.sighting.rooms.get(id)?.first, it)));
+            let Some((first_seen, seen)) = naming.min_by_key(|(first, _)| *first) else { continue };
+            if current.rooms.get(id).is_some_and(|known| first_seen < *known) {
+                let written = self.store.learn_room(id, first_seen, budget).await;
+                learned.note((ROOMS, id.as_str()), Ok(written.map(drop)), seen, log);
+            }
+        }
+        learned
+    }
+
+    /// The devices and rooms as they are this moment: what another instance wrote a moment ago counts.
+    async fn read<'a>(
+        &self,
+        devices: impl Iterator<Item = &'a DeviceId>,
+        rooms: &BTreeSet<&RoomId>,
+        budget: &Budget,
+    ) -> StoreResult<(Current, Vec<UnreadableItem>)> {
+        let devices: Vec<_> = devices.cloned().collect();
+        let rooms: Vec<_> = rooms.iter().map(|id| (*id).clone()).collect();
+        let devices = self.store.find_devices(&devices, budget).await?;
+        let rooms = match rooms.as_slice() {
+            [] => Listing::default(),
+            rooms => self.store.find_rooms(rooms, budget).await?,
+        };
+        let current = Current {
+            devices: devices.found.into_iter().map(|it| (it.id.clone(), it)).collect(),
+            rooms: rooms.found.into_iter().map(|it| (it.id, it.first_seen)).collect(),
+        };
+        Ok((current, devices.unreadable.into_iter().chain(rooms.unreadable).collect()))
+    }
+
+    async fn register(
+        &self,
+        id: &DeviceId,
+        sighting: &Sighting,
+        current: &mut Current,
+        budget: &Budget,
+    ) -> StoreResult<Device> {
+        let known = current.devices.remove(id);
+        let is_known = |room: &RoomId| current.rooms.contains_key(room);
+        let registered =
+            registration::register(&self.store, id, sighting, known, is_known, budget).await?;
+        let rooms = registered.rooms.into_iter();
+        current.rooms.extend(rooms.map(|room| (room.id, room.first_seen)));
+        Ok(registered.device)
+    }
+
+    async fn learn_device(
+        &self,
+        mut device: Device,
+        sighting: &Sighting,
+        current: &mut Current,
+        budget: &Budget,
+    ) -> StoreResult<()> {
+        let id = device.id.clone();
+        for _ in 0..ATTEMPTS {
+            let mut lesson = device.learn(sighting, |room| current.rooms.contains_key(room));
+            if let Some(seen) = lesson.room.take() {
+                let newest = match self.newest_room(&id, &seen, budget).await? {
+                    // What the device may not introduce is in its readings only; it does not move there.
+                    Some((_, room)) if !self.is_registered(&room, current, budget).await? => {
+                        Some(seen)
+                    }
+                    newest => newest,
+                };
+                lesson.room = newest.filter(|(_, room)| device.room.as_ref() != Some(room));
+            }
+            if lesson.is_empty() {
+                return Ok(());
+            }
+            match self.store.learn_device(&device, &lesson, budget).await? {
+                Learning::Written(_) => return Ok(()),
+                // Somebody was faster, or a person has decided: what is there now is the new base.
+                Learning::Refused(Some(now)) => device = now,
+                Learning::Refused(None) => break,
+            }
+        }
+        Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
+    }
+
+    async fn is_registered(
+        &self,
+        room: &RoomId,
+        current: &mut Current,
+        budget: &Budget,
+    ) -> StoreResult<bool> {
+        if !current.rooms.contains_key(room) {
+            let found = self.store.find_rooms(std::slice::from_ref(room), budget).await?.found;
+            current.rooms.extend(found.into_iter().map(|room| (room.id, room.first_seen)));
+        }
+        Ok(current.rooms.contains_key(room))
+    }
+
+    /// The room that the newest of the device's readings names, at or after the one seen in the batch.
+    /// Where none of many readings since names one, the device stays where it is.
+    ///
+    /// The registry is not written per reading, so it does not know how new its own room is: a late
+    /// reading from elsewhere could look newer. The readings themselves know.
+    async fn newest_room(
+        &self,
+        device: &DeviceId,
+        seen: &(Instant, RoomId),
+        budget: &Budget,
+    ) -> StoreResult<Option<(Instant, RoomId)>> {
+        let Ok(range) = TimeRange::new(seen.0, Instant::MAX) else { return Ok(Some(seen.clone())) };
+        let mut query = RangeQuery {
+            range,
+            order: Order::Descending,
+            after: None,
+            limit: 10,
+            consistent: true,
+        };
+        let mut looked_through = 0;
+        while looked_through < MAX_LOOKED_THROUGH {
+            let page = self.store.device_readings(device, &query, budget).await?;
+            let newest =
+                page.readings.iter().find_map(|it| Some((it.at, it.named_room()?.clone())));
+            if newest.is_some() {
+                return Ok(newest);
+            }
+            looked_through += page.readings.len();
+            match page.readings.last() {
+                Some(last) if page.has_more => {
+                    query.after = Some(Position::of(last));
+                    query.limit = 1_000;
+                }
+                // Deleted since: what the stream said is all there is.
+                _ => return Ok(Some(seen.clone())),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Learned {
+    /// Notes what became of one item: what fails for good is poison, anything else is to come again.
+    fn note(
+        &mut self,
+        (pk, sk): (&str, &str),
+        written: Result<StoreResult<()>, Panic>,
+        seen: &Seen,
+        log: &mut WideEvent,
+    ) {
+        let reason = match written {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) if error.is_permanent() => chain(&error),
+            Err(panic) => panic.to_string(),
+            Ok(Err(error)) => {
+                log.error("registry.error", &error);
+                let record = seen.first_record;
+                self.failed = Some(self.failed.map_or(record, |first| first.min(record)));
+                return;
+            }
+        };
+        let sk = excerpt(sk);
+        let letter = DeadLetter { pk: pk.to_owned(), sk, reason };
+        self.poison.push(Poison { letter, first_record: seen.first_record });
+    }
+}

@@ -1,0 +1,49 @@
+//! `PutItem` where nothing is: a reading without a timestamp, which must take nobody's place.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::TimeDelta;
+
+use super::attribute::to_sdk;
+use super::error::store_error;
+use super::{DynamoStore, note_write};
+use crate::domain::Reading;
+use crate::store::item::attribute::ARRIVAL;
+use crate::store::keys::PK;
+use crate::store::{AddArrival, Added, Budget, StoreResult, item};
+
+impl AddArrival for DynamoStore {
+    async fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> StoreResult<Added> {
+        let answer = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(to_sdk(item::from_arrival(reading, arrival, retention))))
+            // The SDK repeats a request whose answer was lost: then the item that is there is this one.
+            .condition_expression("attribute_not_exists(#p) OR #a = :a")
+            .expression_attribute_names("#p", PK)
+            .expression_attribute_names("#a", ARRIVAL)
+            .expression_attribute_values(":a", AttributeValue::S(arrival.to_owned()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match budget.within(answer).await? {
+            Ok(answer) => {
+                note_write(budget, answer.consumed_capacity());
+                Ok(Added::Stored)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(_)) => {
+                    budget.add_write(1.0);
+                    Ok(Added::Taken)
+                }
+                _ => Err(store_error(error)),
+            },
+        }
+    }
+}
