@@ -21,7 +21,7 @@ pub(super) enum Fault {
     Failed(Effect),
     /// Answered with a 503 that says nothing, as whatever stands before a service may.
     NoService,
-    /// Some puts of a `BatchWriteItem` are not done and come back with a 200.
+    /// Some puts of a `BatchWriteItem`, or keys of a `BatchGetItem`, are not done and come back with a 200.
     Unprocessed(Share),
     /// The connection ends before an answer.
     Reset(Effect),
@@ -201,7 +201,12 @@ async fn leave_unprocessed(
     let Some((table, puts)) = tables.and_then(|tables| tables.iter_mut().next()) else {
         return forward(engine, request).await;
     };
-    let (table, puts) = (table.clone(), puts.as_array_mut().expect("puts are a list"));
+    let table = table.clone();
+    // The puts of a table are a list, the keys are a member of what is asked of it.
+    let (unprocessed, puts) = match puts {
+        Value::Array(puts) => ("UnprocessedItems", puts),
+        asked => ("UnprocessedKeys", asked["Keys"].as_array_mut().expect("keys are a list")),
+    };
     let left = match share {
         Share::One => 1,
         Share::Half => puts.len().div_ceil(2),
@@ -211,9 +216,12 @@ async fn leave_unprocessed(
     let left: Vec<Value> = puts.drain(..left).collect();
     let mut answer = json!({});
     if !puts.is_empty() {
-        let rest = Message::request("BatchWriteItem", request.access_key(), &call.body);
+        let rest = Message::request(&call.operation, request.access_key(), &call.body);
         answer = forward(engine, &rest).await?.json();
     }
-    answer["UnprocessedItems"] = json!({table: left});
+    answer[unprocessed] = match unprocessed {
+        "UnprocessedKeys" => json!({table: {"Keys": left, "ConsistentRead": true}}),
+        _ => json!({table: left}),
+    };
     Ok(Message::answer(200, &answer))
 }

@@ -176,7 +176,8 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
     let spoil = |ids: &'static [&'static str]| {
         move |call: &super::Call| {
             let hit = ids.iter().any(|id| call.names(&format!("{{\"S\":\"{id}\"}}")));
-            (hit && call.operation != "Query").then_some(Fault::Throttled)
+            let is_write = matches!(call.operation.as_str(), "PutItem" | "UpdateItem");
+            (hit && is_write).then_some(Fault::Throttled)
         }
     };
     for (ids, expected) in [

@@ -231,7 +231,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log: &mut WideEvent,
     ) {
         let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+        // Each new room is introduced by the first device that names it.
+        let mut introduced_by: BTreeMap<&RoomId, &DeviceId> = BTreeMap::new();
         for reading in stored {
+            if let Some(room) = reading.named_room() {
+                introduced_by.entry(room).or_insert(&reading.device);
+            }
             let is_new = known.device(&reading.device).is_none()
                 || reading.named_room().is_some_and(|room| !known.has_room(room));
             if is_new {
@@ -247,8 +252,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log.set("registry.sightings", sightings.len());
         let registering = sightings.into_iter().take(MAX_REGISTERED).map(|(id, sighting)| {
             let device = known.device(id).cloned();
+            let introduced_by = &introduced_by;
             async move {
-                let is_known = |room: &RoomId| known.has_room(room);
+                let is_known =
+                    |room: &RoomId| known.has_room(room) || introduced_by.get(room) != Some(&id);
                 let registered =
                     registration::register(&self.store, id, &sighting, device, is_known, budget)
                         .await?;

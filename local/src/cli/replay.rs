@@ -139,7 +139,7 @@ mod tests {
         let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
         assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
         assert!(matches!(
-            recognise(r#"{"device_id": "remo", "data": "e30="}"#),
+            recognise(r#"{"device_id": "remo", "timestamp": 1768147200000, "data": "e30="}"#),
             Ok(Sample::Iot(_))
         ));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
@@ -151,7 +151,7 @@ mod tests {
             ("{", "not JSON"),
             ("[1]", "expected"),
             (r#"{"temperature": 20}"#, "device_id"),
-            (r#"{"device_id": "d", "temperature": 20}"#, "data"),
+            (r#"{"device_id": "d", "timestamp": 1, "temperature": 20}"#, "data"),
             (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
             (r#"{"requestContext": {}}"#, "2.0"),
         ] {
