@@ -15,27 +15,32 @@ use crate::source::Source;
 /// The packages that are deployed.
 const PACKAGES: [&str; 3] = ["ingest", "query", "registry"];
 
-/// The methods of the store's ports, each with the action on the table that it takes.
-const PORTS: [(&str, &str); 19] = [
-    ("token", "GetItem"),
-    ("put_readings", "BatchWriteItem"),
-    ("merge_readings", "UpdateItem"),
-    ("add_arrival", "PutItem"),
-    ("find_devices", "BatchGetItem"),
-    ("find_rooms", "BatchGetItem"),
-    ("introduce_room", "UpdateItem"),
-    ("device_readings", "Query"),
-    ("room_readings", "Query"),
-    ("devices", "Query"),
-    ("rooms", "Query"),
-    ("device", "GetItem"),
-    ("room", "GetItem"),
-    ("register_device", "PutItem"),
-    ("register_room", "PutItem"),
-    ("learn_device", "UpdateItem"),
-    ("learn_room", "UpdateItem"),
-    ("edit_device", "UpdateItem"),
-    ("edit_room", "UpdateItem"),
+/// Any device's partition, which holds its readings.
+const READINGS: &str = "some-device";
+
+/// The methods of the store's ports, each with the action on the table that it takes and the partitions
+/// on which it takes it. A method that takes two has two lines.
+const PORTS: [(&str, &str, &[&str]); 19] = [
+    ("token", "GetItem", &[keys::TOKENS]),
+    ("put_readings", "BatchWriteItem", &[READINGS]),
+    ("merge_readings", "UpdateItem", &[READINGS]),
+    ("add_arrival", "PutItem", &[READINGS]),
+    ("find_devices", "BatchGetItem", &[keys::DEVICES]),
+    ("find_rooms", "BatchGetItem", &[keys::ROOMS]),
+    ("introduce_room", "UpdateItem", &[keys::DEVICES]),
+    ("device_readings", "Query", &[READINGS]),
+    // On the index, whose partitions are rooms; without it on each device's partition.
+    ("room_readings", "Query", &[READINGS]),
+    ("devices", "Query", &[keys::DEVICES]),
+    ("rooms", "Query", &[keys::ROOMS]),
+    ("device", "GetItem", &[keys::DEVICES]),
+    ("room", "GetItem", &[keys::ROOMS]),
+    ("register_device", "PutItem", &[keys::DEVICES]),
+    ("register_room", "PutItem", &[keys::ROOMS]),
+    ("learn_device", "UpdateItem", &[keys::DEVICES]),
+    ("learn_room", "UpdateItem", &[keys::ROOMS]),
+    ("edit_device", "UpdateItem", &[keys::DEVICES]),
+    ("edit_room", "UpdateItem", &[keys::ROOMS]),
 ];
 
 // ---- The table ---------------------------------------------------------------------------------
@@ -215,7 +220,8 @@ fn an_mqtt_message_s_device_is_the_topic_s_and_its_payload_is_passed_on_unread()
     let sql = text(&rule["Sql"]["Fn::Sub"]);
     assert_eq!(
         sql,
-        "SELECT topic(2) AS device_id, encode(*, 'base64') AS data FROM '${IotTopic}/+'"
+        "SELECT topic(2) AS device_id, timestamp() AS timestamp, encode(*, 'base64') AS data \
+         FROM '${IotTopic}/+'"
     );
     assert_eq!(rule["AwsIotSqlVersion"], "2016-03-23");
     let ingest = all(&resources, "AWS::Serverless::Function")
@@ -257,6 +263,26 @@ fn an_mqtt_message_that_cannot_be_stored_is_kept() {
     assert_eq!(invoked["DestinationConfig"]["OnFailure"]["Destination"], arn);
     assert!((1..=2).contains(&number(&invoked["MaximumRetryAttempts"])));
     assert_eq!(sends(&resources, "ingest"), arn);
+}
+
+#[test]
+fn an_mqtt_message_that_ingest_cannot_be_given_is_kept() {
+    let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
+    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let (_, rule) = only(&resources, "AWS::IoT::TopicRule");
+    let action = &rule["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
+    assert_eq!(action["QueueUrl"], json!({"Ref": queue}));
+    let role = text(&action["RoleArn"]["Fn::GetAtt"][0]);
+    let trusted = &resources[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"];
+    assert_eq!(trusted[0]["Principal"], json!({"Service": "iot.amazonaws.com"}));
+    assert!(trusted[0]["Condition"]["StringEquals"]["aws:SourceAccount"].is_object());
+    assert!(PACKAGES.iter().all(|package| self::role(&resources, package) != role), "its own");
+    let statements: Vec<_> = statements_of(&resources, role).collect();
+    let send = json!({
+        "Effect": "Allow", "Action": ["sqs:SendMessage"],
+        "Resource": {"Fn::GetAtt": [queue, "Arn"]},
+    });
+    assert_eq!(statements, [send]);
 }
 
 // ---- The functions -----------------------------------------------------------------------------
@@ -374,7 +400,7 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
         let set = |names: &[&str]| names.iter().map(|name| format!("dynamodb:{name}")).collect();
         let methods = asked(&code(&format!("functions/{package}/src/")));
         let needed: Vec<&str> =
-            PORTS.iter().filter(|(method, _)| methods.contains(method)).map(|it| it.1).collect();
+            PORTS.iter().filter(|(method, ..)| methods.contains(method)).map(|it| it.1).collect();
         assert!(!needed.is_empty(), "{package} asks nothing of the store");
         let mut expected = BTreeMap::from([(whole.to_string(), set(&needed))]);
         if methods.contains("room_readings") {
@@ -388,37 +414,88 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
     }
 }
 
-/// What a role may be allowed and is denied all the same, by partition.
 #[test]
-fn no_role_reaches_into_partitions_that_are_not_its_business() {
+fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
     let resources = resources();
-    let denied = |package: &str, partition: &str| -> BTreeSet<String> {
-        let concerns = |it: &Value| {
-            let keys = &it["Condition"]["ForAnyValue:StringEquals"]["dynamodb:LeadingKeys"];
-            it["Effect"] == "Deny"
-                && keys.as_array().is_some_and(|keys| keys.iter().any(|key| key == partition))
-        };
-        let concerned: Vec<Value> = statements(&resources, package).filter(concerns).collect();
-        concerned.iter().flat_map(actions).map(str::to_owned).collect()
-    };
-    let set = |names: &[&str]| -> BTreeSet<String> {
-        names.iter().map(|name| format!("dynamodb:{name}")).collect()
-    };
-    assert_eq!(denied("ingest", keys::TOKENS), set(&["BatchWriteItem", "PutItem", "Query"]));
-    for partition in [keys::DEVICES, keys::ROOMS] {
-        assert_eq!(denied("ingest", partition), set(&["BatchWriteItem"]));
+    let (table, _) = only(&resources, "AWS::DynamoDB::Table");
+    let whole = json!({"Fn::GetAtt": [table, "Arn"]});
+    let actions: BTreeSet<&str> = PORTS.iter().map(|it| it.1).collect();
+    for package in PACKAGES {
+        let methods = asked(&code(&format!("functions/{package}/src/")));
+        let needed: BTreeSet<(&str, &str)> = PORTS
+            .iter()
+            .filter(|(method, ..)| methods.contains(method))
+            .flat_map(|(_, action, partitions)| partitions.iter().map(|it| (*action, *it)))
+            .collect();
+        let statements: Vec<Value> =
+            statements(&resources, package).filter(|it| it["Resource"] == whole).collect();
+        let partitions = [READINGS, keys::DEVICES, keys::ROOMS, keys::TOKENS];
+        for action in &actions {
+            // Two, because a batch or a transaction may name several.
+            for (one, other) in
+                partitions.iter().flat_map(|it| partitions.map(|other| (*it, other)))
+            {
+                assert_eq!(
+                    may(&statements, action, &[one, other]),
+                    needed.contains(&(*action, one)) && needed.contains(&(*action, other)),
+                    "{package}: {action} on {one} and {other}"
+                );
+            }
+        }
     }
-    for package in ["query", "registry"] {
-        assert_eq!(denied(package, keys::TOKENS), set(&["PutItem", "Query", "UpdateItem"]));
+}
+
+/// Whether statements about one resource permit an action on the partitions that a request names.
+fn may(statements: &[Value], action: &str, partitions: &[&str]) -> bool {
+    let action = format!("dynamodb:{action}");
+    let concerned = |effect: &str| {
+        statements.iter().any(|it| {
+            it["Effect"] == effect
+                && actions(it).any(|named| named == action)
+                && applies(&it["Condition"], partitions)
+        })
+    };
+    concerned("Allow") && !concerned("Deny")
+}
+
+/// Whether a condition on `dynamodb:LeadingKeys` holds of a request that names these partitions.
+fn applies(condition: &Value, partitions: &[&str]) -> bool {
+    condition.as_object().into_iter().flatten().all(|(operator, keys)| {
+        let expected = &keys["dynamodb:LeadingKeys"];
+        let matches = |it: &&str| {
+            expected.as_array().is_some_and(|all| all.iter().any(|expected| expected == it))
+        };
+        match operator.as_str() {
+            "ForAnyValue:StringEquals" => partitions.iter().any(|it| matches(it)),
+            "ForAllValues:StringEquals" => partitions.iter().all(|it| matches(it)),
+            "Null" => (expected == "true") == partitions.is_empty(),
+            other => panic!("a condition that this test does not know: {other}"),
+        }
+    })
+}
+
+/// `ForAllValues` holds of nothing: a request whose keys IAM does not know would be allowed.
+#[test]
+fn what_is_allowed_by_partition_is_not_allowed_without_one() {
+    let resources = resources();
+    for package in PACKAGES {
+        for statement in statements(&resources, package) {
+            if !statement["Condition"]["ForAllValues:StringEquals"].is_null() {
+                assert!(!applies(&statement["Condition"], &[]), "{package}: {statement}");
+            }
+        }
     }
 }
 
 #[test]
 fn the_actions_of_the_ports_are_those_that_the_store_takes() {
     let store = dense(&code("shared/src/store/dynamodb"));
-    let taken: BTreeSet<&str> =
-        CALLS.iter().filter(|(call, _)| store.contains(call)).map(|(_, action)| *action).collect();
-    assert_eq!(taken, PORTS.iter().map(|(_, action)| *action).collect());
+    let taken: BTreeSet<&str> = CALLS
+        .iter()
+        .filter(|(call, action)| store.contains(call) && !action.is_empty())
+        .map(|(_, action)| *action)
+        .collect();
+    assert_eq!(taken, PORTS.iter().map(|(_, action, _)| *action).collect());
 }
 
 /// The methods of the store that a function's code calls. A store that is handed on could be asked
@@ -428,8 +505,8 @@ fn asked(code: &str) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     for (at, mark) in code.match_indices("self.store") {
         let after = &code[at + mark.len()..];
-        let known = PORTS.iter().find(|(method, _)| after.starts_with(&format!(".{method}(")));
-        if let Some((method, _)) = known {
+        let known = PORTS.iter().find(|(method, ..)| after.starts_with(&format!(".{method}(")));
+        if let Some((method, ..)) = known {
             found.insert(*method);
         } else if code[..at].ends_with(".admit(call.request,&")
             || code[..at].ends_with(".admit(request,&")
@@ -459,7 +536,8 @@ fn what_is_asked_of_the_store_is_seen() {
     }
 }
 
-/// What the SDK's client can be asked about items, and the action that allows it.
+/// What the SDK's client can be asked about items, and the action that allows it. A transaction has none
+/// of its own: each of its parts needs the action of the same name.
 const CALLS: [(&str, &str); 12] = [
     (".batch_execute_statement()", "PartiQL"),
     (".batch_get_item()", "BatchGetItem"),
@@ -470,8 +548,8 @@ const CALLS: [(&str, &str); 12] = [
     (".put_item()", "PutItem"),
     (".query()", "Query"),
     (".scan()", "Scan"),
-    (".transact_get_items()", "TransactGetItems"),
-    (".transact_write_items()", "TransactWriteItems"),
+    (".transact_get_items()", ""),
+    (".transact_write_items()", ""),
     (".update_item()", "UpdateItem"),
 ];
 
@@ -647,9 +725,13 @@ fn role<'a>(resources: &'a Map<String, Value>, package: &str) -> &'a str {
 }
 
 fn statements(resources: &Map<String, Value>, package: &str) -> impl Iterator<Item = Value> {
+    statements_of(resources, role(resources, package))
+}
+
+fn statements_of(resources: &Map<String, Value>, role: &str) -> impl Iterator<Item = Value> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let policies = list(&resources[role(resources, package)]["Properties"]["Policies"]);
-    assert!(!policies.is_empty(), "{package} may do nothing");
+    let policies = list(&resources[role]["Properties"]["Policies"]);
+    assert!(!policies.is_empty(), "{role} may do nothing");
     policies.into_iter().flat_map(move |policy| list(&policy["PolicyDocument"]["Statement"]))
 }
 

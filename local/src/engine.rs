@@ -17,7 +17,7 @@ mod door;
 mod stream;
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,11 +34,16 @@ use tokio::sync::oneshot;
 
 pub(crate) use stream::{Record, Stream};
 
-use crate::Data;
 use crate::table::TableDefinition;
+use crate::terminal::complain;
+use crate::{Data, private};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
+/// The beginning of the names of the system's own files in a data directory, but for the next two.
+pub(crate) const OWN: &str = "roomtide.";
+/// The file that is locked for as long as an engine runs.
+const LOCK: &str = "lock";
 /// The file that tells other processes of this user where the engine answers and to which key.
 const ADDRESS: &str = "engine-address";
 
@@ -63,16 +68,17 @@ impl Engine {
             // A file that goes with the process, not SQLite's `:memory:`: that could not be opened
             // twice, and the stream is read and trimmed over a connection of its own.
             Data::Memory => {
-                let scratch = TempDir::with_prefix("roomtide-")
-                    .context("cannot make a temporary directory")?;
+                let scratch = scratch().context("cannot make a temporary directory")?;
                 (scratch.path().to_owned(), Some(scratch))
             }
             Data::Dir(directory) => (directory.clone(), None),
         };
-        make_private(&directory)
+        private::make_directory(&directory)
             .with_context(|| format!("cannot create the data directory {}", directory.display()))?;
         let lock = lock(&directory)?;
-        let file = directory.join("roomtide.db");
+        forget_address(&directory).context("cannot remove the address of the last engine")?;
+        make_private(&directory)?;
+        let file = database_file(&directory);
         let (database, connection) = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database, table).context("cannot make the table")?;
         let stream = Arc::new(Stream::open(&database, connection, TABLE)?);
@@ -149,7 +155,7 @@ fn store_config(endpoint: String, key: String, room_index: bool) -> StoreConfig 
 
 /// How a store reaches the table of an engine that another process runs in this directory.
 pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
-    let lock = File::options().write(true).open(directory.join("lock")).ok()?;
+    let lock = File::options().write(true).open(directory.join(LOCK)).ok()?;
     if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         return None;
     }
@@ -165,31 +171,72 @@ fn new_key() -> anyhow::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
 }
 
-/// Makes a directory where it is missing, for its owner alone.
-fn make_private(directory: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
+/// The file in a data directory that holds the table.
+pub(crate) fn database_file(directory: &Path) -> PathBuf {
+    directory.join(format!("{OWN}db"))
+}
+
+/// A directory for data that goes with the process. A process that is killed leaves it behind, so it is
+/// as private as one that is kept.
+fn scratch() -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory)
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.prefix("roomtide-").tempdir()
+}
+
+/// Makes the data its owner's alone, also where an earlier start or a wide umask let others read it.
+///
+/// A directory that holds other files too keeps its mode: somebody may have shared it on purpose.
+fn make_private(directory: &Path) -> anyhow::Result<()> {
+    // SQLite gives its log and its index of the log the mode of the file that they belong to.
+    let file = database_file(directory);
+    let made = private::options().create(true).append(true).open(&file);
+    made.with_context(|| format!("cannot write {}", file.display()))?;
+    let tighten = |path: &Path| {
+        private::tighten(path)
+            .with_context(|| format!("cannot keep other users out of {}", path.display()))
+    };
+    let (mut was_open, mut is_shared) = (false, false);
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(OWN) || name == LOCK || name == ADDRESS {
+            was_open |= tighten(&entry.path())?;
+        } else {
+            is_shared = true;
+        }
+    }
+    if !is_shared {
+        was_open |= tighten(directory)?;
+    }
+    if was_open {
+        let directory = directory.display();
+        complain(format_args!(
+            "other users could read the data in {directory}; they no longer can"
+        ));
+    }
+    Ok(())
+}
+
+/// Removes the address that an engine left when it was killed: nobody answers there, or somebody else.
+fn forget_address(directory: &Path) -> std::io::Result<()> {
+    match fs::remove_file(directory.join(ADDRESS)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    // A file that is there keeps its mode.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.create_new(true).write(true).open(path)?.write_all(text.as_bytes())
+    private::options().create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// Takes the directory for this process alone.
 fn lock(directory: &Path) -> anyhow::Result<File> {
-    let path = directory.join("lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let path = directory.join(LOCK);
+    let file = private::options().create(true).truncate(false).open(&path);
     let file = file.with_context(|| format!("cannot write {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -1,8 +1,11 @@
 //! HTTP on the loopback interface, in API Gateway's place: a request becomes an event, an answer a response.
 
+mod connections;
 mod event;
+mod guard;
+mod origin;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,25 +13,30 @@ use std::time::Duration;
 use anyhow::Context as _;
 use aws_lambda_events::encodings;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::request::Parts;
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
 use serde_json::json;
 use shared::clock::{Clock as _, Deadline, SystemClock};
+use shared::http::request::MAX_BODY;
 use shared::http::routes::{self, Function};
+use shared::http::{Problem, ProblemKind, gateway};
+use shared::store::Budget;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::functions::Functions;
 use crate::terminal::complain;
+use origin::is_foreign;
 
-/// The largest body that API Gateway takes.
-const LARGEST_BODY: usize = 10 * 1_024 * 1_024;
+pub(crate) use connections::Limits;
+pub(crate) use guard::Guard;
+
 /// How long a function may take: its `Timeout` in the template, less what it needs to say so.
 const TIMEOUT: Duration = Duration::from_millis(24_500);
 
@@ -44,23 +52,18 @@ pub(crate) async fn listen(host: IpAddr, port: u16) -> anyhow::Result<TcpListene
 }
 
 /// Answers until told to stop; requests under way are answered.
-///
-/// Where the functions ask for no token (not `guarded`), no web page of another origin is answered:
-/// every page that its user opens reaches this machine.
 pub(crate) async fn serve(
     listener: TcpListener,
-    functions: Functions,
-    guarded: bool,
-    mut stop: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
-    let front = Arc::new(Front { functions, guarded, requests: AtomicU64::new(0) });
-    let app = Router::new().fallback(answer).with_state(front);
-    let service = app.into_make_service_with_connect_info::<SocketAddr>();
-    let stopped = async move { drop(stop.wait_for(|stop| *stop).await) };
-    axum::serve(listener, service)
-        .with_graceful_shutdown(stopped)
-        .await
-        .context("the server stopped")
+    front: Front,
+    limits: Limits,
+    stop: watch::Receiver<bool>,
+) {
+    let front = Arc::new(front);
+    let answer = move |request, peer| {
+        let front = Arc::clone(&front);
+        async move { front.answer(request, peer, limits).await }
+    };
+    connections::serve(listener, limits, answer, stop).await;
 }
 
 /// Hands an HTTP event to the function whose route it is; those without a route go to query, which
@@ -96,71 +99,111 @@ pub(crate) async fn invoke(
 /// Asks the functions what a client would ask, without a connection; the status and the body.
 pub(crate) async fn ask(
     functions: &Functions,
-    request: http::Request<Vec<u8>>,
+    request: Request<Vec<u8>>,
 ) -> anyhow::Result<(StatusCode, Vec<u8>)> {
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
-    let event = event::event(&parts, body, here, SystemClock.now(), "own")?;
+    let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
+    event::put_body(&mut event, body);
     let response = response(invoke(functions, event).await?)?;
     let status = response.status();
     Ok((status, to_bytes(response.into_body(), usize::MAX).await?.into()))
 }
 
-struct Front {
+/// What stands before the functions.
+pub(crate) struct Front {
     functions: Functions,
-    guarded: bool,
+    guard: Option<Guard>,
     requests: AtomicU64,
 }
 
-async fn answer(
-    State(front): State<Arc<Front>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    if !front.guarded && is_foreign(&parts.headers) {
-        let text = "Without tokens no web page of another origin is answered; start with --auth.";
-        return message(StatusCode::FORBIDDEN, text);
-    }
-    let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
-        return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
-    };
-    let event = front.event(&parts, body.into(), peer.ip());
-    let answered = match event {
-        Ok(event) => invoke(&front.functions, event).await.and_then(response),
-        Err(error) => Err(error.into()),
-    };
-    answered.unwrap_or_else(|error| {
-        complain(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
-        message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
-    })
-}
-
 impl Front {
-    fn event(
-        &self,
-        parts: &http::request::Parts,
-        body: Vec<u8>,
-        peer: IpAddr,
-    ) -> serde_json::Result<ApiGatewayV2httpRequest> {
+    /// A front of functions that ask for tokens, or of functions that do not: then without a guard.
+    ///
+    /// Without one no web page of another origin is answered: every page that its user opens reaches
+    /// this machine.
+    pub(crate) fn new(functions: Functions, guard: Option<Guard>) -> Self {
+        Self { functions, guard, requests: AtomicU64::new(0) }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
+        let (parts, body) = request.into_parts();
+        if self.guard.is_none() && is_foreign(&parts.headers) {
+            let text =
+                "Without tokens no web page of another origin is answered; start with --auth.";
+            return message(StatusCode::FORBIDDEN, text);
+        }
+        let answered = async {
+            let mut event = self.event(&parts, peer)?;
+            if takes_body(&parts) {
+                match self.body(&event, body, limits.body).await? {
+                    Ok(body) => event::put_body(&mut event, body),
+                    Err(refusal) => return response(refusal),
+                }
+            }
+            response(invoke(&self.functions, event).await?)
+        };
+        answered.await.unwrap_or_else(|error| {
+            complain(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
+            message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+        })
+    }
+
+    fn event(&self, parts: &Parts, peer: IpAddr) -> serde_json::Result<ApiGatewayV2httpRequest> {
         let now = SystemClock.now();
         let id =
             format!("{:x}-{:x}", now.as_millis(), self.requests.fetch_add(1, Ordering::Relaxed));
-        event::event(parts, body, peer, now, &id)
+        event::event(parts, peer, now, &id)
+    }
+
+    /// The body of a request whose token is good, or the answer to a request that is refused before.
+    async fn body(
+        &self,
+        event: &ApiGatewayV2httpRequest,
+        body: Incoming,
+        time: Duration,
+    ) -> anyhow::Result<Result<Vec<u8>, ApiGatewayV2httpResponse>> {
+        let budget = Budget::until(Deadline::after(TIMEOUT));
+        let request = gateway::request(event.clone());
+        let request = request.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?;
+        let taken = async {
+            if let Some(guard) = &self.guard {
+                guard.check(&request, &budget).await?;
+            }
+            read(body, time).await
+        };
+        Ok(taken
+            .await
+            .map_err(|problem| gateway::response(problem.respond().finish(&request, &budget))))
     }
 }
 
-/// Whether a web page of another origin asks, under its own name or, after DNS rebinding, under ours.
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
-    let host = host.as_str();
-    let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-    let name = name.map_or(host, |(name, _)| name).trim_end_matches('.');
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let is_ours = name.is_empty() || name == "localhost" || address.is_ok();
-    let is_own_page = header(ORIGIN).is_none_or(|origin| origin == format!("http://{host}"));
-    !(is_ours && is_own_page)
+/// Whether a function looks at the request's body; any other body is left unread.
+fn takes_body(parts: &Parts) -> bool {
+    let route = routes::find_path(parts.method.as_str(), parts.uri.path());
+    route.is_ok_and(|(route, _)| matches!(route.method, "POST" | "PATCH"))
+}
+
+/// Reads a body up to the length that the functions take.
+async fn read(body: Incoming, time: Duration) -> Result<Vec<u8>, Problem> {
+    let too_long = || {
+        let detail = format!(
+            "The body is longer than {MAX_BODY} bytes. Send fewer readings at a time, or gzip."
+        );
+        Problem::new(ProblemKind::TooLarge, detail)
+    };
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_long());
+    }
+    match tokio::time::timeout(time, Limited::new(body, MAX_BODY).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+        Ok(Err(_)) => Err(Problem::new(ProblemKind::BadRequest, "The body is cut short.")),
+        Err(_) => {
+            let detail = format!("The body did not arrive within {} seconds.", time.as_secs());
+            Err(Problem::new(ProblemKind::BadRequest, detail))
+        }
+    }
 }
 
 /// The response that API Gateway makes of a function's answer.
@@ -196,7 +239,19 @@ fn message(status: StatusCode, message: &str) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use shared::domain::{Scope, Token, TokenHash};
+    use shared::store::ManageTokens as _;
+    use shared::store::dynamodb::DynamoStore;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
     use super::*;
+    use crate::dead_letters::DeadLetters;
+    use crate::engine::Engine;
+    use crate::table::TableDefinition;
+    use crate::{Data, Options};
 
     async fn sent(answer: ApiGatewayV2httpResponse) -> (StatusCode, Vec<u8>) {
         let response = response(answer).unwrap();
@@ -225,33 +280,50 @@ mod tests {
         assert!(response(answer).is_err());
     }
 
-    #[test]
-    fn only_pages_of_our_own_are_answered_without_tokens() {
-        let foreign = |host: &str, origin: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, host.parse().unwrap());
-            if let Some(origin) = origin {
-                headers.insert(ORIGIN, origin.parse().unwrap());
-            }
-            is_foreign(&headers)
-        };
-        for host in [
-            "localhost:8080",
-            "LOCALHOST:8080",
-            "localhost.",
-            "127.0.0.1:8080",
-            "[::1]:8080",
-            "[::1]",
-            "127.0.0.1",
+    /// The head of a request, and the answer to it if one comes before its body.
+    async fn answer_to_head(front: SocketAddr, token: &str, length: usize) -> Option<String> {
+        let mut stream = TcpStream::connect(front).await.unwrap();
+        let head = format!(
+            "POST /readings HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let answered = stream.read_to_string(&mut answer);
+        tokio::time::timeout(Duration::from_secs(2), answered).await.ok()?.ok()?;
+        Some(answer)
+    }
+
+    #[tokio::test]
+    async fn the_token_comes_before_the_body_and_the_body_is_short_and_in_time() {
+        let table = TableDefinition::own().unwrap();
+        let engine = Engine::start(&Data::Memory, &table).unwrap();
+        let (config, options) = (engine.store_config(true), Options::default());
+        let functions = Functions::start(&config, &DeadLetters::default(), &options, true).await;
+        let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
+        let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
+        let budget = Budget::until(Deadline::after(TIMEOUT));
+        DynamoStore::connect(&config).add_token(&token, &budget).await.unwrap();
+
+        let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let front = Front::new(functions, Some(Guard::new(&config)));
+        let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
+        let stop = watch::Sender::new(false);
+        let serving = tokio::spawn(serve(listener, front, limits, stop.subscribe()));
+        for (token, length, status, text) in [
+            ("unknown", MAX_BODY, 401, "urn:roomtide:problem:unauthorized"),
+            ("unknown", MAX_BODY + 1, 401, "urn:roomtide:problem:unauthorized"),
+            ("t", MAX_BODY + 1, 413, "urn:roomtide:problem:too-large"),
+            ("t", MAX_BODY, 400, "did not arrive"),
         ] {
-            assert!(!foreign(host, None), "{host}");
-            let page = format!("http://{}", host.to_lowercase());
-            assert!(!foreign(host, Some(&page)), "{host}");
-            assert!(foreign(host, Some("https://example.org")), "{host}");
-            assert!(foreign(host, Some("null")), "{host}");
+            let answer = answer_to_head(address, token, length).await.expect("it is answered");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
+            assert!(answer.contains(text), "{token}: {answer}");
         }
-        assert!(foreign("rebound.example.org:8080", None));
-        assert!(!is_foreign(&HeaderMap::new()), "curl --http1.0 has no host");
+        stop.send_replace(true);
+        serving.await.unwrap();
+        engine.stop().unwrap();
     }
 
     #[tokio::test]

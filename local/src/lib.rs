@@ -22,6 +22,7 @@ mod engine;
 mod front;
 mod functions;
 mod mapping;
+mod private;
 mod pump;
 mod system;
 mod terminal;

@@ -20,7 +20,7 @@ use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
 use crate::functions::Registry;
 use crate::mapping::EventSourceMapping;
-use crate::terminal::complain;
+use crate::terminal::Complaints;
 use delivery::{Delivery, Outcome, Policy, Verdict};
 
 /// How often an idle stream is looked at.
@@ -45,6 +45,7 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let pump = Pump { stream, registry, mapping, dead_letters };
+    let complaints = Complaints::new();
     let mut last = 0;
     while !stopped(&stop) {
         match pump.next_page(last).await {
@@ -54,12 +55,12 @@ pub(crate) async fn run(
                 last = done;
                 // What is not trimmed now is trimmed with the next page, or delivered again.
                 if let Err(error) = pump.trim(last).await {
-                    complain(format_args!("the stream cannot be trimmed: {error:#}"));
+                    complaints.complain(format_args!("the stream cannot be trimmed: {error:#}"));
                 }
                 delivered.send_replace(last);
             }
             Err(error) => {
-                complain(format_args!("the stream cannot be read: {error:#}"));
+                complaints.complain(format_args!("the stream cannot be read: {error:#}"));
                 pause(LONGEST_PAUSE, &mut stop).await;
             }
         }

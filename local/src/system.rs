@@ -15,15 +15,18 @@ use shared::clock::{Deadline, Stopwatch};
 use shared::config::StoreConfig;
 use shared::domain::Instant;
 use shared::telemetry::Telemetry;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
+use crate::front::{Front, Guard, Limits};
 use crate::functions::Functions;
 use crate::mapping::EventSourceMapping;
 use crate::table::TableDefinition;
 use crate::template::Template;
+use crate::terminal::Complaints;
 use crate::{front, pump};
 
 /// How often expired items are looked for.
@@ -47,6 +50,8 @@ pub enum Data {
 pub struct Options {
     /// Where the table lives; in memory by default.
     pub data: Data,
+    /// Whether the API is served over HTTP, as it is by default. Otherwise only this process can ask it.
+    pub listens: bool,
     /// The address listened on; loopback by default.
     pub host: IpAddr,
     /// The port; 0, the default, is any that is free.
@@ -68,6 +73,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data: Data::Memory,
+            listens: true,
             host: Ipv4Addr::LOCALHOST.into(),
             port: 0,
             auth: false,
@@ -89,7 +95,7 @@ pub struct System {
     delivered: watch::Sender<i64>,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
-    front: JoinHandle<anyhow::Result<()>>,
+    front: Option<JoinHandle<()>>,
     pump: JoinHandle<()>,
     sweeper: JoinHandle<()>,
 }
@@ -115,8 +121,13 @@ impl System {
         let template = Template::own()?;
         let table = TableDefinition::from_template(&template, &[])?;
         let mapping = EventSourceMapping::from_template(&template)?;
-        let listener = front::listen(options.host, options.port).await?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let listener = if options.listens {
+            Some(front::listen(options.host, options.port).await?)
+        } else {
+            None
+        };
+        let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let url = address.map(|address| format!("http://{address}")).unwrap_or_default();
 
         let room_index = !table.global_secondary_indexes.is_empty();
         let data = options.data.clone();
@@ -124,10 +135,11 @@ impl System {
         let store = engine.store_config(room_index);
         let dead_letters = DeadLetters::default();
         let functions = Functions::start(&store, &dead_letters, &options, false).await;
-        let guarded = if options.auth {
-            Functions::start(&store, &dead_letters, &options, true).await
+        let (served, guard) = if options.auth {
+            let guarded = Functions::start(&store, &dead_letters, &options, true).await;
+            (guarded, Some(Guard::new(&store)))
         } else {
-            functions.clone()
+            (functions.clone(), None)
         };
 
         let delivered = watch::Sender::default();
@@ -142,7 +154,9 @@ impl System {
             stopped.clone(),
         ));
         let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
-        let front = tokio::spawn(front::serve(listener, guarded, options.auth, stopped));
+        let front = listener.map(|listener| {
+            tokio::spawn(front::serve(listener, Front::new(served, guard), Limits::OWN, stopped))
+        });
         Ok(Self {
             url,
             store,
@@ -157,7 +171,7 @@ impl System {
         })
     }
 
-    /// The API's address, without a slash at its end.
+    /// The API's address, without a slash at its end; empty where it does not listen.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -237,12 +251,14 @@ impl System {
 
     /// Answers what is under way, then stops. What is not yet delivered waits in the file.
     pub async fn shutdown(self) -> anyhow::Result<()> {
-        let Self { engine, functions, stop, mut front, mut pump, sweeper, .. } = self;
+        let Self { engine, functions, stop, front, mut pump, sweeper, .. } = self;
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
-        match tokio::time::timeout(PATIENCE, &mut front).await {
-            Ok(ended) => ended.context("the server panicked")??,
-            Err(_) => front.abort(),
+        if let Some(mut front) = front {
+            match tokio::time::timeout(PATIENCE, &mut front).await {
+                Ok(ended) => ended.context("the server panicked")?,
+                Err(_) => front.abort(),
+            }
         }
         match tokio::time::timeout(PATIENCE, &mut pump).await {
             Ok(ended) => ended.context("the delivery of the stream panicked")?,
@@ -262,12 +278,15 @@ async fn sweep(
     stop: watch::Receiver<bool>,
 ) {
     let sweep = Arc::new(sweep);
+    let complaints = Complaints::new();
     let mut rest = SWEEP_EVERY;
     while !*stop.borrow() && stop.has_changed().is_ok() {
         tokio::time::sleep(rest).await;
         let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
         // What could not be deleted now is found by the next sweep.
-        drop(tokio::task::spawn_blocking(move || sweep()).await);
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || sweep()).await {
+            complaints.complain(format_args!("expired items cannot be deleted: {error:#}"));
+        }
         rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
     }
 }

@@ -7,6 +7,7 @@ it is a reading of it, not AWS. Absent: MaximumRecordAgeInSeconds, the batching 
 deletions of expired items, access logs and alarms.
 """
 
+import contextvars
 import json
 import re
 import time
@@ -105,25 +106,39 @@ def is_true(value):
 # ---- Conditions on partition keys ------------------------------------------------------------------
 
 
+# The body of the request whose permissions are checked: MiniStack forgets it at the first check of several.
+checked_body = contextvars.ContextVar("checked_body", default=b"")
+
+
 def with_leading_keys():
     enforce = iam_evaluator.enforce
 
     def enforce_by_key(access_key, action, service, region, resource_arn="*", service_context=None):
         signed = iam_evaluator._signed_request.get()
-        if service == "dynamodb" and signed is not None and signed.body:
-            keys = leading_keys(json.loads(signed.body))
-            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
+        if signed is not None:
+            checked_body.set(signed.body)
+        if service == "dynamodb" and checked_body.get():
+            keys = leading_keys(action.split(":")[1], json.loads(checked_body.get()))
+            # A request that names none has no such key: only then does Null hold.
+            if keys:
+                service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
         return enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=service_context)
 
     iam_evaluator.enforce = enforce_by_key
 
 
-def leading_keys(request):
-    """The partition keys that a request names, of a table whose partition key is `pk`."""
+def leading_keys(action, request):
+    """The partition keys on which a request takes an action, in a table whose partition key is `pk`."""
     items = [request.get("Key"), request.get("Item")]
-    for writes in (request.get("RequestItems") or {}).values():
-        for write in writes:
-            items += [write.get("PutRequest", {}).get("Item"), write.get("DeleteRequest", {}).get("Key")]
+    for table in (request.get("RequestItems") or {}).values():
+        if action == "BatchGetItem":
+            items += table.get("Keys", [])
+        else:
+            for write in table:
+                items += [write.get("PutRequest", {}).get("Item"), write.get("DeleteRequest", {}).get("Key")]
+    # Put is authorized as PutItem, and so on.
+    parts = [part.get(action.removesuffix("Item")) for part in request.get("TransactItems") or []]
+    items += [part.get("Item") or part.get("Key") for part in parts if part]
     keys = [item["pk"]["S"] for item in items if item]
     condition = re.match(r"\S+ *= *(:\w+)", request.get("KeyConditionExpression", ""))
     if condition:

@@ -29,6 +29,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options {
         data: args.data_dir.map_or(Data::Memory, Data::Dir),
+        listens: false,
         // Each event sees all that those before it did.
         registry_max_age: Duration::ZERO,
         ..Options::default()

@@ -33,6 +33,9 @@ pub(super) struct Args {
     /// Start with an empty table, without the sample home
     #[arg(long)]
     pub(super) empty: bool,
+    /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
+    #[arg(long)]
+    print_engine_key: bool,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -57,8 +60,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         None => say("  data    in memory, gone when this ends"),
     }
     let StoreConfig { table, credentials, .. } = system.store_config();
-    let (endpoint, key) = (system.engine_endpoint(), &credentials.access_key_id);
-    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table}, access key {key})"));
+    let key = if args.print_engine_key {
+        format!("access key {}", credentials.access_key_id)
+    } else {
+        "--print-engine-key shows its access key".to_owned()
+    };
+    let endpoint = system.engine_endpoint();
+    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
     let fill = !args.empty && welcome::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,

@@ -14,9 +14,10 @@ use shared::domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label}
 use shared::store::dynamodb::DynamoStore;
 use shared::store::{Budget, ManageTokens};
 
-use crate::engine;
+use crate::Data;
+use crate::engine::{self, Engine};
+use crate::table::TableDefinition;
 use crate::terminal::say;
-use crate::{Data, Options, System};
 
 /// What is done, and to which table.
 #[derive(Debug, ClapArgs)]
@@ -101,16 +102,18 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(config) = engine::running(&place.data_dir) {
         return act(action, &whose, &DynamoStore::connect(&config)).await;
     }
-    if !place.data_dir.join("roomtide.db").exists() {
+    if !engine::database_file(&place.data_dir).exists() {
         bail!(
             "there is no data in {}; start the server once, or name another --data-dir or a --table",
             place.data_dir.display()
         );
     }
-    let options = Options { data: Data::Dir(place.data_dir), ..Options::default() };
-    let system = System::start(options).await?;
-    let done = act(action, &whose, &DynamoStore::connect(system.store_config())).await;
-    system.shutdown().await?;
+    let engine = tokio::task::spawn_blocking(move || {
+        Engine::start(&Data::Dir(place.data_dir), &TableDefinition::own()?)
+    });
+    let engine = engine.await??;
+    let done = act(action, &whose, &DynamoStore::connect(&engine.store_config(true))).await;
+    tokio::task::spawn_blocking(move || engine.stop()).await??;
     done
 }
 
@@ -217,8 +220,8 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
         use shared::store::FindToken as _;
-        let system = System::start(Options::default()).await.unwrap();
-        let store = DynamoStore::connect(system.store_config());
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let store = DynamoStore::connect(&engine.store_config(true));
         let budget = Budget::until(Deadline::after(PATIENCE));
         for by_id in [true, false] {
             let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
@@ -231,7 +234,8 @@ mod tests {
         let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
         let error = act(unknown, "here", &store).await.unwrap_err().to_string();
         assert!(!error.contains("rt_unknown"), "{error}");
-        system.shutdown().await.unwrap();
+        drop(store);
+        engine.stop().unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What meets a person at the first start: the sample home, and what to try with it. Goes through the API only.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -9,8 +9,9 @@ use http::header::CONTENT_TYPE;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
+use crate::engine::OWN;
 use crate::terminal::say;
-use crate::{System, sample_home};
+use crate::{System, private, sample_home};
 
 /// Whether the sample home is wanted: the table is empty, or the last start left it half filled.
 pub(super) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Result<bool> {
@@ -19,14 +20,15 @@ pub(super) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Re
 
 /// Present for as long as the sample home is not all there. To store it again changes nothing.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
-    directory.map(|directory| directory.join("sample-home.unfinished"))
+    directory.map(|directory| directory.join(format!("{OWN}sample-unfinished")))
 }
 
 /// Stores the sample home.
 pub(super) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
     let unfinished = unfinished(directory);
     if let Some(mark) = &unfinished {
-        File::create(mark).with_context(|| format!("cannot write {}", mark.display()))?;
+        let marked = private::options().create(true).truncate(true).open(mark);
+        marked.with_context(|| format!("cannot write {}", mark.display()))?;
     }
     let requests: Vec<_> = sample_home::requests()?.collect();
     say("The table is empty: storing the sample home.");

@@ -18,12 +18,15 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::terminal::Complaints;
+
 /// The largest body that `DynamoDB` takes.
 const LARGEST_BODY: usize = 16 << 20;
 
 struct Door {
     database: Database,
     key: String,
+    complaints: Complaints,
 }
 
 /// Answers whoever signs with the access key `key`, until told to stop.
@@ -33,7 +36,7 @@ pub(super) async fn serve(
     key: String,
     stopped: oneshot::Receiver<()>,
 ) {
-    let door = Arc::new(Door { database, key });
+    let door = Arc::new(Door { database, key, complaints: Complaints::new() });
     let app = Router::new().fallback(answer).with_state(door);
     axum::serve(listener, app)
         .with_graceful_shutdown(async move { drop(stopped.await) })
@@ -45,7 +48,8 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     if !door.admits(&parts.headers) {
         let error = "UnrecognizedClientException";
-        let text = "the access key is not that of this engine; the server shows it when it starts";
+        let text =
+            "the access key is not that of this engine; roomtide shows it with --print-engine-key";
         return response(
             StatusCode::BAD_REQUEST,
             json!({"__type": error, "message": text}).to_string(),
@@ -57,9 +61,14 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     };
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     let operation = target.and_then(|target| target.strip_prefix("DynamoDB_20120810."));
-    match run(&door.database, operation.unwrap_or_default(), &body) {
+    let operation = operation.unwrap_or_default();
+    match run(&door.database, operation, &body) {
         Ok(answer) => response(StatusCode::OK, answer),
         Err(error) => {
+            // Not the request's fault: the disk is full, the file is damaged or cannot be written.
+            if error.status_code() >= 500 {
+                door.complaints.complain(format_args!("the engine cannot do {operation}: {error}"));
+            }
             let status = StatusCode::from_u16(error.status_code());
             response(status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
         }
@@ -132,7 +141,11 @@ mod tests {
 
     #[test]
     fn only_the_key_opens_the_door_and_not_to_a_web_page() {
-        let door = Door { database: Database::memory().unwrap(), key: "k1".to_owned() };
+        let door = Door {
+            database: Database::memory().unwrap(),
+            key: "k1".to_owned(),
+            complaints: Complaints::new(),
+        };
         let signed = |key: &str| {
             format!(
                 "AWS4-HMAC-SHA256 Credential={key}/20260111/us-east-1/dynamodb/aws4_request, Signature=0"

@@ -9,14 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
 use http::request::Parts;
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::domain::Instant;
 use shared::http::routes;
 
-/// The event of a request that came from `peer` at `now`; `id` tells it from all others.
+/// The event of a request that came from `peer` at `now`, without its body; `id` tells it from all others.
 pub(crate) fn event(
     parts: &Parts,
-    body: Vec<u8>,
     peer: IpAddr,
     now: Instant,
     id: &str,
@@ -76,16 +75,23 @@ pub(crate) fn event(
     if !cookies.is_empty() {
         event["cookies"] = json!(cookies);
     }
-    if !body.is_empty() {
-        let text = if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
-            String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)
-        } else {
-            Err(body)
-        };
-        event["isBase64Encoded"] = text.is_err().into();
-        event["body"] = Value::String(text.unwrap_or_else(|bytes| STANDARD.encode(bytes)));
-    }
     serde_json::from_value(event)
+}
+
+/// Puts a request's body into its event.
+pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
+    if body.is_empty() {
+        return;
+    }
+    let header =
+        |name| event.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
+        String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)
+    } else {
+        Err(body)
+    };
+    event.is_base64_encoded = text.is_err();
+    event.body = Some(text.unwrap_or_else(|bytes| STANDARD.encode(bytes)));
 }
 
 /// Lower-case names; what was sent several times is joined by commas; cookies have a place of their own.
@@ -136,7 +142,9 @@ mod tests {
     fn event_of(request: http::request::Builder, body: &[u8]) -> ApiGatewayV2httpRequest {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let now = Instant::from_millis(1_768_147_200_000).unwrap();
-        event(&parts, body.to_vec(), Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap()
+        let mut event = event(&parts, Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap();
+        put_body(&mut event, body.to_vec());
+        event
     }
 
     #[test]

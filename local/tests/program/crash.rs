@@ -1,36 +1,8 @@
 //! The server is killed with SIGKILL while it stores: every acknowledged reading must be there afterwards.
 
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
-
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-struct Server {
-    process: Child,
-    url: String,
-}
-
-impl Server {
-    fn start(data: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_roomtide"))
-            .args(["--empty", "--port", "0", "--data-dir"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let first = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-        let url = first.rsplit(' ').next().unwrap().to_owned();
-        Self { process, url }
-    }
-
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
+use crate::server::Server;
 
 #[test]
 fn no_acknowledged_reading_is_lost_by_a_kill() {
@@ -39,7 +11,7 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
     let agent = ureq::Agent::new_with_config(config.build());
     let mut acknowledged = 0;
     for round in 0..4 {
-        let server = Server::start(directory.path());
+        let server = Server::start(directory.path(), &[]);
         let url = format!("{}/readings", server.url);
         let (posting, client) = (url.clone(), agent.clone());
         let before = acknowledged;
@@ -66,7 +38,7 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
         assert!(acknowledged > before, "round {round} stored nothing");
     }
 
-    let server = Server::start(directory.path());
+    let server = Server::start(directory.path(), &[]);
     let mut found = 0;
     let from = 1_768_147_200;
     for start in (0..acknowledged).step_by(10_000) {

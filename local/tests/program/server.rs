@@ -1,0 +1,57 @@
+//! The program as a process: started, asked, ended. Asserts nothing.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The program's file.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_roomtide");
+
+/// A server that runs until it is killed or dropped.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) url: String,
+    // Held, so that what the server says goes somewhere.
+    pub(crate) output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Serves `data`, empty at first, on any port.
+    pub(crate) fn start(data: &Path, words: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        Self::run(command.args(["--empty", "--port", "0", "--data-dir"]).arg(data).args(words))
+    }
+
+    /// Runs a command that becomes a server.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut first = String::new();
+        output.read_line(&mut first).unwrap();
+        let url = first.trim_end().rsplit(' ').next().unwrap().to_owned();
+        Self { process, url, output }
+    }
+
+    /// Ends it without a chance to tidy up.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Whatever answers `GET /devices` at `address`; nothing where nobody listens.
+pub(crate) fn devices(address: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET /devices HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
