@@ -2,6 +2,7 @@
 
 pub mod credentials;
 pub mod gateway;
+pub mod media;
 pub mod members;
 pub mod params;
 pub mod problem;
@@ -9,6 +10,7 @@ pub mod request;
 pub mod response;
 pub mod routes;
 
+pub use media::is_ndjson;
 pub use params::Params;
 pub use problem::{FieldError, Problem, ProblemKind};
 pub use request::{Request, inflate};

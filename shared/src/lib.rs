@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod http;
+pub mod panic;
 pub mod registry_cache;
 pub mod store;
 pub mod telemetry;

@@ -4,11 +4,14 @@ use std::fmt;
 
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use shared::domain::MAX_METRICS;
 use shared::http::members::{self, Members};
-use shared::http::{Problem, ProblemKind};
+use shared::http::{Problem, ProblemKind, is_ndjson};
 
 /// How many readings one request may carry.
 pub(crate) const MAX_READINGS: usize = 10_000;
+/// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
+pub(crate) const MAX_MEMBERS: usize = MAX_METRICS + 3;
 
 /// One reading's members, or why they cannot be read.
 pub(crate) type Entry<'a> = Result<Members<'a>, String>;
@@ -19,7 +22,7 @@ pub(crate) fn parse<'a>(body: &'a [u8], content_type: &str) -> Result<Vec<Entry<
         bad(format!("The body is not UTF-8: byte {} cannot be read.", error.valid_up_to()))
     })?;
     let text = text.trim_start_matches('\u{feff}').trim();
-    let entries = if content_type.contains("ndjson") {
+    let entries = if is_ndjson(content_type) {
         lines(text)?
     } else if text.starts_with('[') {
         array(text)?
@@ -44,7 +47,7 @@ fn objects(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
         Err(_) if text.lines().next().is_some_and(is_json) => return lines(text),
         Err(error) => return Err(not_json(text, &error)),
     };
-    match Members::parse(whole.get()) {
+    match Members::parse(whole.get(), MAX_MEMBERS) {
         Ok(mut members) if members.has("readings") && !members.has("device_id") => {
             let readings = members.take_non_null("readings");
             if let Some((name, _)) = members.into_iter().next() {
@@ -103,7 +106,7 @@ fn lines(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
 
 /// One reading's members.
 pub(crate) fn entry(text: &str) -> Entry<'_> {
-    Members::parse(text).map_err(|error| {
+    Members::parse(text, MAX_MEMBERS).map_err(|error| {
         if is_json(text) && !text.trim_start().starts_with('{') {
             "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}"
                 .to_owned()

@@ -126,6 +126,7 @@ fn number(value: &RawValue) -> Result<Number, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::MAX_MEMBERS;
 
     const NOW: &str = "2026-01-11T16:00:00.000Z";
 
@@ -133,7 +134,7 @@ mod tests {
         let now = Instant::parse(NOW, Instant::MIN).expect("an instant");
         let sender: Option<DeviceId> = sender.map(|sender| sender.parse().expect("an id"));
         let sender = sender.as_ref().map_or(Sender::Anyone, Sender::Topic);
-        read(Members::parse(json).expect("an object"), sender, now)
+        read(Members::parse(json, MAX_MEMBERS).expect("an object"), sender, now)
     }
 
     fn refused(json: &str) -> String {

@@ -18,9 +18,11 @@ use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
 use crate::{Call, Query};
 
-const MOST_TAGS: usize = 50;
+pub(crate) const MOST_TAGS: usize = 50;
+/// How many members an object of settings may have; more than there are, so that the wrong one is named.
+const MOST_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
-const MOST_METRICS: usize = 32;
+pub(crate) const MOST_METRICS: usize = 32;
 
 impl<S, C> Query<S, C>
 where
@@ -92,7 +94,7 @@ fn read_body<T: Default + PartialEq>(
     let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
     let body = inflate(&request.body)?;
     let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
-    let members = Members::parse(text).map_err(|error| {
+    let members = Members::parse(text, MOST_SETTINGS).map_err(|error| {
         bad(format!("The body is no JSON object of what to change: {}.", reason(&error)))
     })?;
     let patch = read(members).map_err(|(field, message)| Problem::field(&field, message))?;
@@ -142,15 +144,13 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
         "an object" => reason(error),
         other => format!("must be an object, not {other}"),
     };
-    let members = Members::parse(value.get()).map_err(|why| (at(""), object(value, &why)))?;
+    let members =
+        Members::parse(value.get(), MOST_METRICS).map_err(|why| (at(""), object(value, &why)))?;
     let mut patches = BTreeMap::new();
     for (name, settings) in members {
-        if patches.len() == MOST_METRICS {
-            return Err((at(""), format!("are more than {MOST_METRICS}; send the rest by itself")));
-        }
         let metric: MetricName =
             name.parse().map_err(|why| (at(&excerpt(&name)), format!("{why}")))?;
-        let settings = Members::parse(settings.get())
+        let settings = Members::parse(settings.get(), MOST_SETTINGS)
             .map_err(|why| (at(&excerpt(&name)), object(settings, &why)))?;
         let mut patch = MetricPatch::default();
         for (setting, value) in settings {
@@ -265,7 +265,7 @@ mod tests {
             (r#"{"first_seen": "now"}"#, "first_seen: is nothing that can be set"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
-            (&metrics, "metrics: are more than 32"),
+            (&metrics, "metrics: there are more than 32 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"dip": -1}}}"#, "metrics.t.dip: is -1"),
             (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: is nothing"),
