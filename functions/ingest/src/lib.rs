@@ -146,10 +146,7 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
                 let outcome = self.store_message(&message, &budget, &mut log).await;
                 match outcome.cause {
                     Some(cause) => Err(Failure { not_stored: outcome.not_stored.len(), cause }),
-                    None => Ok(Reply::Iot(Receipt {
-                        accepted: outcome.accepted,
-                        rejected: outcome.rejected,
-                    })),
+                    None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
                 }
             }
         };
@@ -168,7 +165,7 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
             }
             let permit = self.gate.admit(request, &self.store, budget).await?;
             let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
-            let text = inflate(&request.body)?;
+            let text = request.json_body()?;
             let content_type = request.header("content-type").unwrap_or_default();
             let entries = body::parse(&text, content_type)?;
             let outcome = self.store_entries(entries, sender, budget, log).await;
@@ -440,5 +437,5 @@ fn respond(outcome: Outcome) -> Response {
         return problem.respond();
     }
     let status = if rejected.is_empty() { 201 } else { 207 };
-    Response::json(status, &Receipt { accepted, rejected })
+    Response::json(status, &Receipt::new(accepted, rejected))
 }
