@@ -21,7 +21,7 @@ use shared::clock::{Clock, Deadline};
 use shared::config::Config;
 use shared::domain::{DeviceId, Instant, Reading, Room, RoomId, Sighting};
 use shared::http::routes::{self, Function};
-use shared::http::{FieldError, Problem, ProblemKind, Request, Response, gateway, inflate};
+use shared::http::{FieldError, Params, Problem, ProblemKind, Request, Response, gateway, inflate};
 use shared::registry_cache::{RegistryCache, Snapshot};
 use shared::store::{
     Budget, FindToken, Position, PutReadings, ReadRegistry, Register, Registration, StoreError,
@@ -163,8 +163,9 @@ impl<S: PutReadings + ReadRegistry + Register + FindToken, C: Clock> Ingest<S, C
                 let detail = format!("{} {} is not answered here.", route.method, route.path);
                 return Err(Problem::new(ProblemKind::NotFound, detail));
             }
-            let permit = self.gate.admit(request, &self.store, budget).await?;
+            let permit = self.gate.admit(request, &self.store, budget, log).await?;
             let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
+            Params::of(request, route.operation.parameters())?;
             let text = request.json_body()?;
             let content_type = request.header("content-type").unwrap_or_default();
             let entries = body::parse(&text, content_type)?;
