@@ -20,7 +20,7 @@ const READINGS: &str = "some-device";
 
 /// The methods of the store's ports, each with the action on the table that it takes and the partitions
 /// on which it takes it. A method that takes two has two lines.
-const PORTS: [(&str, &str, &[&str]); 19] = [
+const PORTS: [(&str, &str, &[&str]); 21] = [
     ("token", "GetItem", &[keys::TOKENS]),
     ("put_readings", "BatchWriteItem", &[READINGS]),
     ("merge_readings", "UpdateItem", &[READINGS]),
@@ -41,6 +41,8 @@ const PORTS: [(&str, &str, &[&str]); 19] = [
     ("learn_room", "UpdateItem", &[keys::ROOMS]),
     ("edit_device", "UpdateItem", &[keys::DEVICES]),
     ("edit_room", "UpdateItem", &[keys::ROOMS]),
+    ("move_device", "UpdateItem", &[keys::DEVICES]),
+    ("move_device", "PutItem", &[keys::ROOMS]),
 ];
 
 // ---- The table ---------------------------------------------------------------------------------

@@ -244,6 +244,7 @@ mod tests {
     use shared::domain::{Scope, Token, TokenHash};
     use shared::store::ManageTokens as _;
     use shared::store::dynamodb::DynamoStore;
+    use shared::telemetry::Telemetry;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
@@ -307,7 +308,7 @@ mod tests {
 
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let front = Front::new(functions, Some(Guard::new(&config)));
+        let front = Front::new(functions, Some(Guard::new(&config, Telemetry::silent())));
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, front, limits, stop.subscribe()));

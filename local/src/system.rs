@@ -137,7 +137,7 @@ impl System {
         let functions = Functions::start(&store, &dead_letters, &options, false).await;
         let (served, guard) = if options.auth {
             let guarded = Functions::start(&store, &dead_letters, &options, true).await;
-            (guarded, Some(Guard::new(&store)))
+            (guarded, Some(Guard::new(&store, options.telemetry.clone())))
         } else {
             (functions.clone(), None)
         };

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::domain::{DeviceId, Instant, Scope, Token, TokenHash};
 use crate::http::{Problem, ProblemKind, Request};
 use crate::store::{Budget, FindToken};
+use crate::telemetry::WideEvent;
 
 /// How long a token is remembered: so long a revoked one may go on.
 pub const REMEMBERED: Duration = Duration::from_secs(30);
@@ -40,12 +41,14 @@ impl<C: Clock> Gate<C> {
         Self { open: !asks, clock, known: Mutex::default() }
     }
 
-    /// What the request's token permits. An unknown token and a revoked one look alike.
+    /// What the request's token permits. An unknown token and a revoked one look alike; a token that
+    /// could not be looked up is refused with the store's problem, whose causes go to the log.
     pub async fn admit(
         &self,
         request: &Request,
         store: &impl FindToken,
         budget: &Budget,
+        log: &mut WideEvent,
     ) -> Result<Permit, Problem> {
         if self.open {
             return Ok(Permit(None));
@@ -58,8 +61,10 @@ impl<C: Clock> Gate<C> {
         let token = match self.remembered(&hash) {
             Some(known) => known.token,
             None => {
-                let token =
-                    store.token(&hash, budget).await.map_err(|error| Problem::from(&error))?;
+                let token = store.token(&hash, budget).await.map_err(|error| {
+                    log.error("token.error", &error);
+                    Problem::from(&error)
+                })?;
                 self.remember(hash, token.clone());
                 token
             }

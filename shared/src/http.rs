@@ -5,6 +5,7 @@ pub mod gateway;
 pub mod media;
 pub mod members;
 pub mod params;
+pub mod preferences;
 pub mod problem;
 pub mod request;
 pub mod response;
@@ -12,6 +13,7 @@ pub mod routes;
 
 pub use media::is_ndjson;
 pub use params::Params;
+pub use preferences::Coding;
 pub use problem::{FieldError, Problem, ProblemKind};
 pub use request::{Request, inflate};
 pub use response::Response;

@@ -156,7 +156,7 @@ pub struct RangeQuery {
     pub order: Order,
     /// The last reading of the page before.
     pub after: Option<Position>,
-    /// How many readings at the most.
+    /// How many readings at the most; fewer where they are large.
     pub limit: usize,
     /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
     pub consistent: bool,
@@ -347,6 +347,15 @@ pub trait EditRegistry: Send + Sync {
         patch: &DevicePatch,
         budget: &Budget,
     ) -> impl Future<Output = StoreResult<Edited<Device>>> + Send;
+    /// Edits a device and registers the room that it is put into, unless that is registered: both or
+    /// neither.
+    fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<(Device, Registration<Room>)>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,

@@ -39,6 +39,7 @@ fn everything() -> DevicePatch {
             },
         )]
         .into(),
+        dropped_metrics: BTreeSet::new(),
     }
 }
 
@@ -78,6 +79,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         kind: Edit::Clear,
         tags: Edit::Clear,
         metrics: [(metric("temperature"), nothing)].into(),
+        dropped_metrics: BTreeSet::new(),
     };
     let now = edited(store, &nothing).await;
     let mut expected = Device { room: None, room_at: None, ..before };

@@ -140,7 +140,13 @@ fn too_many() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use shared::clock::Stopwatch;
+    use shared::http::request::MAX_INFLATED;
+
     use super::*;
+    use crate::reading::{self, Sender};
 
     fn shape(body: &str, content_type: &str) -> Result<Vec<bool>, (u16, String)> {
         parse(body.as_bytes(), content_type)
@@ -186,6 +192,57 @@ mod tests {
         assert!(problem(r#"{"readings": [], "x": 1}"#).1.contains("x: is not expected"));
         assert!(shape("\u{feff}", "").is_err());
         assert_eq!(parse(b"{\"a\": \"\xff\"}", "").expect_err("no UTF-8").kind.status(), 400);
+    }
+
+    /// Minutes where anything is quadratic, a second or two where it is not.
+    #[test]
+    fn a_large_body_of_any_shape_is_taken_apart_at_once() {
+        const SIZE: usize = MAX_INFLATED / 4;
+        let repeated = |text: &str| text.repeat(SIZE / text.len());
+        let members = |count: usize| -> String {
+            let members: Vec<String> = (0..count).map(|n| format!("\"m{n}\":{n}")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        let long = |open: &str, fill: &str, close: &str| {
+            format!("{open}{}{close}", fill.repeat(SIZE / fill.len()))
+        };
+        let hundred = members(100);
+        let lines = vec![hundred.as_str(); SIZE / hundred.len()];
+        let shapes = [
+            members(SIZE / 17),
+            format!("[{}]", members(SIZE / 17)),
+            format!("{{\"readings\":{}}}", members(SIZE / 17)),
+            long("{", "\"a\":1,", "\"a\":1}"),
+            long("{\"readings\":[],", "\"a\":1,", "\"a\":1}"),
+            format!("[{}]", lines.join(",")),
+            lines.join("\n"),
+            repeated("["),
+            repeated("{\"a\":"),
+            repeated("{\"readings\":["),
+            long("[", "[[]],", "1]"),
+            long("{\"", "\\u0041", "\":1}"),
+            long("{\"device_id\":\"", "\\n", "\"}"),
+            long("{\"device_id\":\"d\",\"t\":0.", "0", "1}"),
+            long("{\"device_id\":\"d\",\"t\":1,\"timestamp\":", "9", "}"),
+            long("{\"device_id\":\"d\",\"t\":1,\"timestamp\":\"-", "9", "s\"}"),
+            long("{\"a\":1}", "\n", "{"),
+            long("{\"a\":1}\n", "{", ""),
+            long("{\"a\":1}", " ", "5"),
+            repeated("{}\n"),
+        ];
+        let (earliest, arrived) = (shared::domain::Instant::MIN, shared::domain::Instant::MAX);
+        let times = reading::Times { arrived, earliest, retention_days: None };
+        for shape in shapes {
+            let watch = Stopwatch::start();
+            for content_type in ["", "application/x-ndjson"] {
+                for entry in parse(shape.as_bytes(), content_type).into_iter().flatten() {
+                    let refused = entry.map(|it| reading::read(it, Sender::Anyone, &times));
+                    assert!(!matches!(refused, Ok(Ok(_))), "{}", &shape[..60]);
+                }
+            }
+            let spent = watch.elapsed();
+            assert!(spent < Duration::from_secs(10), "{spent:?} for {}", &shape[..60]);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use shared::http::FieldError;
+use shared::http::problem::told_in_full;
 
 /// What AWS sends to the function.
 #[derive(Debug, Clone)]
@@ -72,4 +73,16 @@ pub struct Receipt {
     /// Refused, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<FieldError>,
+    /// The places of those that were refused beyond what an answer tells in full.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_rejected: Vec<usize>,
+}
+
+impl Receipt {
+    /// A receipt for so many readings, and as many refusals in full as an answer holds.
+    #[must_use]
+    pub fn new(accepted: usize, rejected: Vec<FieldError>) -> Self {
+        let (rejected, more_rejected) = told_in_full(rejected);
+        Self { accepted, rejected, more_rejected }
+    }
 }

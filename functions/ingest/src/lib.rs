@@ -176,10 +176,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 let outcome = self.take_message(&message, &budget, &mut log).await;
                 match outcome.cause {
                     Some(cause) => Err(Failure { not_stored: outcome.not_stored.len(), cause }),
-                    None => Ok(Reply::Iot(Receipt {
-                        accepted: outcome.accepted,
-                        rejected: outcome.rejected,
-                    })),
+                    None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
                 }
             }
         };
@@ -207,10 +204,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             let detail = format!("{} {} is not answered here.", route.method, route.path);
             return Err(Problem::new(ProblemKind::NotFound, detail));
         }
-        let permit = self.gate.admit(request, &self.store, budget).await?;
+        let permit = self.gate.admit(request, &self.store, budget, log).await?;
         let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
-        let merge = Params::of(request, &["merge"])?.flag("merge")?;
-        let text = inflate(&request.body)?;
+        let merge = Params::of(request, route.operation.parameters())?.flag("merge")?;
+        let text = request.json_body()?;
         let content_type = request.header("content-type").unwrap_or_default();
         let entries = body::parse(&text, content_type)?;
         let arrived = request.arrived.unwrap_or_else(|| self.clock.now());

@@ -38,7 +38,7 @@ impl Outcome {
             return Problem { errors: rejected, ..Problem::new(kind, detail) }.respond();
         }
         let status = if rejected.is_empty() { 201 } else { 207 };
-        Response::json(status, &Receipt { accepted, rejected })
+        Response::json(status, &Receipt::new(accepted, rejected))
     }
 }
 

@@ -1,23 +1,23 @@
 //! A person's edits of the registry: PATCH. Registers a room that a device is put into, nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 use shared::clock::Clock;
 use shared::domain::{
-    DevicePatch, Edit, LabelError, MetricName, MetricPatch, Number, Room, RoomId, RoomPatch,
-    check_label, excerpt,
+    Device, DevicePatch, Edit, LabelError, MetricName, MetricPatch, Number, Room, RoomId,
+    RoomPatch, check_label, excerpt,
 };
 use shared::http::members::{Members, describe, reason, string};
-use shared::http::{Params, Problem, ProblemKind, Request, Response, inflate};
-use shared::store::{
-    EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Register, Registration,
-};
+use shared::http::{Problem, ProblemKind, Request, Response};
+use shared::store::{EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Registration};
 
 use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
 use crate::{Call, Query};
 
+/// The largest body, inflated: more than all that can be set takes.
+const MAX_PATCH: usize = 128 << 10;
 pub(crate) const MOST_TAGS: usize = 50;
 /// How many members an object of settings may have; more than there are, so that the wrong one is named.
 const MOST_SETTINGS: usize = 16;
@@ -26,7 +26,7 @@ pub(crate) const MOST_METRICS: usize = 32;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
+    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
     C: Clock,
 {
     /// `PATCH /devices/{id}`
@@ -35,15 +35,19 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        Params::of(call.request, &[])?;
         let id = device_id(id)?;
         let patch = read_body(call.request, device_patch)?;
-        let edited = self.store.edit_device(&id, &patch, call.budget).await;
+        let edited = match &patch.room {
+            Edit::Set(room) if !self.snapshot(call).await?.rooms.contains_key(room) => {
+                // A room that a person names exists from then on, even before its first reading.
+                let room = Room { id: room.clone(), name: None, first_seen: self.clock.now() };
+                let moved = self.store.move_device(&id, &patch, &room, call.budget).await;
+                moved.map(|moved| self.keep_moved(moved, room))
+            }
+            _ => self.store.edit_device(&id, &patch, call.budget).await,
+        };
         match edited.map_err(|error| call.failed(&error))? {
             Edited::Written(device) => {
-                if let Edit::Set(room) = &patch.room {
-                    self.register_room(room.clone(), call).await?;
-                }
                 self.registry.keep_device(device.clone());
                 Ok(Response::json(200, &DeviceRow::from(&device)))
             }
@@ -55,13 +59,27 @@ where
         }
     }
 
+    /// Takes over the room that a device was moved to.
+    fn keep_moved(&self, moved: Edited<(Device, Registration<Room>)>, new: Room) -> Edited<Device> {
+        match moved {
+            Edited::Written((device, registration)) => {
+                self.registry.keep_room(match registration {
+                    Registration::New => new,
+                    Registration::Known(known) => known,
+                });
+                Edited::Written(device)
+            }
+            Edited::Unknown => Edited::Unknown,
+            Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
+        }
+    }
+
     /// `PATCH /rooms/{id}`
     pub(crate) async fn edit_room(
         &self,
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        Params::of(call.request, &[])?;
         let id = room_id(id)?;
         let patch = read_body(call.request, room_patch)?;
         let edited = self.store.edit_room(&id, &patch, call.budget).await;
@@ -73,17 +91,6 @@ where
             Edited::Unknown | Edited::UnknownMetric(_) => Err(unknown("room", id.as_str())),
         }
     }
-
-    /// A room that a person names exists from then on, even before its first reading.
-    async fn register_room(&self, id: RoomId, call: &mut Call<'_>) -> Result<(), Problem> {
-        let room = Room { id, name: None, first_seen: self.clock.now() };
-        let registered = self.store.register_room(&room, call.budget).await;
-        match registered.map_err(|error| call.failed(&error))? {
-            Registration::New => self.registry.keep_room(room),
-            Registration::Known(room) => self.registry.keep_room(room),
-        }
-        Ok(())
-    }
 }
 
 /// A patch: the members that are there are set, `null` takes away, all others stay.
@@ -92,7 +99,12 @@ fn read_body<T: Default + PartialEq>(
     read: impl Fn(Members<'_>) -> Result<T, (String, String)>,
 ) -> Result<T, Problem> {
     let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
-    let body = inflate(&request.body)?;
+    let body = request.json_body()?;
+    if body.len() > MAX_PATCH {
+        let detail =
+            format!("The body is {} bytes long; at most {MAX_PATCH} are taken.", body.len());
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
     let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
     let members = Members::parse(text, MOST_SETTINGS).map_err(|error| {
         bad(format!("The body is no JSON object of what to change: {}.", reason(&error)))
@@ -113,7 +125,7 @@ fn device_patch(members: Members<'_>) -> Result<DevicePatch, (String, String)> {
             "room" => room(value).map(|edit| patch.room = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
             "metrics" => {
-                patch.metrics = metrics(value)?;
+                (patch.metrics, patch.dropped_metrics) = metrics(value)?;
                 Ok(())
             }
             _ => {
@@ -137,7 +149,10 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, (String, String)> {
     Ok(patch)
 }
 
-fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (String, String)> {
+/// The settings of metrics, and those that are to be dropped, `null`.
+type Metrics = (BTreeMap<MetricName, MetricPatch>, BTreeSet<MetricName>);
+
+fn metrics(value: &RawValue) -> Result<Metrics, (String, String)> {
     let at =
         |path: &str| if path.is_empty() { "metrics".to_owned() } else { format!("metrics.{path}") };
     let object = |value: &RawValue, error: &serde_json::Error| match describe(value) {
@@ -146,10 +161,14 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
     };
     let members =
         Members::parse(value.get(), MOST_METRICS).map_err(|why| (at(""), object(value, &why)))?;
-    let mut patches = BTreeMap::new();
+    let (mut patches, mut dropped) = Metrics::default();
     for (name, settings) in members {
         let metric: MetricName =
             name.parse().map_err(|why| (at(&excerpt(&name)), format!("{why}")))?;
+        if settings.get() == "null" {
+            dropped.insert(metric);
+            continue;
+        }
         let settings = Members::parse(settings.get(), MOST_SETTINGS)
             .map_err(|why| (at(&excerpt(&name)), object(settings, &why)))?;
         let mut patch = MetricPatch::default();
@@ -165,7 +184,7 @@ fn metrics(value: &RawValue) -> Result<BTreeMap<MetricName, MetricPatch>, (Strin
         }
         patches.insert(metric, patch);
     }
-    Ok(patches)
+    Ok((patches, dropped))
 }
 
 fn edit<T>(
@@ -236,10 +255,29 @@ mod tests {
         assert_eq!(patch.name, Edit::Set("Smart meter".to_owned()));
         assert_eq!(patch.room, Edit::Clear);
         assert_eq!(patch.kind, Edit::Keep);
+        assert!(patch.dropped_metrics.is_empty());
         let (_, metric) = patch.metrics.into_iter().next().expect("one");
         assert_eq!(metric.modulus, Edit::Set(Number::parse("100000").expect("a number")));
         assert_eq!(metric.max_w, Edit::Clear);
         assert_eq!(metric.dip, Edit::Keep);
+    }
+
+    #[test]
+    fn a_metric_that_is_null_is_dropped() {
+        let patch = patched(r#"{"metrics": {"old": null, "t": {"dip": 1}}}"#).expect("a patch");
+        let names = |names: &mut dyn Iterator<Item = &MetricName>| -> Vec<String> {
+            names.map(ToString::to_string).collect()
+        };
+        assert_eq!(names(&mut patch.dropped_metrics.iter()), ["old"]);
+        assert_eq!(names(&mut patch.metrics.keys()), ["t"]);
+    }
+
+    #[test]
+    fn a_body_that_is_larger_than_all_settings_is_not_taken() {
+        let body = format!(r#"{{"tags": [{}]}}"#, vec![r#""a""#; MAX_PATCH].join(","));
+        let request = Request { body: body.into(), ..Request::default() };
+        let problem = read_body(&request, device_patch).expect_err("too large");
+        assert_eq!(problem.kind.status(), 413);
     }
 
     #[test]

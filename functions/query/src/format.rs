@@ -1,13 +1,16 @@
 //! How rows are written: JSON, CSV or NDJSON. Knows no endpoint.
 
 use serde::Serialize;
+use serde_json::json;
 use shared::domain::excerpt;
-use shared::http::{Params, Problem, Request, Response};
+use shared::http::preferences::weighted;
+use shared::http::response::{MAX_CARRIED, carried_bytes};
+use shared::http::{Params, Problem, Request, Response, is_ndjson};
 
-/// Lambda answers at most 6 MB, a third less when it is base64. A page ends before.
-///
-/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
-pub(crate) const MOST_BYTES: usize = 4 << 20;
+/// How many bytes the column names of CSV may take: they are repeated on every page.
+const MAX_HEADER: usize = 1_000_000;
+/// What the end of a page takes at the most: the cursor, and the names around it.
+const TAIL: usize = 1_000;
 
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
@@ -42,68 +45,113 @@ impl Format {
     /// The form that a client likes best of those that there are; JSON where it names none.
     fn accepted(header: &str) -> Self {
         let mut best = (0.0, Self::Json);
-        for media in header.to_ascii_lowercase().split(',') {
-            let mut parts = media.split(';').map(str::trim);
-            let form = match parts.next().unwrap_or_default() {
-                "text/csv" => Self::Csv,
-                "application/x-ndjson" => Self::Ndjson,
+        for (media, weight) in weighted(header) {
+            let form = match media.as_str() {
                 "application/json" | "application/*" | "*/*" => Self::Json,
+                "text/csv" => Self::Csv,
+                media if is_ndjson(media) => Self::Ndjson,
                 _ => continue,
             };
-            let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok());
-            let weight: f32 = weight.unwrap_or(1.0);
             if weight > best.0 {
                 best = (weight, form);
             }
         }
         best.1
     }
-}
 
-#[derive(Serialize)]
-struct List<'a, R> {
-    data: &'a [R],
-    has_more: bool,
-    next_cursor: Option<&'a str>,
-}
-
-/// A page of rows, with the address of the next one in a `Link` header.
-pub(crate) fn page<R: Row>(
-    request: &Request,
-    params: &Params,
-    rows: &[R],
-    columns: &[String],
-    cursor: Option<&str>,
-) -> Result<Response, Problem> {
-    let response = match Format::of(request, params)? {
-        Format::Json => Response::json(
-            200,
-            &List { data: rows, has_more: cursor.is_some(), next_cursor: cursor },
-        ),
-        Format::Csv => Response::new(200, "text/csv; charset=utf-8", csv(rows, columns)),
-        Format::Ndjson => {
-            let mut body = Vec::new();
-            for row in rows {
-                serde_json::to_writer(&mut body, row).expect("our own types have string keys");
-                body.push(b'\n');
-            }
-            Response::new(200, "application/x-ndjson", body)
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Ndjson => "application/x-ndjson",
         }
-    };
-    Ok(match cursor {
-        Some(cursor) => {
-            response.with("link", format!("<{}>; rel=\"next\"", params.next(request, cursor)))
-        }
-        None => response,
-    })
-}
-
-fn csv<R: Row>(rows: &[R], columns: &[String]) -> Vec<u8> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(columns).expect("writing to memory does not fail");
-    for row in rows {
-        let cells = columns.iter().enumerate().map(|(place, column)| row.cell(place, column));
-        csv.write_record(cells).expect("every row has the same columns");
     }
+
+    /// What stands before the rows.
+    fn head(self, columns: &[String]) -> Result<Vec<u8>, Problem> {
+        match self {
+            Self::Json => Ok(br#"{"data":["#.to_vec()),
+            Self::Ndjson => Ok(Vec::new()),
+            Self::Csv if columns.iter().map(|name| name.len() + 1).sum::<usize>() > MAX_HEADER => {
+                let message = format!("csv has {} columns here, too many; use json", columns.len());
+                Err(Problem::field("format", message))
+            }
+            Self::Csv => Ok(record(columns)),
+        }
+    }
+
+    fn row<R: Row>(self, row: &R, columns: &[String], is_first: bool) -> Vec<u8> {
+        let json = |mut text: Vec<u8>| {
+            serde_json::to_writer(&mut text, row).expect("our own types have string keys");
+            text
+        };
+        match self {
+            Self::Json if is_first => json(Vec::new()),
+            Self::Json => json(b",".to_vec()),
+            Self::Ndjson => {
+                let mut line = json(Vec::new());
+                line.push(b'\n');
+                line
+            }
+            Self::Csv => {
+                let cells =
+                    columns.iter().enumerate().map(|(place, column)| row.cell(place, column));
+                record(cells)
+            }
+        }
+    }
+
+    /// What stands behind the rows.
+    fn tail(self, cursor: Option<&str>) -> String {
+        if self != Self::Json {
+            return String::new();
+        }
+        let more = json!({"has_more": cursor.is_some(), "next_cursor": cursor}).to_string();
+        format!("],{}\n", &more[1..])
+    }
+
+    /// A page of rows, with the address of the next one in a `Link` header.
+    ///
+    /// The page ends before the row with which Lambda would refuse the answer; it has at least one.
+    /// `rest` is the cursor behind all rows, where there is more behind them; `behind` is the one
+    /// behind a row.
+    pub(crate) fn page<R: Row>(
+        self,
+        call: (&Request, &Params),
+        rows: &[R],
+        columns: impl FnOnce() -> Vec<String>,
+        rest: Option<String>,
+        behind: impl FnOnce(usize) -> String,
+    ) -> Result<Response, Problem> {
+        let columns = if self == Self::Csv { columns() } else { Vec::new() };
+        let mut body = self.head(&columns)?;
+        let mut carried = carried_bytes(&body) + TAIL;
+        let mut written = 0;
+        for row in rows {
+            let text = self.row(row, &columns, written == 0);
+            carried += carried_bytes(&text);
+            if carried > MAX_CARRIED && written > 0 {
+                break;
+            }
+            body.extend(text);
+            written += 1;
+        }
+        let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
+        body.extend(self.tail(cursor.as_deref()).into_bytes());
+        let response = Response::new(200, self.content_type(), body);
+        let (request, params) = call;
+        Ok(match cursor {
+            Some(cursor) => {
+                response.with("link", format!("<{}>; rel=\"next\"", params.next(request, &cursor)))
+            }
+            None => response,
+        })
+    }
+}
+
+/// One line of CSV.
+fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(cells).expect("writing to memory does not fail");
     csv.into_inner().expect("writing to memory does not fail")
 }

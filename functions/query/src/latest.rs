@@ -2,26 +2,29 @@
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shared::clock::Clock;
-use shared::domain::{Device, Instant, Order, TimeRange};
+use shared::domain::{Device, Instant, MAX_METRICS, Order, Reading, TimeRange};
 use shared::http::{Params, Problem, ProblemKind, Response};
 use shared::store::{
-    Budget, EditRegistry, FindToken, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
+    Budget, EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
     StoreResult,
 };
 
-use crate::registry::{devices_part, metrics_of, whole};
+use crate::registry::{ListRequest, metrics_of, whole};
 use crate::rows::{LatestRow, LatestValues};
-use crate::{Call, Query, format};
+use crate::{Call, Query};
 
-/// How far back a metric is looked for that the newest readings do not carry: ten readings, then a
-/// hundred more, then a thousand. One that is older is not current in any sense.
-const STEPS: [usize; 3] = [10, 100, 1_000];
+/// How many of a device's newest readings are looked at.
+const NEWEST: usize = 10;
+/// How many more are looked at where a metric is not among those: one query finds all that are missing.
+const FURTHER: usize = 100;
+/// How many bytes of readings a look takes at the most, but always one reading: two read units.
+const MAX_LOOK: usize = 16 << 10;
 /// How many devices are asked at once.
-const AT_ONCE: usize = 8;
+const LATEST_CONCURRENCY: usize = 8;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
+    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
     C: Clock,
 {
     /// `GET /devices/{id}/latest`
@@ -30,7 +33,6 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        Params::of(call.request, &[])?;
         let (device, _) = self.device(id, call).await?;
         let latest =
             self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
@@ -47,19 +49,15 @@ where
     pub(crate) async fn room_latest(
         &self,
         call: &mut Call<'_>,
+        params: &Params,
         id: &str,
     ) -> Result<Response, Problem> {
-        let params = Params::of(call.request, &["limit", "cursor", "format"])?;
+        let asked = ListRequest::of(call.request, params)?;
         let (room, snapshot) = self.room(id, call).await?;
-        let devices: Vec<&Device> = snapshot
-            .devices
-            .values()
-            .filter(|device| device.room.as_ref() == Some(&room.id))
-            .collect();
         whole(snapshot.has_all_devices, "devices")?;
-        let mut columns = vec!["device_id".to_owned(), "timestamp".to_owned()];
-        columns.extend(metrics_of(devices.iter().copied()));
-        let (devices, cursor) = devices_part(call.request, &params, devices, true)?;
+        let in_room = |device: &&Device| device.room.as_ref() == Some(&room.id);
+        let all: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
+        let (devices, rest) = asked.devices(all.clone(), true);
         let latest = self.latest_of(&devices, call).await?;
         let rows: Vec<LatestRow<'_>> = devices
             .iter()
@@ -68,7 +66,12 @@ where
                 Some(LatestRow { device_id: &device.id, values: values? })
             })
             .collect();
-        format::page(call.request, &params, &rows, &columns, cursor.as_deref())
+        let columns = || {
+            let metrics = metrics_of(all.iter().copied());
+            ["device_id", "timestamp"].map(str::to_owned).into_iter().chain(metrics).collect()
+        };
+        let behind = |row: usize| asked.cursor_behind(rows[row].device_id.as_str());
+        asked.format.page((call.request, params), &rows, columns, rest, behind)
     }
 
     /// The newest values of several devices, in their order; none where a device has no readings.
@@ -78,27 +81,54 @@ where
         call: &mut Call<'_>,
     ) -> Result<Vec<Option<LatestValues>>, Problem> {
         let asked: Vec<_> = devices.iter().map(|device| self.newest(device, call.budget)).collect();
-        let latest = stream::iter(asked).buffered(AT_ONCE).try_collect().await;
+        let latest = stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await;
         latest.map_err(|error| call.failed(&error))
     }
 
+    /// The newest value of each metric among the newest readings; of a metric that the registry knows
+    /// and they lack, further back. What is older than that is not found, whatever the registry holds:
+    /// the cost of a device is a few read units.
     async fn newest(&self, device: &Device, budget: &Budget) -> StoreResult<Option<LatestValues>> {
         let range = TimeRange::new(Instant::MIN, Instant::MAX).expect("1970 is before 9999");
-        let mut after = None;
-        let mut readings = Vec::new();
-        for limit in STEPS {
-            let query =
-                RangeQuery { range, order: Order::Descending, after, limit, consistent: false };
-            let page = self.store.device_readings(&device.id, &query, budget).await?;
-            readings.extend(page.readings);
-            let latest = LatestValues::among(&readings);
-            let complete =
-                latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
-            if complete || !page.has_more {
-                return Ok(latest);
-            }
-            after = readings.last().map(Position::of);
+        let look = async |after: Option<&Reading>, limit: usize| {
+            let after = after.map(Position::of);
+            let order = Order::Descending;
+            let query = RangeQuery { range, order, after, limit, consistent: false };
+            self.store.device_readings(&device.id, &query, budget).await
+        };
+        let Page { mut readings, has_more } =
+            look(None, within_look(likely_bytes(device), NEWEST)).await?;
+        let latest = LatestValues::among(&readings);
+        let is_complete =
+            latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
+        if is_complete || !has_more {
+            return Ok(latest);
         }
+        let average = readings.iter().map(bytes).sum::<usize>() / readings.len();
+        let further = look(readings.last(), within_look(average, FURTHER)).await?;
+        readings.extend(further.readings);
         Ok(LatestValues::among(&readings))
     }
+}
+
+/// How many readings of that size a look takes.
+fn within_look(bytes: usize, most: usize) -> usize {
+    (MAX_LOOK / bytes).clamp(1, most)
+}
+
+/// What key, room and bookkeeping of a reading take.
+const OVERHEAD: usize = 200;
+
+/// How many bytes a reading takes, about.
+fn bytes(reading: &Reading) -> usize {
+    let metrics = reading.metrics().iter();
+    OVERHEAD
+        + metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum::<usize>()
+}
+
+/// How many bytes a reading of a device may take, were it to carry all metrics that it can.
+fn likely_bytes(device: &Device) -> usize {
+    const NUMBER: usize = 20;
+    let metrics = device.metrics.keys().take(MAX_METRICS);
+    OVERHEAD + metrics.map(|name| name.as_str().len() + NUMBER).sum::<usize>()
 }

@@ -20,11 +20,10 @@ use shared::access::Gate;
 use shared::clock::{Clock, Deadline};
 use shared::config::Config;
 use shared::http::routes::{self, Operation};
-use shared::http::{Problem, ProblemKind, Request, Response, gateway};
+use shared::http::{Params, Problem, ProblemKind, Request, Response, gateway};
+use shared::panic::catching;
 use shared::registry_cache::{RegistryCache, Snapshot};
-use shared::store::{
-    Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, Register, StoreError,
-};
+use shared::store::{Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, StoreError};
 use shared::telemetry::{Telemetry, WideEvent};
 
 /// What may be set from outside.
@@ -72,7 +71,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
+    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
     C: Clock,
 {
     /// The function on a table.
@@ -93,7 +92,7 @@ where
         log.emit(&self.telemetry, &self.clock);
     }
 
-    /// Answers a request. There is always an answer.
+    /// Answers a request. There is always an answer, also where the code panics.
     pub async fn handle(
         &self,
         event: ApiGatewayV2httpRequest,
@@ -105,8 +104,12 @@ where
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
                 let mut call = Call { request: &request, budget: &budget, log: &mut log };
-                let response =
-                    self.answer(&mut call).await.unwrap_or_else(|problem| problem.respond());
+                let answered = catching(self.answer(&mut call)).await;
+                let answered = answered.unwrap_or_else(|panic| {
+                    log.error("panic", &panic);
+                    Err(Problem::new(ProblemKind::Internal, "A mistake of ours; it is logged."))
+                });
+                let response = answered.unwrap_or_else(|problem| problem.respond());
                 response.finish(&request, &budget)
             }
             Err(problem) => problem.respond(),
@@ -121,26 +124,27 @@ where
 
     async fn answer(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
         let (route, id) = routes::find(call.request)?;
-        call.log.set("http.route", format!("{} {}", route.method, route.path));
+        call.log.set("http.route", format!("{} {}", call.request.method, route.path));
         if route.operation != Operation::Health {
-            let permit = self.gate.admit(call.request, &self.store, call.budget).await?;
+            let permit = self.gate.admit(call.request, &self.store, call.budget, call.log).await?;
             match route.operation {
                 Operation::EditDevice | Operation::EditRoom => permit.edit()?,
                 _ => permit.read()?,
             }
         }
+        let params = &Params::of(call.request, route.operation.parameters())?;
         match route.operation {
-            Operation::ListDevices => self.list_devices(call, None).await,
+            Operation::ListDevices => self.list_devices(call, params, None).await,
             Operation::ShowDevice => self.show_device(call, &id).await,
             Operation::EditDevice => self.edit_device(call, &id).await,
-            Operation::DeviceReadings => self.device_readings(call, &id).await,
+            Operation::DeviceReadings => self.device_readings(call, params, &id).await,
             Operation::DeviceLatest => self.device_latest(call, &id).await,
-            Operation::ListRooms => self.list_rooms(call).await,
+            Operation::ListRooms => self.list_rooms(call, params).await,
             Operation::ShowRoom => self.show_room(call, &id).await,
             Operation::EditRoom => self.edit_room(call, &id).await,
-            Operation::RoomDevices => self.list_devices(call, Some(&id)).await,
-            Operation::RoomReadings => self.room_readings(call, &id).await,
-            Operation::RoomLatest => self.room_latest(call, &id).await,
+            Operation::RoomDevices => self.list_devices(call, params, Some(&id)).await,
+            Operation::RoomReadings => self.room_readings(call, params, &id).await,
+            Operation::RoomLatest => self.room_latest(call, params, &id).await,
             Operation::Health => Ok(Response::json(200, &json!({"status": "ok"}))),
             Operation::OpenApi => Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => {

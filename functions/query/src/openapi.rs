@@ -106,6 +106,12 @@ fn query_parameters(operation: Operation) -> Vec<Value> {
             cursor(),
             format(),
         ],
+        Operation::PostReadings => vec![parameter(
+            "merge",
+            "Sets the metrics given and keeps the others of that device and timestamp; without it a \
+             reading replaces the one before it",
+            json!({"type": "boolean", "default": false}),
+        )],
         _ => Vec::new(),
     }
 }

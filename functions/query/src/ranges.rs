@@ -1,69 +1,71 @@
 //! Readings in a time range, of a device or a room. Aggregates nothing.
 
 use shared::clock::Clock;
-use shared::domain::{Device, RangeError, Reading, TimeRange};
+use shared::domain::{Device, MetricName, RangeError, Reading, TimeRange};
 use shared::http::{Params, Problem, Response};
 use shared::store::{
-    EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry, Register,
+    EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
 };
 
-use crate::format::MOST_BYTES;
+use crate::format::Format;
 use crate::registry::metrics_of;
 use crate::rows::{Owner, ReadingRow};
-use crate::{Call, Query, cursor, format};
+use crate::{Call, Query, cursor};
 
-const DEFAULT_LIMIT: usize = 1_000;
-const MOST: usize = 10_000;
+pub(crate) const DEFAULT_LIMIT: usize = 1_000;
+pub(crate) const MOST: usize = 10_000;
+
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
+    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
     C: Clock,
 {
     /// `GET /devices/{id}/readings`
     pub(crate) async fn device_readings(
         &self,
         call: &mut Call<'_>,
+        params: &Params,
         id: &str,
     ) -> Result<Response, Problem> {
-        let asked = self.asked(call)?;
+        let asked = self.asked(call, params)?;
         let (device, _) = self.device(id, call).await?;
         let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, page, Owner::Device, [&device].into_iter())
+        asked.answer(call, &page, Owner::Device, [&device].into_iter())
     }
 
     /// `GET /rooms/{id}/readings`
     pub(crate) async fn room_readings(
         &self,
         call: &mut Call<'_>,
+        params: &Params,
         id: &str,
     ) -> Result<Response, Problem> {
-        let asked = self.asked(call)?;
+        let asked = self.asked(call, params)?;
         let (room, snapshot) = self.room(id, call).await?;
         let devices =
             snapshot.devices.values().filter(|device| device.room.as_ref() == Some(&room.id));
         let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();
         let page = self.store.room_readings(&room.id, &ids, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, page, Owner::Room, devices)
+        asked.answer(call, &page, Owner::Room, devices)
     }
 
-    fn asked(&self, call: &Call<'_>) -> Result<Asked, Problem> {
-        let allowed = ["from", "to", "order", "limit", "cursor", "metrics", "format"];
-        let params = Params::of(call.request, &allowed)?;
+    fn asked<'a>(&self, call: &Call<'_>, params: &'a Params) -> Result<Asked<'a>, Problem> {
+        let format = Format::of(call.request, params)?;
         let limit = params.limit(DEFAULT_LIMIT, MOST)?;
         let order = params.order()?;
-        params.metrics()?;
+        let metrics = params.metrics()?;
         let binding = params.binding(call.request);
         let (range, after) = match params.get("cursor") {
             Some(cursor) => {
                 let (range, after) = cursor::open_range(&binding, cursor)?;
                 (range, Some(after))
             }
-            None => (self.range(&params)?, None),
+            None => (self.range(params)?, None),
         };
         let query = RangeQuery { range, order, after, limit, consistent: false };
-        Ok(Asked { params, binding, query })
+        Ok(Asked { params, format, metrics, binding, query })
     }
 
     /// The range asked for. A page after the first takes it from its cursor, so that it stays the same.
@@ -88,48 +90,34 @@ fn instant(params: &Params, name: &str) -> Option<String> {
 }
 
 /// What a request asks for.
-struct Asked {
-    params: Params,
+struct Asked<'a> {
+    params: &'a Params,
+    format: Format,
+    /// The metrics asked for; `None` are all.
+    metrics: Option<Vec<MetricName>>,
     binding: String,
     query: RangeQuery,
 }
 
-impl Asked {
+impl Asked<'_> {
     fn answer<'d>(
         &self,
         call: &Call<'_>,
-        mut page: Page,
+        page: &Page,
         owner: Owner,
         devices: impl Iterator<Item = &'d Device>,
     ) -> Result<Response, Problem> {
-        let fitting = fitting(&page.readings);
-        page.has_more |= fitting < page.readings.len();
-        page.readings.truncate(fitting);
-
-        let wanted = self.params.metrics()?;
-        let row = |reading| ReadingRow::of(reading, owner, wanted.as_deref());
+        let wanted = self.metrics.as_deref();
+        let row = |reading| ReadingRow::of(reading, owner, wanted);
         let rows: Vec<ReadingRow<'_>> = page.readings.iter().filter_map(row).collect();
-        let columns = columns(owner, &rows, wanted.as_deref(), devices);
-        let last = page.readings.last().filter(|_| page.has_more);
-        let cursor = last
-            .map(|last| cursor::seal_range(&self.binding, self.query.range, &Position::of(last)));
-        format::page(call.request, &self.params, &rows, &columns, cursor.as_deref())
+        let behind = |reading: &Reading| {
+            cursor::seal_range(&self.binding, self.query.range, &Position::of(reading))
+        };
+        let rest = page.readings.last().filter(|_| page.has_more).map(behind);
+        let columns = || columns(owner, &rows, wanted, devices);
+        let call = (call.request, self.params);
+        self.format.page(call, &rows, columns, rest, |row| behind(rows[row].reading))
     }
-}
-
-/// How many readings fit into one answer.
-fn fitting(readings: &[Reading]) -> usize {
-    let mut bytes = 0;
-    let fits = |reading: &&Reading| {
-        let metrics = reading.metrics().iter();
-        // The instant, the device, the room and the punctuation, each at its longest.
-        bytes += 350;
-        bytes += metrics
-            .map(|(name, value)| name.as_str().len() + value.as_str().len() + 4)
-            .sum::<usize>();
-        bytes <= MOST_BYTES
-    };
-    readings.iter().take_while(fits).count()
 }
 
 /// The columns of CSV: what the registry knows of the devices, so that every page has the same, and
@@ -137,7 +125,7 @@ fn fitting(readings: &[Reading]) -> usize {
 fn columns<'d>(
     owner: Owner,
     rows: &[ReadingRow<'_>],
-    wanted: Option<&[shared::domain::MetricName]>,
+    wanted: Option<&[MetricName]>,
     devices: impl Iterator<Item = &'d Device>,
 ) -> Vec<String> {
     let second = if owner == Owner::Room { "device_id" } else { "room" };

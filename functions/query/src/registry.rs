@@ -1,38 +1,35 @@
 //! Lists and items of the registry, from the cold-start cache. Edits nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use shared::clock::Clock;
 use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
+use shared::http::response::MAX_CARRIED;
 use shared::http::{Params, Problem, ProblemKind, Request, Response};
 use shared::registry_cache::Snapshot;
-use shared::store::{
-    EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry, Register,
-};
+use shared::store::{EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry};
 
-use crate::format::{self, MOST_BYTES};
+use crate::format::Format;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::{Call, Query, cursor};
 
-const DEFAULT_LIMIT: usize = 100;
-const MOST: usize = 1_000;
+pub(crate) const DEFAULT_LIMIT: usize = 100;
+pub(crate) const MOST: usize = 1_000;
 
 impl<S, C> Query<S, C>
 where
-    S: ReadRegistry + QueryReadings + EditRegistry + Register + FindToken,
+    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
     C: Clock,
 {
     /// `GET /devices` and, of one room, `GET /rooms/{id}/devices`.
     pub(crate) async fn list_devices(
         &self,
         call: &mut Call<'_>,
+        params: &Params,
         room: Option<&str>,
     ) -> Result<Response, Problem> {
-        let allowed = ["limit", "cursor", "format", "latest", "room"];
-        let allowed = if room.is_some() { &allowed[..4] } else { &allowed };
-        let params = Params::of(call.request, allowed)?;
+        let asked = ListRequest::of(call.request, params)?;
         let with_latest = params.flag("latest")?;
         let (room, snapshot) = match room {
             Some(id) => {
@@ -44,33 +41,40 @@ where
         whole(snapshot.has_all_devices, "devices")?;
         let in_room = |device: &&Device| room.is_none() || device.room == room;
         let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
-        let (devices, cursor) = devices_part(call.request, &params, devices, with_latest)?;
+        let (devices, rest) = asked.devices(devices, with_latest);
 
-        let mut columns: Vec<String> = DEVICE_COLUMNS.map(str::to_owned).into();
         let mut rows: Vec<DeviceRow<'_>> =
             devices.iter().map(|device| DeviceRow::from(*device)).collect();
         if with_latest {
             for (row, latest) in rows.iter_mut().zip(self.latest_of(&devices, call).await?) {
                 row.latest = Latest::Asked(latest);
             }
-            columns.extend(metrics_of(devices.iter().copied()));
         }
-        let response = format::page(call.request, &params, &rows, &columns, cursor.as_deref())?;
-        Ok(if with_latest { response } else { self.cached(call.request, &snapshot, response) })
+        let columns = || {
+            let metrics = devices.iter().copied().filter(|_| with_latest);
+            DEVICE_COLUMNS.map(str::to_owned).into_iter().chain(metrics_of(metrics)).collect()
+        };
+        let behind = |row: usize| asked.cursor_behind(devices[row].id.as_str());
+        let response = asked.format.page((call.request, params), &rows, columns, rest, behind)?;
+        Ok(if with_latest { response } else { cached(call.request, response) })
     }
 
     /// `GET /rooms`
-    pub(crate) async fn list_rooms(&self, call: &mut Call<'_>) -> Result<Response, Problem> {
-        let params = Params::of(call.request, &["limit", "cursor", "format"])?;
+    pub(crate) async fn list_rooms(
+        &self,
+        call: &mut Call<'_>,
+        params: &Params,
+    ) -> Result<Response, Problem> {
+        let asked = ListRequest::of(call.request, params)?;
         let snapshot = self.listed(call).await?;
         whole(snapshot.has_all_rooms, "rooms")?;
-        let rooms: Vec<&Room> = snapshot.rooms.values().collect();
-        let (rooms, cursor) =
-            part(call.request, &params, rooms, |room| room.id.as_str(), |_| 1_000)?;
-        let rows: Vec<RoomRow<'_>> = rooms.into_iter().map(RoomRow::from).collect();
-        let columns = ROOM_COLUMNS.map(str::to_owned);
-        let response = format::page(call.request, &params, &rows, &columns, cursor.as_deref())?;
-        Ok(self.cached(call.request, &snapshot, response))
+        let rooms = snapshot.rooms.values().collect();
+        let (rooms, rest) = asked.part(rooms, |room: &Room| room.id.as_str(), |_| 0);
+        let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
+        let columns = || ROOM_COLUMNS.map(str::to_owned).into();
+        let behind = |row: usize| asked.cursor_behind(rooms[row].id.as_str());
+        let response = asked.format.page((call.request, params), &rows, columns, rest, behind)?;
+        Ok(cached(call.request, response))
     }
 
     /// `GET /devices/{id}`
@@ -79,10 +83,8 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        Params::of(call.request, &[])?;
-        let (device, snapshot) = self.device(id, call).await?;
-        let response = Response::json(200, &DeviceRow::from(&device));
-        Ok(self.cached(call.request, &snapshot, response))
+        let (device, _) = self.device(id, call).await?;
+        Ok(cached(call.request, Response::json(200, &DeviceRow::from(&device))))
     }
 
     /// `GET /rooms/{id}`
@@ -91,9 +93,8 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        Params::of(call.request, &[])?;
-        let (room, snapshot) = self.room(id, call).await?;
-        Ok(self.cached(call.request, &snapshot, Response::json(200, &RoomRow::from(&room))))
+        let (room, _) = self.room(id, call).await?;
+        Ok(cached(call.request, Response::json(200, &RoomRow::from(&room))))
     }
 
     /// The device of a path, and a registry that knows it.
@@ -144,31 +145,31 @@ where
         read.map_err(|error| call.failed(&error))?;
         self.snapshot(call).await
     }
+}
 
-    /// An answer out of the cache: how old it is, how long it may be kept, and 304 for who has it.
-    fn cached(&self, request: &Request, snapshot: &Snapshot, response: Response) -> Response {
-        let age = self.registry.age(snapshot);
-        let max_age = if snapshot.is_empty() { Duration::ZERO } else { self.registry.max_age() };
-        let fresh = max_age.saturating_sub(age).as_secs();
-        let digest = Sha256::digest(&response.body);
-        let etag =
-            digest[..8].iter().fold(String::from("W/\""), |etag, byte| format!("{etag}{byte:02x}"))
-                + "\"";
-        let known = request.header("if-none-match").unwrap_or_default();
-        let unchanged =
-            known.split(',').any(|tag| matches!(tag.trim(), tag if tag == etag || tag == "*"));
-        let response = if unchanged {
-            let headers =
-                response.headers.into_iter().filter(|(name, _)| *name == "link").collect();
-            Response { status: 304, headers, body: Vec::new() }
-        } else {
-            response
-        };
+/// An answer of the registry: whoever keeps it asks whether it has changed, and gets 304 if not.
+fn cached(request: &Request, response: Response) -> Response {
+    let digest = Sha256::digest(&response.body);
+    let tag = digest[..8].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
+    let known = request.header("if-none-match").unwrap_or_default();
+    let response = if is_known(known, &tag) {
+        let headers = response.headers.into_iter().filter(|(name, _)| *name == "link").collect();
+        Response { status: 304, headers, body: Vec::new() }
+    } else {
         response
-            .with("etag", etag)
-            .with("age", age.as_secs())
-            .with("cache-control", format!("private, max-age={fresh}"))
-    }
+    };
+    response.with("etag", format!("W/\"{tag}\"")).with("cache-control", "private, no-cache")
+}
+
+/// Whether `If-None-Match` names this tag, weakly compared: `W/"x"` and `"x"` are the same.
+///
+/// Source: RFC 9110, 13.1.2
+fn is_known(if_none_match: &str, tag: &str) -> bool {
+    if_none_match.split(',').map(str::trim).any(|known| {
+        let known = known.strip_prefix("W/").unwrap_or(known);
+        known == "*"
+            || known.strip_prefix('"').and_then(|known| known.strip_suffix('"')) == Some(tag)
+    })
 }
 
 /// The id of a path.
@@ -202,45 +203,66 @@ pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<S
     names.into_iter().map(MetricName::to_string).collect()
 }
 
-/// The devices of a page: as many as asked for, as long as the answer stays small enough for Lambda.
-pub(crate) fn devices_part<'a>(
-    request: &Request,
-    params: &Params,
-    all: Vec<&'a Device>,
-    with_latest: bool,
-) -> Result<(Vec<&'a Device>, Option<String>), Problem> {
-    let bytes = |device: &Device| {
-        let row = serde_json::to_vec(&DeviceRow::from(device)).map_or(0, |row| row.len());
-        // The newest value of a metric: its name, 46 characters of number, an instant, punctuation.
-        let value = |name: &MetricName| name.as_str().len() + 110;
-        row + if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
-    };
-    part(request, params, all, |device| device.id.as_str(), bytes)
+/// What a request asks of a list.
+pub(crate) struct ListRequest {
+    pub(crate) format: Format,
+    limit: usize,
+    binding: String,
+    /// The last entry of the page before.
+    after: Option<String>,
 }
 
-/// The page of a list that a request asks for, and the cursor behind it.
-fn part<'a, T>(
-    request: &Request,
-    params: &Params,
-    mut all: Vec<&'a T>,
-    id: impl Fn(&T) -> &str,
-    bytes: impl Fn(&T) -> usize,
-) -> Result<(Vec<&'a T>, Option<String>), Problem> {
-    let limit = params.limit(DEFAULT_LIMIT, MOST)?;
-    let binding = params.binding(request);
-    if let Some(cursor) = params.get("cursor") {
-        let after = cursor::open(&binding, cursor)?;
-        all.retain(|entry| id(entry) > after.as_str());
+impl ListRequest {
+    /// Reads the parameters, before anything is read of the table.
+    pub(crate) fn of(request: &Request, params: &Params) -> Result<Self, Problem> {
+        let format = Format::of(request, params)?;
+        let limit = params.limit(DEFAULT_LIMIT, MOST)?;
+        let binding = params.binding(request);
+        let after =
+            params.get("cursor").map(|cursor| cursor::open(&binding, cursor)).transpose()?;
+        Ok(Self { format, limit, binding, after })
     }
-    let mut sum = 0;
-    let fits = |entry: &&&T| {
-        sum += bytes(entry);
-        sum <= MOST_BYTES
-    };
-    let fitting = all.iter().take(limit).take_while(fits).count();
-    let has_more = all.len() > fitting;
-    all.truncate(fitting);
-    let last = all.last().filter(|_| has_more);
-    let cursor = last.map(|last| cursor::seal(&binding, id(last)));
-    Ok((all, cursor))
+
+    pub(crate) fn cursor_behind(&self, id: &str) -> String {
+        cursor::seal(&self.binding, id)
+    }
+
+    /// The devices of the page, and the cursor behind them where there are more.
+    ///
+    /// Newest values are paid for, so none are asked for that would not fit into the answer.
+    pub(crate) fn devices<'a>(
+        &self,
+        all: Vec<&'a Device>,
+        with_latest: bool,
+    ) -> (Vec<&'a Device>, Option<String>) {
+        // Of a metric its name, 46 characters of number, an instant, punctuation.
+        let value = |name: &MetricName| name.as_str().len() + 110;
+        let bytes = |device: &Device| {
+            if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
+        };
+        self.part(all, |device| device.id.as_str(), bytes)
+    }
+
+    /// The entries of the page, and the cursor behind them where there are more.
+    fn part<'a, T>(
+        &self,
+        mut all: Vec<&'a T>,
+        id: impl Fn(&T) -> &str,
+        bytes: impl Fn(&T) -> usize,
+    ) -> (Vec<&'a T>, Option<String>) {
+        if let Some(after) = &self.after {
+            all.retain(|entry| id(entry) > after.as_str());
+        }
+        let mut sum = 0;
+        let fits = |entry: &&&T| {
+            sum += bytes(entry);
+            sum <= MAX_CARRIED
+        };
+        let fitting = all.iter().take(self.limit).take_while(fits).count();
+        let has_more = all.len() > fitting;
+        all.truncate(fitting);
+        let last = all.last().filter(|_| has_more);
+        let cursor = last.map(|last| self.cursor_behind(id(last)));
+        (all, cursor)
+    }
 }

@@ -194,6 +194,8 @@ impl Row for RoomRow<'_> {
 pub(crate) struct LatestValues {
     /// The instant of the newest reading.
     timestamp: Instant,
+    /// The instant of the oldest reading that was looked at: what is missing was not sent since then.
+    as_of: Instant,
     metrics: BTreeMap<MetricName, LatestValue>,
 }
 
@@ -214,7 +216,8 @@ impl LatestValues {
                 metrics.entry(name.clone()).or_insert_with(latest);
             }
         }
-        readings.first().map(|newest| Self { timestamp: newest.at, metrics })
+        let (newest, oldest) = (readings.first()?, readings.last()?);
+        Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
     }
 
     pub(crate) fn get(&self, metric: &str) -> Option<&LatestValue> {

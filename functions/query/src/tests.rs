@@ -1,11 +1,13 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+use std::sync::Mutex;
+
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
 use shared::domain::{Instant, MetricName, Number, Reading, Scope, Sighting, Token, TokenHash};
 use shared::store::memory::MemoryStore;
-use shared::store::{ManageTokens as _, PutReadings as _, StoreError};
+use shared::store::{ManageTokens as _, PutReadings as _, Register as _, StoreError};
 
 use super::*;
 
@@ -13,12 +15,15 @@ struct Bench {
     store: MemoryStore,
     clock: TestClock,
     query: Query<MemoryStore, TestClock>,
+    log: Arc<Mutex<String>>,
 }
 
 struct Answer {
     status: i64,
     headers: Value,
     text: String,
+    /// How large the whole event is that Lambda has to carry.
+    event_bytes: usize,
 }
 
 impl Answer {
@@ -33,16 +38,33 @@ impl Answer {
 
 impl Bench {
     fn empty() -> Self {
+        Self::with(false)
+    }
+
+    fn with(auth: bool) -> Self {
         let store = MemoryStore::default();
         let clock = TestClock::at(at(60));
-        let settings = Settings { registry_max_age: Duration::from_secs(60), auth: false };
-        let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
-        Self { store, clock, query }
+        let log = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&log);
+        let telemetry = Telemetry::to(Arc::new(move |line| {
+            sink.lock().expect("no panic while held").push_str(line);
+        }));
+        let settings = Settings { registry_max_age: Duration::from_secs(60), auth };
+        let query = Query::new(store.clone(), clock.clone(), telemetry, settings);
+        Self { store, clock, query, log }
+    }
+
+    fn log(&self) -> String {
+        self.log.lock().expect("no panic while held").clone()
     }
 
     /// Three devices in two rooms, ten readings each, one a minute.
     async fn new() -> Self {
-        let bench = Self::empty();
+        Self::new_with(false).await
+    }
+
+    async fn new_with(auth: bool) -> Self {
+        let bench = Self::with(auth);
         for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
             let readings: Vec<Reading> =
                 (0..10).map(|minute| reading(device, minute, room)).collect();
@@ -71,6 +93,7 @@ impl Bench {
         let event = serde_json::from_value(event).expect("an event");
         let answer = json!(self.query.handle(event, Deadline::after(Duration::from_secs(5))).await);
         Answer {
+            event_bytes: answer.to_string().len(),
             status: answer["statusCode"].as_i64().expect("a status"),
             text: answer["body"].as_str().unwrap_or_default().to_owned(),
             headers: answer["headers"].clone(),
@@ -107,23 +130,20 @@ fn reading(device: &str, minute: i64, room: &str) -> Reading {
 }
 
 #[tokio::test]
-async fn lists_come_from_the_cache_with_their_age() {
+async fn lists_come_from_the_cache_and_are_asked_for_again_each_time() {
     let bench = Bench::new().await;
     bench.query.load().await;
     let reads = bench.store.calls().reads;
     bench.clock.advance(Duration::from_secs(20));
     let answer = bench.get("/devices").await;
     assert_eq!(answer.json()["data"].as_array().map(Vec::len), Some(3));
-    assert_eq!(
-        (answer.header("age"), answer.header("cache-control")),
-        ("20", "private, max-age=40")
-    );
+    assert_eq!((answer.header("age"), answer.header("cache-control")), ("", "private, no-cache"));
     let etag = answer.header("etag").to_owned();
     let again = bench.send("GET", "/devices", json!({"if-none-match": etag}), "").await;
     assert_eq!((again.status, again.text.as_str(), again.header("etag")), (304, "", etag.as_str()));
     assert_eq!(bench.store.calls().reads, reads);
     bench.clock.advance(Duration::from_secs(40));
-    assert_eq!(bench.get("/rooms").await.header("age"), "0");
+    assert_eq!(bench.get("/rooms").await.status, 200);
     assert_eq!(bench.store.calls().reads, reads + 2);
 }
 
@@ -149,7 +169,7 @@ async fn the_form_is_the_one_that_the_client_likes_best() {
 async fn a_method_that_a_path_lacks_is_answered_with_those_that_it_has() {
     let bench = Bench::new().await;
     let answer = bench.send("DELETE", "/devices/a", json!({}), "").await;
-    assert_eq!((answer.status, answer.header("allow")), (405, "GET, PATCH"));
+    assert_eq!((answer.status, answer.header("allow")), (405, "GET, HEAD, PATCH"));
 }
 
 #[tokio::test]
@@ -191,7 +211,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
         let (mut seen, mut cursor) = (0, String::new());
         loop {
             let page = bench.get(&format!("{path}{cursor}")).await;
-            assert!(page.text.len() < 6_000_000, "{path}: {} bytes", page.text.len());
+            assert!(page.event_bytes < 6_000_000, "{path}: {} bytes", page.event_bytes);
             let page = page.json();
             seen += page["data"].as_array().map_or(0, Vec::len);
             let Some(next) = page["next_cursor"].as_str() else { break };
@@ -225,7 +245,7 @@ async fn the_first_device_is_listed_at_once() {
     let list = bench.get("/devices").await;
     assert_eq!(
         (list.text.contains("[]"), list.header("cache-control")),
-        (true, "private, max-age=0")
+        (true, "private, no-cache")
     );
     let first = reading("first", 0, "r");
     let device = Sighting::of(&first).register(first.device.clone(), |_| true);
@@ -441,13 +461,15 @@ async fn parameters_that_cannot_be_taken_are_named() {
         ("/devices/a%23b", "device_id"),
         ("/devices/DEVICE", "device_id"),
         ("/rooms/token/readings", "room_id"),
-        ("/health?x=1", ""),
+        ("/devices/a?latest=true", "latest"),
+        ("/devices/a/latest?limit=1", "limit"),
+        ("/devices/a/readings?metrics=t,t", "metrics"),
+        ("/rooms/r/devices?room=r", "room"),
+        ("/rooms/r?x=1", "x"),
+        ("/health?x=1", "x"),
+        ("/openapi.json?x=1", "x"),
     ] {
         let answer = bench.get(url).await;
-        if field.is_empty() {
-            assert_eq!(answer.status, 200, "{url}");
-            continue;
-        }
         assert_eq!(
             (answer.status, &answer.json()["errors"][0]["field"]),
             (400, &json!(field)),
@@ -495,10 +517,7 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
 
 #[tokio::test]
 async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
-    let mut bench = Bench::new().await;
-    let settings = Settings { registry_max_age: Duration::from_secs(60), auth: true };
-    bench.query =
-        Query::new(bench.store.clone(), bench.clock.clone(), Telemetry::silent(), settings);
+    let bench = Bench::new_with(true).await;
     let device = ["a".parse().expect("an id")].into();
     for (secret, scope) in
         [("write", Scope::Write(device)), ("read", Scope::Read), ("admin", Scope::Admin)]
@@ -530,4 +549,251 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
     let page = bench.get("/devices/a/readings?from=-2h&limit=2&u=me&p=read").await;
     assert_eq!(page.status, 200);
     assert!(!page.header("link").contains("read&") && !page.header("link").contains("p="));
+}
+
+#[tokio::test]
+async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
+    let bench = Bench::empty();
+    let number = Number::parse("-1.5e-100").expect("a number");
+    let mut readings = Vec::new();
+    let mut devices = std::collections::BTreeMap::new();
+    // Each reading has one of a thousand metrics: in CSV the other columns are empty.
+    for n in 0..9_000_i64 {
+        let name: MetricName = format!("metric_{:03}", n % 1_000).parse().expect("a name");
+        let mut reading =
+            reading(["a", "b", "c", "d"][usize::try_from(n % 4).expect("small")], 0, "r");
+        reading = Reading::new(
+            reading.device,
+            Instant::from_millis(at(0).as_millis() + n).expect("an instant"),
+            reading.room,
+            [(name, number.clone())].into(),
+        )
+        .expect("a reading");
+        devices
+            .entry(reading.device.clone())
+            .and_modify(|sighting: &mut Sighting| sighting.see(&reading))
+            .or_insert_with(|| Sighting::of(&reading));
+        readings.push(reading);
+    }
+    bench.store.put_readings(&readings, None, &budget()).await;
+    for (id, sighting) in devices {
+        bench
+            .store
+            .register_device(&sighting.register(id, |_| true), &budget())
+            .await
+            .expect("memory");
+    }
+    let room =
+        shared::domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    bench.store.register_room(&room, &budget()).await.expect("memory");
+    for (format, pages) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
+        let url = format!("/rooms/r/readings?from=-2h&limit=10000&format={format}");
+        let (mut rows, mut found, mut next) = (0, 0, url);
+        loop {
+            let page = bench.get(&next).await;
+            assert_eq!(page.status, 200);
+            assert!(page.event_bytes < 6_000_000, "{format}: {} bytes", page.event_bytes);
+            found += 1;
+            rows += page.text.matches("2026-01-11T").count();
+            let link = page.header("link");
+            let Some((address, _)) = link.trim_start_matches('<').split_once('>') else { break };
+            next = address.to_owned();
+        }
+        assert_eq!((rows, found), (9_000, pages), "{format}");
+    }
+}
+
+#[tokio::test]
+async fn more_columns_than_an_answer_holds_are_refused_not_sent() {
+    let bench = Bench::empty();
+    for n in 0..150 {
+        let mut sighting = Sighting::of(&reading("x", 0, "r"));
+        sighting.metrics = (0..256)
+            .map(|metric| format!("m{n}_{metric}_{}", "x".repeat(40)).parse().expect("a name"))
+            .collect();
+        let device = sighting.register(format!("d{n}").parse().expect("an id"), |_| true);
+        bench.store.register_device(&device, &budget()).await.expect("memory");
+    }
+    let answer = bench.get("/devices?latest=true&format=csv&limit=1000").await;
+    assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (400, &json!("format")));
+    assert_eq!(bench.get("/devices?latest=true").await.status, 200);
+    assert_eq!(bench.get("/devices?format=csv").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_can_be_got_can_be_asked_for_its_headers() {
+    let bench = Bench::new().await;
+    for url in [
+        "/devices",
+        "/devices/a",
+        "/devices/a/readings?from=-2h&limit=2",
+        "/devices/a/latest",
+        "/rooms",
+        "/rooms/r",
+        "/rooms/r/devices",
+        "/rooms/r/readings",
+        "/rooms/r/latest",
+        "/health",
+        "/openapi.json",
+        "/devices/nobody",
+    ] {
+        let get = bench.get(url).await;
+        let mut head = bench.send("HEAD", url, json!({}), "").await;
+        assert_eq!((head.status, head.text.as_str()), (get.status, ""), "{url}");
+        assert_eq!(head.header("content-length"), get.text.len().to_string(), "{url}");
+        head.headers.as_object_mut().expect("headers").remove("content-length");
+        let read = |answer: &Answer| {
+            let mut headers = answer.headers.clone();
+            // The table is asked for what the first of the two found already.
+            headers.as_object_mut().expect("headers").remove("x-consumed-read-units");
+            headers
+        };
+        assert_eq!(read(&head), read(&get), "{url}");
+    }
+    let answer = bench.send("HEAD", "/readings", json!({}), "").await;
+    assert_eq!((answer.status, answer.header("allow")), (405, "POST"));
+}
+
+#[tokio::test]
+async fn a_tag_is_compared_weakly() {
+    let bench = Bench::new().await;
+    let weak = bench.get("/devices/a").await.header("etag").to_owned();
+    let strong = weak.strip_prefix("W/").expect("a weak tag").to_owned();
+    for (known, status) in [
+        (weak.clone(), 304),
+        (strong.clone(), 304),
+        (format!("\"x\", {strong}"), 304),
+        ("*".to_owned(), 304),
+        ("\"x\"".to_owned(), 200),
+        (strong.trim_matches('"').to_owned(), 200),
+        ("W/".to_owned(), 200),
+        (String::new(), 200),
+    ] {
+        let answer = bench.send("GET", "/devices/a", json!({"if-none-match": known}), "").await;
+        assert_eq!((answer.status, answer.header("etag")), (status, weak.as_str()), "{known}");
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_that_cannot_be_taken_costs_no_read() {
+    let bench = Bench::new().await;
+    for url in [
+        "/devices",
+        "/rooms",
+        "/rooms/r/devices",
+        "/rooms/r/readings",
+        "/rooms/r/latest",
+        "/devices/a/readings",
+    ] {
+        for parameter in ["format=xml", "limit=0", "cursor=forged", "unknown=1"] {
+            assert_eq!(
+                bench.get(&format!("{url}?{parameter}")).await.status,
+                400,
+                "{url} {parameter}"
+            );
+        }
+    }
+    for url in ["/devices/a?x=1", "/rooms/r?x=1", "/devices/a/latest?x=1", "/devices?latest=maybe"]
+    {
+        assert_eq!(bench.get(url).await.status, 400, "{url}");
+    }
+    assert_eq!(bench.patch("/devices/a?x=1", r#"{"name": "x"}"#).await.status, 400);
+    assert_eq!(
+        bench.store.calls(),
+        shared::store::memory::Calls {
+            registry_writes: bench.store.calls().registry_writes,
+            puts: bench.store.calls().puts,
+            reads: 0,
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_panic_is_one_answer_of_ours_and_the_next_request_is_answered() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
+    bench.store.panic_with("index out of bounds");
+    let answer = bench.get("/devices/a/readings").await;
+    assert_eq!(
+        (answer.status, &answer.json()["type"]),
+        (500, &json!("urn:roomtide:problem:internal"))
+    );
+    assert!(!answer.text.contains("index out"), "{}", answer.text);
+    let log = bench.log();
+    assert!(log.contains("the code panicked: index out of bounds"), "{log}");
+    assert!(log.contains(r#""level":"ERROR""#), "{log}");
+    assert_eq!(bench.get("/devices/a/readings").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
+    let bench = Bench::with(true);
+    bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
+    let headers = json!({"authorization": "Bearer canary"});
+    let answer = bench.send("GET", "/devices", headers, "").await;
+    assert_eq!(answer.status, 503);
+    let log = bench.log();
+    assert!(
+        log.contains(r#""token.error":"the table cannot be reached: connection refused""#),
+        "{log}"
+    );
+    assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn a_metric_that_is_no_longer_sent_is_looked_for_once_and_can_be_dropped() {
+    let bench = Bench::new().await;
+    let readings: Vec<Reading> = (0..60).map(|minute| reading("slow", minute, "r")).collect();
+    bench.store.put_readings(&readings, None, &budget()).await;
+    // One reading has `battery`, 56 minutes before the newest; none has `gone`.
+    let mut sighting = Sighting::of(&readings[3]);
+    sighting.metrics.insert("gone".parse().expect("a name"));
+    let device = sighting.register("slow".parse().expect("an id"), |_| true);
+    bench.store.register_device(&device, &budget()).await.expect("memory");
+    bench.query.load().await;
+    let before = bench.store.calls().reads;
+    let latest = bench.get("/devices/slow/latest").await.json();
+    assert_eq!(bench.store.calls().reads - before, 2, "two queries, whatever is missing");
+    assert_eq!(latest["metrics"]["battery"]["timestamp"], at(3).to_string());
+    assert_eq!(latest["metrics"]["gone"], json!(null));
+    assert_eq!(latest["as_of"], at(0).to_string(), "as far back as there are readings");
+
+    let dropped =
+        bench.patch("/devices/slow", r#"{"metrics": {"gone": null, "battery": null}}"#).await;
+    assert_eq!((dropped.status, &dropped.json()["metrics"]["gone"]), (200, &json!(null)));
+    let again = bench.patch("/devices/slow", r#"{"metrics": {"gone": null}}"#).await;
+    assert_eq!((again.status, &again.text.contains("gone")), (200, &false));
+    let before = bench.store.calls().reads;
+    let latest = bench.get("/devices/slow/latest").await.json();
+    assert_eq!(bench.store.calls().reads - before, 1, "nothing is missing");
+    assert_eq!(latest["as_of"], at(50).to_string());
+}
+
+#[tokio::test]
+async fn a_new_room_is_registered_in_the_same_step_as_its_device_is_moved() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
+    let writes = bench.store.calls().registry_writes;
+    assert_eq!(bench.patch("/devices/a", r#"{"room": "attic"}"#).await.status, 200);
+    assert_eq!(bench.store.calls().registry_writes - writes, 1);
+    assert_eq!(bench.get("/rooms/attic").await.status, 200);
+    assert_eq!(bench.patch("/devices/nobody", r#"{"room": "cellar"}"#).await.status, 404);
+    assert_eq!(
+        bench.get("/rooms/cellar").await.status,
+        404,
+        "no room for a device that is not there"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_in_a_form_that_is_not_understood_is_refused_by_name() {
+    let bench = Bench::new().await;
+    let edit = r#"{"name": "x"}"#;
+    for (headers, header) in [
+        (json!({"content-type": "image/png"}), "accept"),
+        (json!({"content-encoding": "br"}), "accept-encoding"),
+    ] {
+        let answer = bench.send("PATCH", "/devices/a", headers, edit).await;
+        assert_eq!((answer.status, answer.header(header).is_empty()), (415, false));
+    }
 }

@@ -3,9 +3,10 @@
 use shared::access::Gate;
 use shared::clock::SystemClock;
 use shared::config::StoreConfig;
-use shared::http::{Problem, Request};
+use shared::http::{Problem, ProblemKind, Request};
 use shared::store::Budget;
 use shared::store::dynamodb::DynamoStore;
+use shared::telemetry::{Telemetry, WideEvent};
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///
@@ -15,16 +16,23 @@ use shared::store::dynamodb::DynamoStore;
 pub(crate) struct Guard {
     gate: Gate<SystemClock>,
     store: DynamoStore,
+    telemetry: Telemetry,
 }
 
 impl Guard {
     /// A guard that knows the tokens of a table.
-    pub(crate) fn new(config: &StoreConfig) -> Self {
-        Self { gate: Gate::new(true, SystemClock), store: DynamoStore::connect(config) }
+    pub(crate) fn new(config: &StoreConfig, telemetry: Telemetry) -> Self {
+        Self { gate: Gate::new(true, SystemClock), store: DynamoStore::connect(config), telemetry }
     }
 
     /// Refuses what no function would take, whatever the body is.
     pub(super) async fn check(&self, request: &Request, budget: &Budget) -> Result<(), Problem> {
-        self.gate.admit(request, &self.store, budget).await.map(drop)
+        let mut log = WideEvent::begin("guard");
+        let admitted = self.gate.admit(request, &self.store, budget, &mut log).await;
+        // Who is refused here is nothing to report, unless the table could not be asked.
+        if admitted.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
+            log.emit(&self.telemetry, &SystemClock);
+        }
+        admitted.map(drop)
     }
 }

@@ -227,6 +227,8 @@ pub struct DevicePatch {
     pub tags: Edit<Vec<String>>,
     /// Settings of metrics that the device has already sent.
     pub metrics: BTreeMap<MetricName, MetricPatch>,
+    /// Metrics that the registry forgets, until they are sent again; none of [`metrics`](Self::metrics).
+    pub dropped_metrics: BTreeSet<MetricName>,
 }
 
 /// What a person changes of one metric of a device.

@@ -1,4 +1,4 @@
-//! Media types of bodies: which are lines of JSON, which cannot be readings at all. Parses no body.
+//! Media types of bodies: which may be JSON, which are lines of it. Parses no body.
 
 /// A media type without its parameters, in lower case.
 fn essence(content_type: &str) -> String {
@@ -7,13 +7,32 @@ fn essence(content_type: &str) -> String {
 
 /// Whether a body of this `Content-Type` is one JSON value a line.
 ///
-/// No registered name exists; `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
-/// `application/x-jsonlines` are all in use, in any letter case.
+/// No name is registered: `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
+/// `application/x-jsonlines` are all in use.
 #[must_use]
 pub fn is_ndjson(content_type: &str) -> bool {
     let essence = essence(content_type);
     let Some(("application" | "text", subtype)) = essence.split_once('/') else { return false };
     matches!(subtype.strip_prefix("x-").unwrap_or(subtype), "ndjson" | "jsonl" | "jsonlines")
+}
+
+/// Whether a body of this `Content-Type` may be JSON or lines of it.
+///
+/// Beside JSON's own types these are what clients send that say nothing of what they send: no type,
+/// plain text, a form (the default of curl), bytes, and gzip without a `Content-Encoding`.
+#[must_use]
+pub(super) fn may_be_json(content_type: &str) -> bool {
+    let essence = essence(content_type);
+    let unspecific = matches!(
+        essence.as_str(),
+        "" | "text/plain"
+            | "application/x-www-form-urlencoded"
+            | "application/octet-stream"
+            | "application/gzip"
+            | "application/x-gzip"
+    );
+    let json = matches!(essence.as_str(), "application/json" | "text/json" | "application/x-json");
+    unspecific || json || essence.ends_with("+json") || is_ndjson(content_type)
 }
 
 #[cfg(test)]
@@ -30,12 +49,33 @@ mod tests {
             "Application/X-NDJSON; charset=utf-8",
             "text/jsonl",
         ] {
-            assert!(is_ndjson(content_type), "{content_type}");
+            assert!(is_ndjson(content_type) && may_be_json(content_type), "{content_type}");
         }
         for content_type in
             ["", "application/json", "text/plain; x=ndjson", "ndjson", "image/jsonl"]
         {
             assert!(!is_ndjson(content_type), "{content_type}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_json_is_known_by_its_type() {
+        for content_type in [
+            "",
+            "application/json",
+            "APPLICATION/JSON; charset=utf-8",
+            "application/merge-patch+json",
+            "text/plain;charset=UTF-8",
+            "application/x-www-form-urlencoded",
+            "application/octet-stream",
+            "application/gzip",
+        ] {
+            assert!(may_be_json(content_type), "{content_type}");
+        }
+        for content_type in
+            ["multipart/form-data; boundary=x", "image/png", "text/csv", "application/cbor", "json"]
+        {
+            assert!(!may_be_json(content_type), "{content_type}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use super::{Problem, Request};
-use crate::domain::{MetricName, Order, excerpt};
+use crate::domain::{MAX_METRICS, MetricName, Order, excerpt};
 
 /// The parameters of a request. An unknown or repeated one is refused: a typo in `from` must not
 /// silently answer for the last 24 hours.
@@ -85,7 +85,15 @@ impl Params {
         let parse = |name: &str| {
             name.trim().parse().map_err(|why| Problem::field("metrics", format!("{why}")))
         };
-        text.split(',').map(parse).collect::<Result<Vec<_>, _>>().map(Some)
+        let names = text.split(',').map(parse).collect::<Result<Vec<MetricName>, _>>()?;
+        if names.len() > MAX_METRICS {
+            let message = format!("are {}; at most {MAX_METRICS} can be chosen", names.len());
+            return Err(Problem::field("metrics", message));
+        }
+        match names.iter().enumerate().find(|(n, name)| names[..*n].contains(name)) {
+            Some((_, name)) => Err(Problem::field("metrics", format!("name {name} twice"))),
+            None => Ok(Some(names)),
+        }
     }
 
     /// What the request asks for, apart from how much of it at a time and in which form.

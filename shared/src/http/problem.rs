@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Response;
+use super::response::carried_bytes;
 use crate::store::StoreError;
 
 /// The kinds of failures.
@@ -20,6 +21,10 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// Too many bytes or readings.
     TooLarge,
+    /// A body of a type that cannot be what is expected.
+    UnsupportedType,
+    /// A body in a content coding that is not understood.
+    UnsupportedCoding,
     /// The table is asked for too much.
     Throttled,
     /// The table cannot be reached, or time ran out.
@@ -39,6 +44,7 @@ impl ProblemKind {
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::TooLarge => 413,
+            Self::UnsupportedType | Self::UnsupportedCoding => 415,
             Self::Throttled => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -53,6 +59,8 @@ impl ProblemKind {
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
             Self::TooLarge => "The request is too large",
+            Self::UnsupportedType => "The body's type is not supported",
+            Self::UnsupportedCoding => "The body's coding is not supported",
             Self::Throttled => "Too many requests",
             Self::Unavailable => "The table is unavailable",
             Self::Internal => "Something went wrong",
@@ -67,6 +75,8 @@ impl ProblemKind {
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
             Self::TooLarge => "too-large",
+            Self::UnsupportedType => "unsupported-type",
+            Self::UnsupportedCoding => "unsupported-coding",
             Self::Throttled => "throttled",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",
@@ -87,6 +97,24 @@ pub struct FieldError {
     pub message: String,
 }
 
+/// How many bytes of an answer tell refusals in full.
+const MAX_TOLD: usize = 1_000_000;
+
+/// Parts the refusals of one request into those that an answer tells in full and the places of the
+/// others, so that ten thousand of them fit into one answer and none is left out in silence.
+#[must_use]
+pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
+    let mut bytes = 0;
+    let fits = |refusal: &&FieldError| {
+        let text = serde_json::to_vec(refusal).expect("our own types have string keys");
+        bytes += carried_bytes(&text) + 1;
+        bytes <= MAX_TOLD
+    };
+    let told = refusals.iter().take_while(fits).count();
+    let others = refusals.split_off(told);
+    (refusals, others.into_iter().filter_map(|refusal| refusal.index).collect())
+}
+
 /// A failure as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -104,6 +132,8 @@ pub struct Problem {
 
 /// After how many seconds a client should try again.
 const RETRY_AFTER: u32 = 2;
+/// The types of bodies that a client should send.
+const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -113,6 +143,8 @@ struct Body<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    more_errors: &'a [usize],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_stored: &'a [usize],
 }
@@ -149,12 +181,14 @@ impl Problem {
     /// The answer.
     #[must_use]
     pub fn respond(&self) -> Response {
+        let (errors, more_errors) = told_in_full(self.errors.clone());
         let body = Body {
             r#type: format!("urn:roomtide:problem:{}", self.kind.slug()),
             title: self.kind.title(),
             status: self.kind.status(),
             detail: &self.detail,
-            errors: &self.errors,
+            errors: &errors,
+            more_errors: &more_errors,
             not_stored: &self.not_stored,
         };
         let mut response = Response::json(self.kind.status(), &body);
@@ -164,6 +198,8 @@ impl Problem {
                 response.with("retry-after", RETRY_AFTER)
             }
             ProblemKind::MethodNotAllowed => response.with("allow", self.allowed.join(", ")),
+            ProblemKind::UnsupportedType => response.with("accept", MEDIA_TYPES),
+            ProblemKind::UnsupportedCoding => response.with("accept-encoding", "gzip"),
             ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }
@@ -203,5 +239,35 @@ mod tests {
         let response = Problem::from(&StoreError::Refused("secret table name".into())).respond();
         assert_eq!(response.status, 500);
         assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
+    }
+
+    #[test]
+    fn a_client_is_told_what_it_may_send_instead() {
+        for (kind, header) in [
+            (ProblemKind::UnsupportedType, ("accept", MEDIA_TYPES)),
+            (ProblemKind::UnsupportedCoding, ("accept-encoding", "gzip")),
+        ] {
+            let response = Problem::new(kind, "x").respond();
+            assert_eq!(response.status, 415);
+            assert!(response.headers.contains(&(header.0, header.1.to_owned())));
+        }
+    }
+
+    #[test]
+    fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
+        let message = "\"\u{1f3e0}".repeat(100);
+        let refusal =
+            |n| FieldError { index: Some(n), field: Some("t".into()), message: message.clone() };
+        let errors: Vec<_> = (0..10_000).map(refusal).collect();
+        let problem = Problem { errors, ..Problem::new(ProblemKind::BadRequest, "x") };
+        let body = problem.respond().body;
+        assert!(carried_bytes(&body) < 1_200_000, "{} bytes", carried_bytes(&body));
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        let places = |member: &str| body[member].as_array().expect("a list").clone();
+        let told = places("errors").into_iter().map(|error| error["index"].clone());
+        let all: Vec<_> = told.chain(places("more_errors")).collect();
+        assert_eq!(all, (0..10_000).map(serde_json::Value::from).collect::<Vec<_>>());
+        let few = Problem::field("t", "is bad").respond().body;
+        assert!(!String::from_utf8_lossy(&few).contains("more_errors"));
     }
 }

@@ -31,10 +31,33 @@ pub enum Operation {
     OpenApi,
 }
 
+impl Operation {
+    /// The parameters of its query. Any other is refused.
+    #[must_use]
+    pub const fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::ListDevices => &["room", "latest", "limit", "cursor", "format"],
+            Self::RoomDevices => &["latest", "limit", "cursor", "format"],
+            Self::ListRooms | Self::RoomLatest => &["limit", "cursor", "format"],
+            Self::DeviceReadings | Self::RoomReadings => {
+                &["from", "to", "order", "metrics", "limit", "cursor", "format"]
+            }
+            Self::PostReadings => &["merge"],
+            Self::ShowDevice
+            | Self::EditDevice
+            | Self::DeviceLatest
+            | Self::ShowRoom
+            | Self::EditRoom
+            | Self::Health
+            | Self::OpenApi => &[],
+        }
+    }
+}
+
 /// A method and a path with at most one parameter, `{id}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// `GET`, `POST` or `PATCH`.
+    /// `GET`, `POST` or `PATCH`; what answers `GET` answers `HEAD` as well.
     pub method: &'static str,
     /// The path, as the template and `OpenAPI` write it.
     pub path: &'static str,
@@ -44,6 +67,14 @@ pub struct Route {
     pub function: Function,
     /// One line for people.
     pub summary: &'static str,
+}
+
+impl Route {
+    /// The methods that it answers: what can be got can be asked for its headers alone.
+    #[must_use]
+    pub fn methods(&self) -> impl Iterator<Item = &'static str> {
+        [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
+    }
 }
 
 const fn route(
@@ -116,8 +147,9 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Route, String), P
         let detail = format!("There is no {asked}; /openapi.json lists what there is.");
         return Err(Problem::new(ProblemKind::NotFound, detail));
     }
-    let methods: Vec<_> = matching.iter().map(|(route, _)| route.method).collect();
-    matching.into_iter().find(|(route, _)| route.method == method).ok_or_else(|| {
+    let methods: Vec<_> = matching.iter().flat_map(|(route, _)| route.methods()).collect();
+    let answers = |route: &Route| route.methods().any(|known| known == method);
+    matching.into_iter().find(|(route, _)| answers(route)).ok_or_else(|| {
         let detail = format!("There is no {asked}; on this path: {}.", methods.join(", "));
         Problem { allowed: methods, ..Problem::new(ProblemKind::MethodNotAllowed, detail) }
     })
@@ -154,6 +186,7 @@ mod tests {
         assert_eq!(found("GET", "/devices/"), Ok((Operation::ListDevices, String::new())));
         assert_eq!(found("GET", "/devices/a%3Ab"), Ok((Operation::ShowDevice, "a:b".into())));
         assert_eq!(found("GET", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
+        assert_eq!(found("HEAD", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
         assert_eq!(
             found("PATCH", "/devices/readings"),
             Ok((Operation::EditDevice, "readings".into()))
@@ -166,6 +199,7 @@ mod tests {
         assert_eq!(found("GET", "/devices/x/y"), Err(404));
         assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
         assert_eq!(found("GET", "/readings"), Err(405));
+        assert_eq!(found("HEAD", "/readings"), Err(405));
         assert_eq!(found("DELETE", "/devices/x"), Err(405));
     }
 }

@@ -29,6 +29,7 @@ struct State {
     failures: Vec<StoreError>,
     write_failures: Vec<StoreError>,
     unstored: Vec<usize>,
+    panic: Option<String>,
     calls: Calls,
 }
 
@@ -59,6 +60,11 @@ impl MemoryStore {
         self.state().write_failures.extend(errors);
     }
 
+    /// Lets the next call panic with this text.
+    pub fn panic_with(&self, text: &str) {
+        self.state().panic = Some(text.to_owned());
+    }
+
     /// Leaves the readings at these positions of the next put unstored.
     pub fn leave_unstored(&self, positions: &[usize]) {
         self.state().unstored = positions.to_vec();
@@ -80,14 +86,24 @@ impl MemoryStore {
         self.0.lock().expect("no test panics while it holds the table")
     }
 
-    fn read(&self) -> StoreResult<MutexGuard<'_, State>> {
+    /// The table for one call, which panics if that was asked for.
+    fn call(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
+        if let Some(text) = state.panic.take() {
+            drop(state);
+            panic!("{text}");
+        }
+        state
+    }
+
+    fn read(&self) -> StoreResult<MutexGuard<'_, State>> {
+        let mut state = self.call();
         state.calls.reads += 1;
         state.pop_failure().map_or(Ok(state), Err)
     }
 
     fn write(&self) -> StoreResult<MutexGuard<'_, State>> {
-        let mut state = self.state();
+        let mut state = self.call();
         state.calls.registry_writes += 1;
         let failure = state.write_failures.pop().or_else(|| state.pop_failure());
         failure.map_or(Ok(state), Err)
@@ -118,6 +134,35 @@ impl MemoryStore {
 impl State {
     fn pop_failure(&mut self) -> Option<StoreError> {
         (!self.failures.is_empty()).then(|| self.failures.remove(0))
+    }
+
+    fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> Edited<Device> {
+        let Some(device) = self.devices.get_mut(id) else { return Edited::Unknown };
+        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
+            return Edited::UnknownMetric(name.clone());
+        }
+        edit(&mut device.name, &patch.name);
+        edit(&mut device.kind, &patch.kind);
+        edit(&mut device.room, &patch.room);
+        match patch.room {
+            Edit::Keep => {}
+            Edit::Clear => device.room_at = None,
+            Edit::Set(_) => device.room_at = Some(Instant::MAX),
+        }
+        match &patch.tags {
+            Edit::Keep => {}
+            Edit::Clear => device.tags.clear(),
+            Edit::Set(tags) => device.tags.clone_from(tags),
+        }
+        for (name, patch) in &patch.metrics {
+            let info = device.metrics.get_mut(name).expect("looked up above");
+            edit(&mut info.unit, &patch.unit);
+            edit(&mut info.modulus, &patch.modulus);
+            edit(&mut info.max_w, &patch.max_w);
+            edit(&mut info.dip, &patch.dip);
+        }
+        device.metrics.retain(|name, _| !patch.dropped_metrics.contains(name));
+        Edited::Written(device.clone())
     }
 }
 
@@ -154,7 +199,7 @@ impl PutReadings for MemoryStore {
         _retention: Option<TimeDelta>,
         _budget: &Budget,
     ) -> PutOutcome {
-        self.state().store(readings, State::put)
+        self.call().store(readings, State::put)
     }
 }
 
@@ -165,7 +210,7 @@ impl MergeReadings for MemoryStore {
         _retention: Option<TimeDelta>,
         _budget: &Budget,
     ) -> PutOutcome {
-        self.state().store(readings, |state, reading| {
+        self.call().store(readings, |state, reading| {
             let merged = match state.readings.get(&Position::of(reading)) {
                 Some(stored) => merged(stored, reading),
                 None => reading.clone(),
@@ -195,7 +240,7 @@ impl AddArrival for MemoryStore {
         _retention: Option<TimeDelta>,
         _budget: &Budget,
     ) -> StoreResult<Added> {
-        let mut state = self.state();
+        let mut state = self.call();
         state.calls.puts += 1;
         if let Some(failure) = state.pop_failure() {
             return Err(failure);
@@ -402,32 +447,30 @@ impl EditRegistry for MemoryStore {
         patch: &DevicePatch,
         _budget: &Budget,
     ) -> StoreResult<Edited<Device>> {
+        Ok(self.write()?.edit_device(id, patch))
+    }
+
+    async fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<(Device, Registration<Room>)>> {
         let mut state = self.write()?;
-        let Some(device) = state.devices.get_mut(id) else { return Ok(Edited::Unknown) };
-        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
-            return Ok(Edited::UnknownMetric(name.clone()));
-        }
-        edit(&mut device.name, &patch.name);
-        edit(&mut device.kind, &patch.kind);
-        edit(&mut device.room, &patch.room);
-        match patch.room {
-            Edit::Keep => {}
-            Edit::Clear => device.room_at = None,
-            Edit::Set(_) => device.room_at = Some(Instant::MAX),
-        }
-        match &patch.tags {
-            Edit::Keep => {}
-            Edit::Clear => device.tags.clear(),
-            Edit::Set(tags) => device.tags.clone_from(tags),
-        }
-        for (name, patch) in &patch.metrics {
-            let info = device.metrics.get_mut(name).expect("looked up above");
-            edit(&mut info.unit, &patch.unit);
-            edit(&mut info.modulus, &patch.modulus);
-            edit(&mut info.max_w, &patch.max_w);
-            edit(&mut info.dip, &patch.dip);
-        }
-        Ok(Edited::Written(device.clone()))
+        let device = match state.edit_device(id, patch) {
+            Edited::Written(device) => device,
+            Edited::Unknown => return Ok(Edited::Unknown),
+            Edited::UnknownMetric(name) => return Ok(Edited::UnknownMetric(name)),
+        };
+        let registration = match state.rooms.get(&room.id) {
+            Some(known) => Registration::Known(known.clone()),
+            None => {
+                state.rooms.insert(room.id.clone(), room.clone());
+                Registration::New
+            }
+        };
+        Ok(Edited::Written((device, registration)))
     }
 
     async fn edit_room(

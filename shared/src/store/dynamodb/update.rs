@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    self, AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 
 use super::attribute::{SdkItem, from_sdk, to_sdk, value_to_sdk};
@@ -124,7 +124,7 @@ impl Update {
         self.conditions.push(clause);
     }
 
-    pub(super) async fn send(self, store: &DynamoStore, budget: &Budget) -> StoreResult<Updated> {
+    fn expression(&self) -> Option<String> {
         let clause = |word: &str, parts: &[String]| match parts {
             [] => String::new(),
             parts => format!("{word} {} ", parts.join(", ")),
@@ -132,15 +132,35 @@ impl Update {
         let expression = clause("SET", &self.sets)
             + &clause("REMOVE", &self.removes)
             + &clause("ADD", &self.adds);
+        (!expression.is_empty()).then_some(expression)
+    }
+
+    fn condition(&self) -> Option<String> {
+        (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "))
+    }
+
+    /// The update as a part of a transaction.
+    pub(super) fn transact(self, store: &DynamoStore) -> types::Update {
+        types::Update::builder()
+            .table_name(&store.table)
+            .set_key(Some(to_sdk(item::key(&self.key))))
+            .set_update_expression(self.expression())
+            .set_condition_expression(self.condition())
+            .set_expression_attribute_names(Some(self.names.into_iter().collect()))
+            .set_expression_attribute_values(none_if_empty(self.values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .expect("key, table and expression are set")
+    }
+
+    pub(super) async fn send(self, store: &DynamoStore, budget: &Budget) -> StoreResult<Updated> {
         let update = store
             .client
             .update_item()
             .table_name(&store.table)
             .set_key(Some(to_sdk(item::key(&self.key))))
-            .set_update_expression((!expression.is_empty()).then_some(expression))
-            .set_condition_expression(
-                (!self.conditions.is_empty()).then(|| self.conditions.join(" AND ")),
-            )
+            .set_update_expression(self.expression())
+            .set_condition_expression(self.condition())
             .set_expression_attribute_names(Some(self.names.into_iter().collect()))
             .set_expression_attribute_values(none_if_empty(self.values))
             .return_values(ReturnValue::AllNew)
