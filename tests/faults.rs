@@ -1,6 +1,7 @@
 //! What the network and the table do on bad days: nothing acknowledged is lost, and nothing is paid twice.
 
 mod ingest;
+mod instances;
 mod proxy;
 mod query;
 mod registry;
