@@ -177,6 +177,8 @@ macro_rules! ports {
                 metrics_may_be_called_like_anything
                 many_metrics_are_edited_at_once
                 an_unknown_metric_changes_nothing
+                a_dropped_metric_is_forgotten_until_it_is_learned_again
+                a_device_and_its_new_room_are_written_together_or_not_at_all
                 a_room_has_a_name
                 nothing_edited_is_nothing_changed;
             tokens(store):

@@ -213,6 +213,11 @@ cases! {
         assert_eq!(answer["body"]["data"][1]["metrics"]["cumulative_kwh_p"], json!({"kind": "counter", "unit": "kWh"}));
         assert!(answer["headers"]["etag"].is_string());
     }
+    "query/head-devices.json" after [ARRAY] |bench, answer| {
+        assert_eq!((&answer["status"], &answer["body"]), (&json!(200), &json!("")));
+        assert!(answer["headers"]["etag"].is_string());
+        assert_ne!(answer["headers"]["content-length"], "0");
+    }
     "query/list-devices-latest.json" after [ARRAY] |bench, answer| {
         let latest = &answer["body"]["data"][0]["latest"];
         assert_eq!(latest["metrics"]["temperature"], json!({"value": 21.6, "timestamp": "2026-01-11T16:01:00.000Z"}));
@@ -248,6 +253,7 @@ cases! {
         assert_eq!(answer["body"]["device_id"], "remo-3");
         assert_eq!(answer["body"]["timestamp"], "2026-01-11T16:01:00.000Z");
         assert_eq!(answer["body"]["metrics"]["humidity"]["value"], 45.5);
+        assert_eq!(answer["body"]["as_of"], "2026-01-11T16:00:00.000Z");
     }
     "query/list-rooms.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"], json!([
@@ -279,6 +285,12 @@ cases! {
         assert_eq!(answer["body"]["name"], "Smart meter");
         assert_eq!(answer["body"]["metrics"]["cumulative_kwh_p"]["modulus"], 100_000);
         assert_eq!(bench.device("remo-e").await.kind.as_deref(), Some("power"));
+    }
+    "query/move-device.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["room"], "attic");
+        assert_eq!(bench.registry().await.1, 2, "the room that a person names exists");
+        let metrics = bench.device("remo-e").await.metrics;
+        assert_eq!(metrics.keys().map(shared::domain::MetricName::as_str).collect::<Vec<_>>(), ["cumulative_kwh_p"]);
     }
     "query/edit-room.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["name"], "Bedroom");

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use shared::http::MAX_BODY;
 use shared::http::routes::ROUTES;
 
-use crate::client::{get, post, send, system};
+use crate::client::{get, post, send, send_with, system};
 
 /// The places of a document at which something stands for something else.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -47,6 +48,73 @@ async fn the_document_is_valid_and_lists_every_route() {
         .map(|path| path.as_object().expect("methods").len())
         .sum();
     assert_eq!(operations, ROUTES.len(), "nothing but the routes");
+    system.shutdown().await.expect("stops");
+}
+
+/// A parameter that is documented is known to its route, and one that is not is refused.
+#[tokio::test]
+async fn the_parameters_are_those_that_the_code_takes() {
+    let system = system().await;
+    let reading = json!({"device_id": "x", "room": "x", "t": 1});
+    assert_eq!(post(&system, &reading).await.status, 201);
+    let document = get(&system, "/openapi.json").await.json();
+    let names: BTreeSet<&str> =
+        ROUTES.iter().flat_map(|route| route.operation.parameters()).copied().collect();
+    for route in ROUTES {
+        let operation = &document["paths"][route.path][route.method.to_lowercase()];
+        let parameters = operation["parameters"].as_array().expect("a list");
+        let documented: BTreeSet<&str> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().expect("a name"))
+            .collect();
+        for name in names.iter().chain(&["unknown"]) {
+            let url = format!("{}?{name}=%20", route.path.replace("{id}", "x"));
+            let body = if route.method == "POST" { reading.to_string() } else { String::new() };
+            let answer = send(&system, route.method, &url, body.as_bytes()).await;
+            let text = String::from_utf8(answer.body).expect("UTF-8");
+            let refused =
+                answer.status == 400 && text.contains(&format!("{name}: is no parameter"));
+            assert_eq!(refused, !documented.contains(name), "{} {url}: {text}", route.method);
+        }
+        for parameter in parameters.iter().filter(|parameter| parameter["name"] == "limit") {
+            let most = parameter["schema"]["maximum"].as_u64().expect("a number");
+            for (limit, status) in [(most, 200), (most + 1, 400), (0, 400)] {
+                let url = format!("{}?limit={limit}", route.path.replace("{id}", "x"));
+                assert_eq!(get(&system, &url).await.status, status, "{url}");
+            }
+        }
+    }
+    system.shutdown().await.expect("stops");
+}
+
+#[tokio::test]
+async fn failures_of_http_itself_are_in_the_document() {
+    let system = system().await;
+    let document = get(&system, "/openapi.json").await.json();
+    let large = vec![b' '; MAX_BODY + 1];
+    for (method, path, headers, body, status) in [
+        ("DELETE", "/devices", "", &b""[..], 405),
+        ("POST", "/readings", "", &large, 413),
+        ("POST", "/readings", "Content-Encoding: br\r\n", b"{}", 415),
+        ("PATCH", "/rooms/{id}", "Content-Encoding: br\r\n", b"{}", 415),
+        ("PATCH", "/rooms/{id}", "", &large, 413),
+        ("GET", "/rooms/{id}", "", b"", 404),
+    ] {
+        let url = path.replace("{id}", "x");
+        let answer = send_with(&system, method, &url, headers, body).await;
+        assert_eq!(answer.status, status, "{method} {url}");
+        let operations = document["paths"][path].as_object().expect("methods");
+        let mut concerned = operations
+            .iter()
+            .filter(|(known, _)| status == 405 || **known == method.to_lowercase());
+        let told = concerned.all(|(_, it)| it["responses"][status.to_string()].is_object());
+        assert!(told, "{method} {path}: {status} is not in the document");
+    }
+    let answer = send(&system, "HEAD", "/openapi.json", b"").await;
+    assert_eq!((answer.status, answer.body.len()), (200, 0));
+    let length = answer.header("content-length").and_then(|length| length.parse().ok());
+    assert_eq!(length, Some(get(&system, "/openapi.json").await.body.len()));
     system.shutdown().await.expect("stops");
 }
 

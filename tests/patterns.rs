@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use shared::domain::{
@@ -15,8 +16,12 @@ use shared::store::{
     QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
 };
 
+use shared::telemetry::Telemetry;
+
 use crate::engine::Engine;
-use crate::given::{always, at, budget, device, placed, range, reading, room};
+use crate::given::{
+    always, at, budget, clock, device, minute, placed, range, reading, request, room,
+};
 
 const HEAD: &str = "\
 | # | Pattern | Operation | Key condition | Units |
@@ -212,6 +217,24 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
     ]
 }
 
+/// What the newest values of a device cost whose registry knows 256 metrics, all but three of them gone.
+async fn latest_of_device(store: &DynamoStore, id: &str) -> (f64, f64) {
+    let mut new = Sighting::of(&placed(reading(id, 0, &METRICS), "chiyoda1-b"));
+    new.metrics.extend((0..253).map(|n| crate::given::metric(&format!("gone_{n}"))));
+    store.register_device(&new.register(device(id), |_| true), &budget()).await.expect("written");
+    let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+    let function = query::Query::new(store.clone(), clock(), Telemetry::silent(), settings);
+    function.load().await;
+    let path = format!("/devices/{id}/latest");
+    let answer = function.handle(request("GET", &path, "", None), minute()).await;
+    assert_eq!(answer.status_code, 200, "{answer:?}");
+    let units = |name: &str| {
+        let value = answer.headers[name].to_str().expect("text");
+        value.parse::<f64>().expect("a number")
+    };
+    (units("x-consumed-read-units"), units("x-consumed-write-units"))
+}
+
 /// Readings, read.
 async fn range_rows(home: &Home) -> Vec<Row> {
     let store = &home.with_index;
@@ -258,6 +281,14 @@ async fn range_rows(home: &Home) -> Vec<Row> {
                 join_all((0..10).map(one)).await;
             })
             .await,
+        },
+        Row {
+            number: "5b",
+            pattern: "the newest value of each metric of a device, one of which it no longer sends",
+            operation: "2 × Query, newest first",
+            condition: READINGS_OF_DEVICE,
+            expected: (1.5, 0.0),
+            measured: latest_of_device(store, "meter").await,
         },
         Row {
             number: "6a",
@@ -365,7 +396,7 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             .await,
         },
         Row {
-            number: "8",
+            number: "8a",
             pattern: "edit a device",
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
@@ -374,6 +405,21 @@ async fn write_rows(home: &Home) -> Vec<Row> {
                 let patch =
                     DevicePatch { name: Edit::Set("Sensor".into()), ..DevicePatch::default() };
                 store.edit_device(&device("new"), &patch, budget).await.expect("written");
+            })
+            .await,
+        },
+        Row {
+            number: "8b",
+            pattern: "put a device into a room that is new, both or neither",
+            operation: "TransactWriteItems, GetItem",
+            condition: "pk = `DEVICE`, sk = `<device>`; pk = `ROOM`, sk = `<room>`",
+            expected: (1.0, 6.0),
+            measured: cost(async |budget| {
+                let new = Room { id: room("attic"), name: None, first_seen: at(0) };
+                let patch =
+                    DevicePatch { room: Edit::Set(new.id.clone()), ..DevicePatch::default() };
+                let moved = store.move_device(&device("new"), &patch, &new, budget).await;
+                moved.expect("written");
             })
             .await,
         },

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::table::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
-use shared::http::routes::{Function, ROUTES};
+use shared::http::routes::{Function, ROUTES, Route};
 use shared::store::keys;
 
 use crate::architecture::{is_product, rust_files};
@@ -144,12 +144,12 @@ fn the_template_has_the_routes_of_the_code_and_no_other() {
             assert!(new, "twice: {route}");
         }
     }
-    let coded = ROUTES.iter().map(|route| {
+    let coded = ROUTES.iter().flat_map(|route| {
         let package = match route.function {
             Function::Ingest => "ingest",
             Function::Query => "query",
         };
-        (route.method, route.path, package)
+        route.methods().map(move |method| (method, route.path, package))
     });
     assert_eq!(deployed, coded.collect());
 }
@@ -203,7 +203,7 @@ fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
     assert_eq!(cors.get("AllowCredentials"), None);
     let allowed: BTreeSet<&str> =
         cors["AllowMethods"].as_array().expect("a list").iter().map(text).collect();
-    assert_eq!(allowed, ROUTES.iter().map(|route| route.method).collect());
+    assert_eq!(allowed, ROUTES.iter().flat_map(Route::methods).collect());
     let headers: BTreeSet<&str> =
         cors["AllowHeaders"].as_array().expect("a list").iter().map(text).collect();
     let read = ["authorization", "content-encoding", "content-type", "if-none-match"];

@@ -15,5 +15,5 @@ pub use media::is_ndjson;
 pub use params::Params;
 pub use preferences::Coding;
 pub use problem::{FieldError, Problem, ProblemKind};
-pub use request::{Request, inflate};
+pub use request::{MAX_BODY, MAX_INFLATED, MAX_READINGS, Request, inflate};
 pub use response::Response;

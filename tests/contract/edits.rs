@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use shared::domain::{Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch};
-use shared::store::Edited;
+use shared::store::{Edited, Registration};
 
 use super::Ports;
 use super::registry::{device_now, registered};
@@ -196,6 +196,52 @@ pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     patch.metrics.insert(metric("humidity"), MetricPatch::default());
     assert_eq!(edit(store, &patch).await, Edited::UnknownMetric(metric("humidity")));
     assert_eq!(device_now(store, "d").await, before);
+}
+
+pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(store: &impl Ports) {
+    let before = registered(store, "d").await;
+    learn(store, &["co2", "humidity"]).await;
+    let mut patch = everything();
+    patch.dropped_metrics = ["co2", "humidity", "never_sent"].map(metric).into();
+    let once = edited(store, &patch).await;
+    assert_eq!(once.metrics.keys().collect::<Vec<_>>(), before.metrics.keys().collect::<Vec<_>>());
+    assert_eq!(edited(store, &patch).await, once);
+    let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
+    let metrics = [(metric("co2"), settings)].into();
+    let set = DevicePatch { metrics, ..DevicePatch::default() };
+    assert_eq!(edit(store, &set).await, Edited::UnknownMetric(metric("co2")));
+    learn(store, &["co2"]).await;
+    assert!(device_now(store, "d").await.metrics.contains_key(&metric("co2")));
+}
+
+pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all(
+    store: &impl Ports,
+) {
+    let new = Room { id: room("room-b"), name: None, first_seen: at(5) };
+    let moved = async |patch: &DevicePatch, new: &Room| {
+        store.move_device(&device("d"), patch, new, &budget()).await.expect("asked")
+    };
+    let patch = everything();
+    assert_eq!(moved(&patch, &new).await, Edited::Unknown);
+    registered(store, "d").await;
+    let mut unknown = patch.clone();
+    unknown.metrics.insert(metric("humidity"), MetricPatch::default());
+    assert_eq!(moved(&unknown, &new).await, Edited::UnknownMetric(metric("humidity")));
+    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), None);
+
+    let Edited::Written((now, registration)) = moved(&patch, &new).await else { panic!("written") };
+    assert_eq!((now.room.as_ref(), registration), (Some(&new.id), Registration::New));
+    assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
+    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), Some(new.clone()));
+
+    // Again, or by somebody who does not know that the room is there.
+    let later = Room { first_seen: at(9), ..new.clone() };
+    let known = Registration::Known(new.clone());
+    assert_eq!(moved(&patch, &later).await, Edited::Written((now, known)));
+    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), Some(new.clone()));
+    let mut unknown = unknown;
+    unknown.name = Edit::Set("not this".into());
+    assert_eq!(moved(&unknown, &later).await, Edited::UnknownMetric(metric("humidity")));
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {

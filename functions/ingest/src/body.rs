@@ -6,10 +6,8 @@ use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use shared::domain::MAX_METRICS;
 use shared::http::members::{self, Members};
-use shared::http::{Problem, ProblemKind, is_ndjson};
+use shared::http::{MAX_READINGS, Problem, ProblemKind, is_ndjson};
 
-/// How many readings one request may carry.
-pub(crate) const MAX_READINGS: usize = 10_000;
 /// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
 pub(crate) const MAX_MEMBERS: usize = MAX_METRICS + 3;
 
@@ -143,7 +141,7 @@ mod tests {
     use std::time::Duration;
 
     use shared::clock::Stopwatch;
-    use shared::http::request::MAX_INFLATED;
+    use shared::http::MAX_INFLATED;
 
     use super::*;
     use crate::reading::{self, Sender};
@@ -194,10 +192,10 @@ mod tests {
         assert_eq!(parse(b"{\"a\": \"\xff\"}", "").expect_err("no UTF-8").kind.status(), 400);
     }
 
-    /// Minutes where anything is quadratic, a second or two where it is not.
+    /// A mebibyte is minutes where anything is quadratic, less than a second where it is not.
     #[test]
     fn a_large_body_of_any_shape_is_taken_apart_at_once() {
-        const SIZE: usize = MAX_INFLATED / 4;
+        const SIZE: usize = MAX_INFLATED / 8;
         let repeated = |text: &str| text.repeat(SIZE / text.len());
         let members = |count: usize| -> String {
             let members: Vec<String> = (0..count).map(|n| format!("\"m{n}\":{n}")).collect();

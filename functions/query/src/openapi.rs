@@ -1,7 +1,12 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the route table. Answers nothing itself.
 
 use serde_json::{Map, Value, json};
+use shared::domain::MAX_METRICS;
 use shared::http::routes::{Operation, ROUTES};
+use shared::http::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
+
+use crate::edit::{MOST_METRICS, MOST_TAGS};
+use crate::{ranges, registry};
 
 /// The document.
 pub(crate) fn document() -> Value {
@@ -17,7 +22,8 @@ pub(crate) fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Readings of power, temperature and humidity: stored, listed, found again. \
                 Instants are RFC 3339 with any offset, an epoch number whose unit follows from its size, \
-                or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to.",
+                or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to. \
+                What answers GET answers HEAD as well. Unknown parameters are refused.",
         },
         "paths": paths,
         "security": [{"token": []}],
@@ -33,8 +39,8 @@ fn reference(schema: &str) -> Value {
 }
 
 fn operation(operation: Operation, path: &str, summary: &str) -> Value {
-    let parameters: Vec<Value> =
-        path.contains("{id}").then(id).into_iter().chain(query_parameters(operation)).collect();
+    let query = operation.parameters().iter().map(|name| query_parameter(operation, name));
+    let parameters: Vec<Value> = path.contains("{id}").then(id).into_iter().chain(query).collect();
     let mut described = json!({
         "operationId": format!("{operation:?}"),
         "summary": summary,
@@ -47,9 +53,9 @@ fn operation(operation: Operation, path: &str, summary: &str) -> Value {
     let body = match operation {
         Operation::PostReadings => json!({"oneOf": [
             reference("Reading"),
-            {"type": "array", "items": reference("Reading"), "maxItems": 10_000},
+            {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
             {"type": "object", "required": ["readings"], "properties": {
-                "readings": {"type": "array", "items": reference("Reading"), "maxItems": 10_000},
+                "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
             }},
         ]}),
         Operation::EditDevice => reference("DevicePatch"),
@@ -60,7 +66,11 @@ fn operation(operation: Operation, path: &str, summary: &str) -> Value {
     if operation == Operation::PostReadings {
         content["application/x-ndjson"] = json!({"schema": {"type": "string"}});
     }
-    described["requestBody"] = json!({"required": true, "content": content});
+    let description = format!(
+        "At most {MAX_BODY} bytes as sent, {MAX_INFLATED} inflated; Content-Encoding: gzip is taken"
+    );
+    described["requestBody"] =
+        json!({"required": true, "description": description, "content": content});
     described
 }
 
@@ -68,52 +78,54 @@ fn id() -> Value {
     json!({"name": "id", "in": "path", "required": true, "schema": reference("Id")})
 }
 
-fn query_parameters(operation: Operation) -> Vec<Value> {
-    let parameter = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "description": description, "schema": schema});
-    let limit = |default: u32, most: u32| {
-        let schema = json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
-        parameter("limit", "How many entries a page holds at the most", schema)
-    };
-    let cursor =
-        || parameter("cursor", "next_cursor of the page before", json!({"type": "string"}));
-    let format = || {
-        let schema = json!({"enum": ["json", "csv", "ndjson"], "default": "json"});
-        parameter("format", "The form of the answer; Accept works as well", schema)
-    };
-    let latest = || {
-        parameter("latest", "Adds the newest values", json!({"type": "boolean", "default": false}))
-    };
-    let text = || json!({"type": "string"});
-    match operation {
-        Operation::ListDevices => {
-            let room = parameter("room", "Only devices in this room", reference("Id"));
-            vec![room, latest(), limit(100, 1_000), cursor(), format()]
+/// A parameter of a query, as the table of routes names it.
+fn query_parameter(operation: Operation, name: &str) -> Value {
+    let text = json!({"type": "string"});
+    let (description, schema) = match name {
+        "from" => ("The first instant; 24 hours before to without it", text),
+        "to" => ("The first instant behind the range; now without it", text),
+        "order" => ("Oldest or newest first", json!({"enum": ["asc", "desc"], "default": "asc"})),
+        "metrics" => ("Only these metrics, each once, separated by commas", text),
+        "room" => ("Only devices in this room", reference("Id")),
+        "latest" => ("Adds the newest values", json!({"type": "boolean", "default": false})),
+        "limit" => {
+            let (default, most) = match operation {
+                Operation::DeviceReadings | Operation::RoomReadings => {
+                    (ranges::DEFAULT_LIMIT, ranges::MOST)
+                }
+                _ => (registry::DEFAULT_LIMIT, registry::MOST),
+            };
+            let schema =
+                json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+            ("How many entries a page holds at the most; fewer where they are large", schema)
         }
-        Operation::RoomDevices => vec![latest(), limit(100, 1_000), cursor(), format()],
-        Operation::ListRooms | Operation::RoomLatest => {
-            vec![limit(100, 1_000), cursor(), format()]
-        }
-        Operation::DeviceReadings | Operation::RoomReadings => vec![
-            parameter("from", "The first instant; 24 hours before to without it", text()),
-            parameter("to", "The first instant behind the range; now without it", text()),
-            parameter(
-                "order",
-                "Oldest or newest first",
-                json!({"enum": ["asc", "desc"], "default": "asc"}),
-            ),
-            parameter("metrics", "Only these metrics, separated by commas", text()),
-            limit(1_000, 10_000),
-            cursor(),
-            format(),
-        ],
-        Operation::PostReadings => vec![parameter(
-            "merge",
+        "merge" => (
             "Sets the metrics given and keeps the others of that device and timestamp; without it a \
              reading replaces the one before it",
             json!({"type": "boolean", "default": false}),
-        )],
-        _ => Vec::new(),
-    }
+        ),
+        "cursor" => ("next_cursor of the page before", text),
+        "format" => {
+            let schema = json!({"enum": ["json", "csv", "ndjson"], "default": "json"});
+            ("The form of the answer; Accept works as well", schema)
+        }
+        other => unreachable!("{other:?} is in the table of routes and not described here"),
+    };
+    json!({"name": name, "in": "query", "description": description, "schema": schema})
+}
+
+/// The failures of an operation. Every one can fail by a mistake of ours, and any may be asked for
+/// too often.
+fn failures(operation: Operation) -> Vec<u16> {
+    let own: &[u16] = match operation {
+        Operation::Health => &[],
+        Operation::OpenApi => &[401, 403],
+        Operation::PostReadings => &[401, 403, 413, 415],
+        Operation::EditDevice | Operation::EditRoom => &[401, 403, 404, 413, 415],
+        Operation::ListDevices | Operation::ListRooms => &[401, 403],
+        _ => &[401, 403, 404],
+    };
+    [&[400], own, &[405, 429, 500, 503]].concat()
 }
 
 fn responses(operation: Operation) -> Value {
@@ -124,15 +136,11 @@ fn responses(operation: Operation) -> Value {
         rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
         rows
     };
-    let problem = || json!({"$ref": "#/components/responses/Problem"});
     let mut responses = match operation {
-        Operation::PostReadings => {
-            return json!({
-                "201": answer("All are stored", reference("Receipt")),
-                "207": answer("Some are refused, the others stored", reference("Receipt")),
-                "400": problem(), "401": problem(), "403": problem(), "413": problem(), "429": problem(), "503": problem(),
-            });
-        }
+        Operation::PostReadings => json!({
+            "201": answer("All are stored", reference("Receipt")),
+            "207": answer("Some are refused, the others stored", reference("Receipt")),
+        }),
         Operation::ListDevices | Operation::RoomDevices => json!({"200": rows("Device")}),
         Operation::ListRooms => json!({"200": rows("Room")}),
         Operation::DeviceReadings => json!({"200": rows("DeviceReading")}),
@@ -146,14 +154,22 @@ fn responses(operation: Operation) -> Value {
         }
         Operation::DeviceLatest => json!({"200": answer("The values", reference("Latest"))}),
         Operation::Health => {
-            return json!({"200": answer("It answers", json!({"type": "object", "required": ["status"]}))});
+            json!({"200": answer("It answers", json!({"type": "object", "required": ["status"]}))})
         }
-        Operation::OpenApi => {
-            return json!({"200": answer("This document", json!({"type": "object"}))});
-        }
+        Operation::OpenApi => json!({"200": answer("This document", json!({"type": "object"}))}),
     };
-    for status in ["400", "401", "403", "404", "429", "503"] {
-        responses[status] = problem();
+    if matches!(
+        operation,
+        Operation::ListDevices
+            | Operation::RoomDevices
+            | Operation::ListRooms
+            | Operation::ShowDevice
+            | Operation::ShowRoom
+    ) {
+        responses["304"] = json!({"description": "If-None-Match names what it is still"});
+    }
+    for status in failures(operation) {
+        responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
     }
     responses
 }
@@ -182,6 +198,7 @@ fn schemas() -> Value {
             "description": "Every other member is a metric, named [a-z][a-z0-9_]{0,63}.",
             "required": ["device_id"],
             "minProperties": 2,
+            "maxProperties": MAX_METRICS + 3,
             "properties": {
                 "device_id": reference("Id"),
                 "timestamp": {
@@ -199,6 +216,7 @@ fn schemas() -> Value {
             "properties": {
                 "accepted": {"type": "integer"},
                 "rejected": {"type": "array", "items": reference("FieldError")},
+                "more_rejected": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
             },
         },
         "FieldError": {
@@ -220,6 +238,7 @@ fn schemas() -> Value {
                 "status": {"type": "integer"},
                 "detail": {"type": "string"},
                 "errors": {"type": "array", "items": reference("FieldError")},
+                "more_errors": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
                 "not_stored": {"type": "array", "items": {"type": "integer"}},
             },
         },
@@ -265,9 +284,10 @@ fn schemas() -> Value {
         },
         "LatestValues": {
             "type": "object",
-            "required": ["timestamp", "metrics"],
+            "required": ["timestamp", "as_of", "metrics"],
             "properties": {
                 "timestamp": instant,
+                "as_of": {"type": "string", "format": "date-time", "description": "How far back was looked: a metric that is missing was not sent since then"},
                 "metrics": {"type": "object", "additionalProperties": {
                     "type": "object",
                     "required": ["value", "timestamp"],
@@ -288,9 +308,10 @@ fn schemas() -> Value {
                 "name": text,
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
                 "kind": text,
-                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": 50},
-                "metrics": {"type": "object", "additionalProperties": {
-                    "type": "object",
+                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MOST_TAGS},
+                "metrics": {"type": "object", "maxProperties": MOST_METRICS, "additionalProperties": {
+                    "type": ["object", "null"],
+                    "description": "null: the metric is dropped until it is sent again",
                     "properties": {
                         "unit": text,
                         "modulus": {"type": ["number", "null"], "exclusiveMinimum": 0},

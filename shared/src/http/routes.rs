@@ -71,7 +71,6 @@ pub struct Route {
 
 impl Route {
     /// The methods that it answers: what can be got can be asked for its headers alone.
-    #[must_use]
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
     }

@@ -80,15 +80,14 @@ impl EditRegistry for DynamoStore {
             return Err(store_error(error));
         };
         budget.add_write(CANCELED);
-        let (device, known_room) = match canceled.cancellation_reasons() {
-            [device, room] => (device, room),
-            _ => return Err(store_error(error)),
+        let [device, known] = canceled.cancellation_reasons() else {
+            return Err(store_error(error));
         };
         if failed(device) {
             return refused(device.item.clone().map(from_sdk), patch);
         }
-        if failed(known_room) {
-            let known = from_sdk(known_room.item.clone().unwrap_or_default());
+        if failed(known) {
+            let known = from_sdk(known.item.clone().unwrap_or_default());
             let known = item::read(known, item::to_room).map_err(StoreError::Unreadable)?;
             return Ok(match self.edit_device(id, patch, budget).await? {
                 Edited::Written(now) => Edited::Written((now, Registration::Known(known))),
