@@ -1,7 +1,7 @@
 //! How rows are written: JSON, CSV or NDJSON. Knows no endpoint.
 
 use serde::Serialize;
-use shared::domain::excerpt;
+use shared::domain::{Number, excerpt};
 use shared::http::{Params, Problem, Request, Response};
 
 /// Lambda answers at most 6 MB, a third less when it is base64. A page ends before.
@@ -12,7 +12,33 @@ pub(crate) const MOST_BYTES: usize = 4 << 20;
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
     /// What stands in a CSV column, the `place`-th, empty where there is nothing.
-    fn cell(&self, place: usize, column: &str) -> String;
+    fn cell(&self, place: usize, column: &str) -> Cell;
+}
+
+/// One cell of CSV.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell(String);
+
+impl Cell {
+    /// Nothing.
+    pub(crate) const EMPTY: Self = Self(String::new());
+
+    /// A number, as it is: its `-` is a sign.
+    pub(crate) fn number(number: &Number) -> Self {
+        Self(number.to_string())
+    }
+
+    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
+    ///
+    /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self(if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+            format!("'{text}")
+        } else {
+            text
+        })
+    }
 }
 
 /// The form of an answer.
@@ -103,7 +129,31 @@ fn csv<R: Row>(rows: &[R], columns: &[String]) -> Vec<u8> {
     csv.write_record(columns).expect("writing to memory does not fail");
     for row in rows {
         let cells = columns.iter().enumerate().map(|(place, column)| row.cell(place, column));
-        csv.write_record(cells).expect("every row has the same columns");
+        csv.write_record(cells.map(|Cell(text)| text)).expect("every row has the same columns");
     }
     csv.into_inner().expect("writing to memory does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_run_as_a_formula_and_numbers_stay_numbers() {
+        for (text, cell) in [
+            ("=HYPERLINK(\"x\")", "'=HYPERLINK(\"x\")"),
+            ("+1", "'+1"),
+            ("-meter", "'-meter"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'\r=1"),
+            ("a=b", "a=b"),
+            ("'quoted", "'quoted"),
+            ("", ""),
+        ] {
+            assert_eq!(Cell::text(text), Cell(cell.to_owned()));
+        }
+        let below_zero = Number::parse("-5.5").expect("a number");
+        assert_eq!(Cell::number(&below_zero), Cell("-5.5".to_owned()));
+    }
 }

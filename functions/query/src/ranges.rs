@@ -9,7 +9,7 @@ use shared::store::{
 
 use crate::format::MOST_BYTES;
 use crate::registry::metrics_of;
-use crate::rows::{Owner, ReadingRow};
+use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::{Call, Query, cursor, format};
 
 const DEFAULT_LIMIT: usize = 1_000;
@@ -29,7 +29,7 @@ where
         let (device, _) = self.device(id, call).await?;
         let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, page, Owner::Device, [&device].into_iter())
+        asked.answer(call, page, [&device].into_iter())
     }
 
     /// `GET /rooms/{id}/readings`
@@ -45,7 +45,7 @@ where
         let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();
         let page = self.store.room_readings(&room.id, &ids, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, page, Owner::Room, devices)
+        asked.answer(call, page, devices)
     }
 
     fn asked(&self, call: &Call<'_>) -> Result<Asked, Problem> {
@@ -99,7 +99,6 @@ impl Asked {
         &self,
         call: &Call<'_>,
         mut page: Page,
-        owner: Owner,
         devices: impl Iterator<Item = &'d Device>,
     ) -> Result<Response, Problem> {
         let fitting = fitting(&page.readings);
@@ -107,9 +106,9 @@ impl Asked {
         page.readings.truncate(fitting);
 
         let wanted = self.params.metrics()?;
-        let row = |reading| ReadingRow::of(reading, owner, wanted.as_deref());
+        let row = |reading| ReadingRow::of(reading, wanted.as_deref());
         let rows: Vec<ReadingRow<'_>> = page.readings.iter().filter_map(row).collect();
-        let columns = columns(owner, &rows, wanted.as_deref(), devices);
+        let columns = columns(&rows, wanted.as_deref(), devices);
         let last = page.readings.last().filter(|_| page.has_more);
         let cursor = last
             .map(|last| cursor::seal_range(&self.binding, self.query.range, &Position::of(last)));
@@ -135,13 +134,11 @@ fn fitting(readings: &[Reading]) -> usize {
 /// The columns of CSV: what the registry knows of the devices, so that every page has the same, and
 /// whatever this page has beyond that.
 fn columns<'d>(
-    owner: Owner,
     rows: &[ReadingRow<'_>],
     wanted: Option<&[shared::domain::MetricName]>,
     devices: impl Iterator<Item = &'d Device>,
 ) -> Vec<String> {
-    let second = if owner == Owner::Room { "device_id" } else { "room" };
-    let mut columns = vec!["timestamp".to_owned(), second.to_owned()];
+    let mut columns: Vec<String> = READING_COLUMNS.map(str::to_owned).into();
     if let Some(wanted) = wanted {
         columns.extend(wanted.iter().map(ToString::to_string));
         return columns;
