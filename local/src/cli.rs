@@ -45,10 +45,15 @@ pub async fn run() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
         Some(Command::Token(args)) => token::run(args).await,
-        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Import(args)) => return exit(import::run(*args, SystemClock.now()).await),
     };
+    exit(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// The exit code of a command, which says itself why it failed.
+fn exit(done: anyhow::Result<ExitCode>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(format_args!("{error:#}"));
             ExitCode::FAILURE

@@ -17,6 +17,7 @@ pub mod sample_home;
 pub mod table;
 pub mod template;
 
+mod client;
 mod dead_letters;
 mod engine;
 mod front;
