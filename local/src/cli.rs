@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use shared::clock::{Clock as _, SystemClock};
 
-use crate::import;
 use crate::terminal::complain;
+use crate::{export, import};
 
 /// Time series of homes and their devices: the whole system on this machine.
 ///
@@ -35,6 +35,8 @@ enum Command {
     Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
+    /// Write readings and the registry to a file
+    Export(Box<export::ExportArgs>),
 }
 
 /// Runs what the command line asks for.
@@ -46,6 +48,7 @@ pub async fn run() -> ExitCode {
         Some(Command::Replay(args)) => replay::run(args).await,
         Some(Command::Token(args)) => token::run(args).await,
         Some(Command::Import(args)) => return exit(import::run(*args, SystemClock.now()).await),
+        Some(Command::Export(args)) => export::run(*args).await,
     };
     exit(done.map(|()| ExitCode::SUCCESS))
 }

@@ -12,6 +12,7 @@
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
 pub mod cli;
+pub mod export;
 pub mod import;
 pub mod sample_home;
 pub mod table;

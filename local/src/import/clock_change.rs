@@ -52,7 +52,7 @@ impl Passes {
                 self.waiting -= device.waiting.len();
                 device.decide(Some(at), lines);
                 device.last = Some(at);
-                lines.push(draft.record(at));
+                lines.extend(draft.record(at));
             }
             Moment::Repeated { local, earlier, later } => {
                 device.waiting.push(Repeated { draft, local, earlier, later });
@@ -81,10 +81,12 @@ impl Device {
             && next.is_none_or(|behind| last.later < behind);
         let second_pass = second_pass(&waiting).filter(|_| rises);
         self.last = Some(last.later);
-        lines.extend(waiting.into_iter().enumerate().map(|(n, repeated)| match second_pass {
+        let waiting = waiting.into_iter().enumerate();
+        lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
             Some(second) if n < second => repeated.draft.record(repeated.earlier),
             Some(_) => repeated.draft.record(repeated.later),
-            None => Line::Refused(repeated.refuse()),
+            None if repeated.draft.metrics.is_empty() => None,
+            None => Some(Line::Refused(repeated.refuse())),
         }));
     }
 }

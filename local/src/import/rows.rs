@@ -25,7 +25,8 @@ pub(super) struct Rows {
     devices: Vec<BoundDevice>,
 }
 
-/// A reading of one row whose instant is not decided.
+/// A reading of one row whose instant is not decided. Without metrics it is none, and tells the order
+/// of the lines only.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// The line of the file.
@@ -44,7 +45,10 @@ pub(super) struct Draft {
 
 impl Draft {
     /// The reading, now that its instant is decided.
-    pub(super) fn record(&self, at: shared::domain::Instant) -> Line {
+    pub(super) fn record(&self, at: shared::domain::Instant) -> Option<Line> {
+        if self.metrics.is_empty() {
+            return None;
+        }
         let quoted = |text: &str| Value::from(text).to_string();
         let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(&self.device));
         if !self.room.is_empty() {
@@ -54,7 +58,7 @@ impl Draft {
             json.extend([",\"", name, "\":", value]);
         }
         json.push('}');
-        Line::Reading(Record { line: self.line, json })
+        Some(Line::Reading(Record { line: self.line, json }))
     }
 }
 
@@ -162,7 +166,7 @@ impl Rows {
         })
     }
 
-    /// The readings of a row, one a device that has at least one value, and what is wrong with it.
+    /// The readings of a row, one a device, and what is wrong with it.
     ///
     /// A bad timestamp refuses the row; a bad cell refuses itself only.
     pub(super) fn read(
@@ -188,16 +192,14 @@ impl Rows {
                     Err(why) => refuse(why),
                 }
             }
-            if !values.is_empty() {
-                drafts.push(Draft {
-                    line,
-                    column: column.clone(),
-                    at,
-                    device: device.of(row).to_owned(),
-                    room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
-                    metrics: values,
-                });
-            }
+            drafts.push(Draft {
+                line,
+                column: column.clone(),
+                at,
+                device: device.of(row).to_owned(),
+                room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
+                metrics: values,
+            });
         }
     }
 }
@@ -277,14 +279,14 @@ mod tests {
             bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);
         }
         let json = |draft: Draft| match draft.at {
-            Moment::At(at) => match draft.record(at) {
-                Line::Reading(record) => record.json,
+            Moment::At(at) => match draft.record(at)? {
+                Line::Reading(record) => Some(record.json),
                 Line::Refused(refusal) => panic!("{refusal}"),
             },
             Moment::Repeated { .. } => panic!("{draft:?}"),
         };
         let refusals = refusals.iter().map(Refusal::to_string).collect();
-        Ok((drafts.into_iter().map(json).collect(), refusals))
+        Ok((drafts.into_iter().filter_map(json).collect(), refusals))
     }
 
     #[test]
