@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use shared::domain::{DeviceId, MetricName, RoomId};
 
@@ -73,14 +73,16 @@ pub struct ExportArgs {
 /// The part of a device that says what belongs to it.
 #[derive(Deserialize)]
 struct Device {
-    device_id: DeviceId,
+    #[serde(rename = "device_id")]
+    id: DeviceId,
     room: Option<RoomId>,
-    metrics: BTreeMap<MetricName, IgnoredAny>,
+    metrics: BTreeMap<MetricName, Value>,
 }
 
 #[derive(Deserialize)]
 struct Room {
-    room_id: RoomId,
+    #[serde(rename = "room_id")]
+    id: RoomId,
 }
 
 /// An entry of the registry, and its JSON.
@@ -108,8 +110,8 @@ pub async fn run(args: ExportArgs) -> anyhow::Result<()> {
 async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, usize)> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
-    let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.device_id).collect();
-    let room_ids: BTreeSet<&RoomId> = rooms.iter().map(|(it, _)| &it.room_id).collect();
+    let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
+    let room_ids: BTreeSet<&RoomId> = rooms.iter().map(|(it, _)| &it.id).collect();
     all_known(&args.device, &device_ids, "device")?;
     all_known(&args.room, &room_ids, "room")?;
 
@@ -149,7 +151,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
     let everything = args.device.is_empty() && args.room.is_empty();
     let is_meant = |it: &Device| {
         let in_room = it.room.as_ref().is_some_and(|room| args.room.contains(room));
-        everything || in_room || args.device.contains(&it.device_id)
+        everything || in_room || args.device.contains(&it.id)
     };
     let meant: Vec<_> = devices.iter().filter(|(device, _)| is_meant(device)).collect();
     let theirs: BTreeSet<_> = meant.iter().filter_map(|(device, _)| device.room.as_ref()).collect();
@@ -157,7 +159,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
         file.describe("device", json)?;
     }
     for (room, json) in &rooms {
-        if everything || args.room.contains(&room.room_id) || theirs.contains(&room.room_id) {
+        if everything || args.room.contains(&room.id) || theirs.contains(&room.id) {
             file.describe("room", json)?;
         }
     }

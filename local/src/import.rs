@@ -58,6 +58,7 @@ table does not have what was stored, it begins anew, as a complete import does. 
 /// bytes. Every reading needs a timestamp. Importing twice changes nothing.
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
 pub struct ImportArgs {
     /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input

@@ -131,7 +131,7 @@ impl ExportFile {
         let context = || format!("cannot write {}", path.display());
         let bytes = match form {
             Form::Ndjson(bytes) => bytes,
-            Form::Csv { csv, .. } => csv.into_inner().map_err(|error| error.into_error())?,
+            Form::Csv { csv, .. } => csv.into_inner().map_err(csv::IntoInnerError::into_error)?,
         };
         let file = match bytes {
             Bytes::Stdout(mut stdout) => return stdout.flush().context("standard output"),

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use shared::clock::Stopwatch;
 use shared::domain::{DeviceId, MetricKind, MetricName, RoomId};
@@ -61,9 +62,9 @@ struct DeviceForm {
 struct Settings {
     #[serde(rename = "kind", skip_serializing)]
     _kind: Option<MetricKind>,
-    /// `Some(None)` takes the unit away that the metric has by its name.
+    /// Null takes away the unit that the metric has by its name.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    unit: Option<Option<String>>,
+    unit: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     modulus: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,9 +109,9 @@ impl RegistryLine {
                 Ok(Self { line, path, bodies: device.bodies() })
             }
             Form { device: None, room: Some(room) } => {
-                let patch = Patch { name: room.name.as_deref(), ..Patch::default() };
+                let named = Patch { name: room.name.as_deref(), ..Patch::default() };
                 let path = format!("/rooms/{}", room.room_id);
-                Ok(Self { line, path, bodies: patch.body().into_iter().collect() })
+                Ok(Self { line, path, bodies: named.body().into_iter().collect() })
             }
             _ => Err("describes a device or a room, not both".to_owned()),
         }
@@ -122,7 +123,7 @@ impl RegistryLine {
 }
 
 impl DeviceForm {
-    /// The bodies of as many PATCHes as it takes.
+    /// The bodies of the requests that it takes.
     fn bodies(&self) -> Vec<String> {
         let changed: Vec<_> = self
             .metrics
@@ -150,7 +151,7 @@ impl Settings {
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
         let Self { unit, modulus, max_w, dip, .. } = self;
         let (_, known) = name.well_known();
-        unit.as_ref().is_none_or(|unit| unit.as_deref() == known)
+        unit.as_ref().is_none_or(|unit| unit.as_str() == known)
             && modulus.is_none()
             && max_w.is_none()
             && dip.is_none()
@@ -158,8 +159,8 @@ impl Settings {
 }
 
 /// A member that is there, be it null.
-fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(value).map(Some)
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 impl Patch<'_> {

@@ -223,17 +223,17 @@ fn refusal(error: &csv::Error) -> Option<Refusal> {
 /// The separator of a header row: the one that stands most often outside of quotes.
 fn separator(header: &[u8]) -> u8 {
     let mut quoted = false;
-    let outside: Vec<u8> = header
-        .iter()
-        .copied()
-        .filter(|byte| {
-            quoted ^= *byte == b'"';
-            !quoted
-        })
-        .collect();
-    let count = |separator: &u8| outside.iter().filter(|byte| *byte == separator).count();
+    let mut counts = [(b'\t', 0), (b';', 0), (b',', 0)];
+    for byte in header {
+        quoted ^= *byte == b'"';
+        let counted = counts.iter_mut().find(|(separator, _)| separator == byte && !quoted);
+        if let Some((_, count)) = counted {
+            *count += 1;
+        }
+    }
     // Of equals the last is taken.
-    *b"\t;,".iter().max_by_key(|separator| count(separator)).expect("there are three")
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map_or(b',', |(separator, _)| separator)
 }
 
 #[cfg(test)]

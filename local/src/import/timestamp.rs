@@ -78,7 +78,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
             "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",
             shown()
         )),
-        Some(Zone::Fixed(offset)) => in_zone(local, &offset, &offset),
+        Some(Zone::Fixed(offset)) => in_zone(local, &offset, offset),
         Some(Zone::Named(zone)) => in_zone(local, &zone, zone.name()),
     }
 }

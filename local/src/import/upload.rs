@@ -305,6 +305,33 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupted_import_goes_on_behind_what_is_stored() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.ndjson");
+        std::fs::write(&file, "any").unwrap();
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":{n}}}"#, 1_768_147_200 + n);
+        let lines: Vec<String> = (0..6).map(line).collect();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let server = fake::serve(move |n, request| {
+            seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
+            if n == 1 { Reply::of(401, "{}") } else { Reply::of(201, r#"{"accepted": 2}"#) }
+        });
+        let import = || {
+            let resume = Resume::of(&file, None, "x", false).unwrap();
+            run(rounds(&lines, 2), &client(&server), MANNER, resume, &ProgressBar::hidden())
+        };
+        let error = format!("{:#}", import().unwrap_err());
+        assert!(error.contains("the first 2 lines are dealt with"), "{error}");
+        let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
+        assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
+        assert_eq!(import().unwrap().stored, 4);
+        let values: Vec<String> =
+            asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();
+        assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);
+    }
+
+    #[test]
     fn another_server_s_yes_is_no_receipt() {
         let server = fake::serve(|_, _| Reply::of(201, "<html>"));
         let error = format!("{:#}", import(&client(&server), 1, MANNER).unwrap_err());
