@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use shared::clock::{Clock as _, SystemClock};
 
-use crate::import;
 use crate::terminal::complain;
+use crate::{export, import};
 
 /// Time series of homes and their devices: the whole system on this machine.
 ///
@@ -35,6 +35,8 @@ enum Command {
     Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
+    /// Write readings and the registry to a file
+    Export(Box<export::ExportArgs>),
 }
 
 /// Runs what the command line asks for.
@@ -45,10 +47,16 @@ pub async fn run() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(args).await,
         Some(Command::Replay(args)) => replay::run(args).await,
         Some(Command::Token(args)) => token::run(args).await,
-        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Import(args)) => return exit(import::run(*args, SystemClock.now()).await),
+        Some(Command::Export(args)) => export::run(*args).await,
     };
+    exit(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// The exit code of a command, which says itself why it failed.
+fn exit(done: anyhow::Result<ExitCode>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(format_args!("{error:#}"));
             ExitCode::FAILURE

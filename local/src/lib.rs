@@ -12,11 +12,13 @@
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
 pub mod cli;
+pub mod export;
 pub mod import;
 pub mod sample_home;
 pub mod table;
 pub mod template;
 
+mod client;
 mod dead_letters;
 mod engine;
 mod front;

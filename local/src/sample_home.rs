@@ -1,10 +1,11 @@
 //! The sample home: three weeks of a real house, as requests to the API. Its source is in sample-home/README.md.
 
+use anyhow::bail;
 use chrono::FixedOffset;
 use flate2::read::GzDecoder;
 use serde_json::json;
 
-use crate::import::{Columns, Record, Shape, TimestampColumn, csv_records};
+use crate::import::{Columns, Line, Shape, TimestampColumn, Zone, csv_lines};
 
 static DATA: &[u8] = include_bytes!("../sample-home/energydata.csv.gz");
 
@@ -34,15 +35,19 @@ fn columns() -> anyhow::Result<Columns> {
     let timestamp = TimestampColumn {
         name: "date".to_owned(),
         format: Some("%Y/%m/%d %H:%M".to_owned()),
-        offset: FixedOffset::east_opt(3_600),
+        zone: FixedOffset::east_opt(3_600).map(Zone::Fixed),
     };
-    Ok(Columns { timestamp, shape: Shape::wide(&maps)? })
+    Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
 }
 
 /// The bodies of `POST /readings`, NDJSON, in the order of time.
 pub fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
-    let records: Vec<Record> =
-        csv_records(GzDecoder::new(DATA), &columns()?)?.collect::<anyhow::Result<_>>()?;
+    let record = |line| match line? {
+        Line::Reading(record) => Ok(record),
+        Line::Refused(refusal) => bail!("{refusal}"),
+    };
+    let records: Vec<_> =
+        csv_lines(GzDecoder::new(DATA), &columns()?)?.map(record).collect::<anyhow::Result<_>>()?;
     let bodies: Vec<Vec<u8>> = records
         .chunks(BATCH)
         .map(|batch| {

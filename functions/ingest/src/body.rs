@@ -10,22 +10,26 @@ use shared::http::{MAX_READINGS, Problem, ProblemKind, is_ndjson};
 
 /// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
 pub(crate) const MAX_MEMBERS: usize = MAX_METRICS + 3;
+/// Some editors put it before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One reading's members, or why they cannot be read.
 pub(crate) type Entry<'a> = Result<Members<'a>, String>;
 
 /// The readings of a body: one object, an array, `{"readings": [...]}` or one object a line.
+///
+/// A body that is no JSON document is NDJSON if its lines look like it, whatever its content type:
+/// over MQTT there is none. Each line is then read by itself, so that a damaged one, be it the first,
+/// does not take the others down.
 pub(crate) fn parse<'a>(body: &'a [u8], content_type: &str) -> Result<Vec<Entry<'a>>, Problem> {
-    let text = std::str::from_utf8(body).map_err(|error| {
-        bad(format!("The body is not UTF-8: byte {} cannot be read.", error.valid_up_to()))
-    })?;
-    let text = text.trim_start_matches('\u{feff}').trim();
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
     let entries = if is_ndjson(content_type) {
-        lines(text)?
-    } else if text.starts_with('[') {
-        array(text)?
+        lines(body)?
     } else {
-        objects(text)?
+        match document(body) {
+            Err(_) if looks_like_lines(body) => lines(body)?,
+            entries => entries?,
+        }
     };
     if entries.is_empty() {
         return Err(bad("The body holds no reading."));
@@ -33,18 +37,23 @@ pub(crate) fn parse<'a>(body: &'a [u8], content_type: &str) -> Result<Vec<Entry<
     Ok(entries)
 }
 
-fn objects(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
-    if !text.starts_with('{') {
-        return Err(bad(
+/// The readings of one JSON document.
+fn document(body: &[u8]) -> Result<Vec<Entry<'_>>, Problem> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        bad(format!("The body is not UTF-8: byte {} cannot be read.", error.valid_up_to()))
+    })?;
+    match text.as_bytes().first() {
+        None => Ok(Vec::new()),
+        Some(b'[') => array(text),
+        Some(b'{') => object(text),
+        Some(_) => Err(bad(
             "The body is no reading; send a JSON object, an array, {\"readings\": [...]} or one object a line.",
-        ));
+        )),
     }
-    let whole = match serde_json::from_str::<&RawValue>(text) {
-        Ok(whole) => whole,
-        // The first line is complete by itself: the others are meant to be, too.
-        Err(_) if text.lines().next().is_some_and(is_json) => return lines(text),
-        Err(error) => return Err(not_json(text, &error)),
-    };
+}
+
+fn object(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+    let whole: &RawValue = serde_json::from_str(text).map_err(|error| not_json(text, &error))?;
     match Members::parse(whole.get(), MAX_MEMBERS) {
         Ok(mut members) if members.has("readings") && !members.has("device_id") => {
             let readings = members.take_non_null("readings");
@@ -96,10 +105,29 @@ fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
     Ok(elements.into_iter().map(|element| entry(element.get())).collect())
 }
 
-fn lines(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let entries = lines.by_ref().take(MAX_READINGS).map(entry).collect();
+fn lines(body: &[u8]) -> Result<Vec<Entry<'_>>, Problem> {
+    let read = |line| match std::str::from_utf8(line) {
+        Ok(text) => entry(text),
+        Err(error) => Err(format!("is not UTF-8: byte {} cannot be read", error.valid_up_to())),
+    };
+    let mut lines = non_blank_lines(body);
+    let entries = lines.by_ref().take(MAX_READINGS).map(read).collect();
     if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
+}
+
+/// Whether a body that is no JSON document is several of them, one a line: the first line is one, or
+/// at least half of all are. A damaged document that is spread over lines has few that are complete.
+fn looks_like_lines(body: &[u8]) -> bool {
+    let is_object =
+        |line: &[u8]| line.starts_with(b"{") && std::str::from_utf8(line).is_ok_and(is_json);
+    let mut lines = non_blank_lines(body).map(is_object);
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return false };
+    let surplus = |sum: i64, complete| sum + if complete { 1 } else { -1 };
+    first || lines.fold(surplus(-1, second), surplus) >= 0
+}
+
+fn non_blank_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
 }
 
 /// One reading's members.
@@ -163,7 +191,37 @@ mod tests {
         ] {
             assert_eq!(shape(body, "application/json"), Ok(entries), "{body}");
         }
-        assert_eq!(shape("{\"a\": 1}", "application/x-ndjson"), Ok(vec![true]));
+        for media_type in ["application/x-ndjson", "Application/JSONL; charset=utf-8"] {
+            assert_eq!(shape("{\"a\": 1}\n[\n{}", media_type), Ok(vec![true, false, true]));
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_does_not_take_the_others_down_wherever_it_stands() {
+        for (body, entries) in [
+            ("{\"a\": \n{\"b\": 2}", vec![false, true]),
+            ("{\"a\": 1\n{\"b\": 2}\n{\"c\": 3}\n", vec![false, true, true]),
+            ("garbage\n{\"b\": 2}", vec![false, true]),
+            ("[1,\n{\"b\": 2}\n{\"c\": 3}", vec![false, true, true]),
+            ("{\"a\": 1}\n{\"b\": \n{\"c\": NaN}", vec![true, false, false]),
+        ] {
+            assert_eq!(shape(body, ""), Ok(entries), "{body}");
+        }
+        let entries = parse(b"{\"a\": \"\xff\"}\n{\"b\": 2}", "").expect("lines");
+        assert_eq!(entries.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
+        assert!(entries[0].as_ref().is_err_and(|why| why.contains("not UTF-8: byte 7")));
+    }
+
+    #[test]
+    fn a_document_over_several_lines_is_one_document_damaged_or_not() {
+        let whole = "{\n  \"readings\": [\n    {\"a\": 1},\n    {\"b\": 2}\n  ]\n}";
+        assert_eq!(shape(whole, ""), Ok(vec![true, true]));
+        let damaged = whole.replace('2', "NaN");
+        let (status, detail) = shape(&damaged, "").expect_err("NaN");
+        assert_eq!(status, 400);
+        assert!(detail.contains("line 4"), "{detail}");
+        let damaged = "{\n  \"device_id\": \"d\",\n  \"t\": 1,\n}";
+        assert!(shape(damaged, "").expect_err("a comma too many").1.contains("line 4"));
     }
 
     #[test]

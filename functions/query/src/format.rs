@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::json;
-use shared::domain::excerpt;
+use shared::domain::{Number, excerpt};
 use shared::http::preferences::weighted;
 use shared::http::response::{MAX_CARRIED, carried_bytes};
 use shared::http::{Params, Problem, Request, Response, is_ndjson};
@@ -15,7 +15,33 @@ const TAIL: usize = 1_000;
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
     /// What stands in a CSV column, the `place`-th, empty where there is nothing.
-    fn cell(&self, place: usize, column: &str) -> String;
+    fn cell(&self, place: usize, column: &str) -> Cell;
+}
+
+/// One cell of CSV.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell(String);
+
+impl Cell {
+    /// Nothing.
+    pub(crate) const EMPTY: Self = Self(String::new());
+
+    /// A number, as it is: its `-` is a sign.
+    pub(crate) fn number(number: &Number) -> Self {
+        Self(number.to_string())
+    }
+
+    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
+    ///
+    /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self(if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+            format!("'{text}")
+        } else {
+            text
+        })
+    }
 }
 
 /// The form of an answer.
@@ -96,7 +122,7 @@ impl Format {
             Self::Csv => {
                 let cells =
                     columns.iter().enumerate().map(|(place, column)| row.cell(place, column));
-                record(cells)
+                record(cells.map(|Cell(text)| text))
             }
         }
     }
@@ -154,4 +180,28 @@ fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(cells).expect("writing to memory does not fail");
     csv.into_inner().expect("writing to memory does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_run_as_a_formula_and_numbers_stay_numbers() {
+        for (text, cell) in [
+            ("=HYPERLINK(\"x\")", "'=HYPERLINK(\"x\")"),
+            ("+1", "'+1"),
+            ("-meter", "'-meter"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'\r=1"),
+            ("a=b", "a=b"),
+            ("'quoted", "'quoted"),
+            ("", ""),
+        ] {
+            assert_eq!(Cell::text(text), Cell(cell.to_owned()));
+        }
+        let below_zero = Number::parse("-5.5").expect("a number");
+        assert_eq!(Cell::number(&below_zero), Cell("-5.5".to_owned()));
+    }
 }

@@ -143,8 +143,9 @@ fn responses(operation: Operation) -> Value {
         }),
         Operation::ListDevices | Operation::RoomDevices => json!({"200": rows("Device")}),
         Operation::ListRooms => json!({"200": rows("Room")}),
-        Operation::DeviceReadings => json!({"200": rows("DeviceReading")}),
-        Operation::RoomReadings => json!({"200": rows("RoomReading")}),
+        Operation::DeviceReadings | Operation::RoomReadings => {
+            json!({"200": rows("StoredReading")})
+        }
         Operation::RoomLatest => json!({"200": rows("Latest")}),
         Operation::ShowDevice | Operation::EditDevice => {
             json!({"200": answer("The device", reference("Device"))})
@@ -242,25 +243,20 @@ fn schemas() -> Value {
                 "not_stored": {"type": "array", "items": {"type": "integer"}},
             },
         },
-        "DeviceReading": {
-            "type": "object",
-            "required": ["timestamp"],
-            "properties": {"timestamp": instant, "room": reference("Id")},
-            "additionalProperties": metric,
-        },
-        "RoomReading": {
+        "StoredReading": {
             "type": "object",
             "required": ["device_id", "timestamp"],
-            "properties": {"device_id": reference("Id"), "timestamp": instant},
+            "properties": {"device_id": reference("Id"), "timestamp": instant, "room": reference("Id")},
             "additionalProperties": metric,
         },
         "Device": {
             "type": "object",
-            "required": ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"],
+            "required": ["device_id", "name", "room", "room_pinned", "kind", "tags", "metrics", "first_seen"],
             "properties": {
                 "device_id": reference("Id"),
                 "name": text,
                 "room": {"oneOf": [reference("Id"), {"type": "null"}]},
+                "room_pinned": {"type": "boolean", "description": "A person chose the room: no reading moves the device"},
                 "kind": text,
                 "tags": {"type": "array", "items": {"type": "string"}},
                 "metrics": {"type": "object", "additionalProperties": {

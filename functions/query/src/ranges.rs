@@ -9,7 +9,7 @@ use shared::store::{
 
 use crate::format::Format;
 use crate::registry::metrics_of;
-use crate::rows::{Owner, ReadingRow};
+use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::{Call, Query, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 1_000;
@@ -31,7 +31,7 @@ where
         let (device, _) = self.device(id, call).await?;
         let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, &page, Owner::Device, [&device].into_iter())
+        asked.answer(call, &page, [&device].into_iter())
     }
 
     /// `GET /rooms/{id}/readings`
@@ -48,7 +48,7 @@ where
         let ids: Vec<_> = devices.clone().map(|device| device.id.clone()).collect();
         let page = self.store.room_readings(&room.id, &ids, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
-        asked.answer(call, &page, Owner::Room, devices)
+        asked.answer(call, &page, devices)
     }
 
     fn asked<'a>(&self, call: &Call<'_>, params: &'a Params) -> Result<Asked<'a>, Problem> {
@@ -104,17 +104,16 @@ impl Asked<'_> {
         &self,
         call: &Call<'_>,
         page: &Page,
-        owner: Owner,
         devices: impl Iterator<Item = &'d Device>,
     ) -> Result<Response, Problem> {
         let wanted = self.metrics.as_deref();
-        let row = |reading| ReadingRow::of(reading, owner, wanted);
+        let row = |reading| ReadingRow::of(reading, wanted);
         let rows: Vec<ReadingRow<'_>> = page.readings.iter().filter_map(row).collect();
         let behind = |reading: &Reading| {
             cursor::seal_range(&self.binding, self.query.range, &Position::of(reading))
         };
         let rest = page.readings.last().filter(|_| page.has_more).map(behind);
-        let columns = || columns(owner, &rows, wanted, devices);
+        let columns = || columns(&rows, wanted, devices);
         let call = (call.request, self.params);
         self.format.page(call, &rows, columns, rest, |row| behind(rows[row].reading))
     }
@@ -123,13 +122,11 @@ impl Asked<'_> {
 /// The columns of CSV: what the registry knows of the devices, so that every page has the same, and
 /// whatever this page has beyond that.
 fn columns<'d>(
-    owner: Owner,
     rows: &[ReadingRow<'_>],
     wanted: Option<&[MetricName]>,
     devices: impl Iterator<Item = &'d Device>,
 ) -> Vec<String> {
-    let second = if owner == Owner::Room { "device_id" } else { "room" };
-    let mut columns = vec!["timestamp".to_owned(), second.to_owned()];
+    let mut columns: Vec<String> = READING_COLUMNS.map(str::to_owned).into();
     if let Some(wanted) = wanted {
         columns.extend(wanted.iter().map(ToString::to_string));
         return columns;

@@ -4,48 +4,38 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
+use serde_json::json;
 use shared::domain::{
     Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId,
 };
 
-use crate::format::Row;
-
-/// Which partition a reading was found in: that id is not repeated in every row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    Device,
-    Room,
-}
+use crate::format::{Cell, Row};
 
 /// A reading of a range, with the metrics asked for.
+///
+/// It names its device and its room whichever of them was asked for, as `POST /readings` takes it: a
+/// line that is kept can be sent again.
 #[derive(Debug)]
 pub(crate) struct ReadingRow<'a> {
-    pub(crate) owner: Owner,
     pub(crate) reading: &'a Reading,
     pub(crate) metrics: Vec<(&'a MetricName, &'a Number)>,
 }
 
 impl<'a> ReadingRow<'a> {
     /// The row; none where the reading has none of the metrics asked for.
-    pub(crate) fn of(
-        reading: &'a Reading,
-        owner: Owner,
-        wanted: Option<&[MetricName]>,
-    ) -> Option<Self> {
+    pub(crate) fn of(reading: &'a Reading, wanted: Option<&[MetricName]>) -> Option<Self> {
         let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
         let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();
-        (!metrics.is_empty()).then_some(Self { owner, reading, metrics })
+        (!metrics.is_empty()).then_some(Self { reading, metrics })
     }
 }
 
 impl Serialize for ReadingRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        if self.owner == Owner::Room {
-            map.serialize_entry("device_id", &self.reading.device)?;
-        }
+        map.serialize_entry("device_id", &self.reading.device)?;
         map.serialize_entry("timestamp", &self.reading.at)?;
-        if let (Owner::Device, Some(room)) = (self.owner, &self.reading.room) {
+        if let Some(room) = &self.reading.room {
             map.serialize_entry("room", room)?;
         }
         for (name, value) in &self.metrics {
@@ -55,15 +45,18 @@ impl Serialize for ReadingRow<'_> {
     }
 }
 
+/// The columns of a reading in CSV, before its metrics.
+pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
+
 impl Row for ReadingRow<'_> {
-    fn cell(&self, _place: usize, column: &str) -> String {
-        match column {
-            "device_id" => self.reading.device.to_string(),
-            "timestamp" => self.reading.at.to_string(),
-            "room" => self.reading.room.as_ref().map(RoomId::to_string).unwrap_or_default(),
-            metric => {
-                let found = self.metrics.iter().find(|(name, _)| name.as_str() == metric);
-                found.map(|(_, value)| value.to_string()).unwrap_or_default()
+    fn cell(&self, place: usize, column: &str) -> Cell {
+        match place {
+            0 => Cell::text(self.reading.at.to_string()),
+            1 => Cell::text(self.reading.device.as_str()),
+            2 => Cell::text(self.reading.room.as_ref().map_or("", RoomId::as_str)),
+            _ => {
+                let found = self.metrics.iter().find(|(name, _)| name.as_str() == column);
+                found.map_or(Cell::EMPTY, |(_, value)| Cell::number(value))
             }
         }
     }
@@ -75,6 +68,8 @@ pub(crate) struct DeviceRow<'a> {
     device_id: &'a DeviceId,
     name: Option<&'a str>,
     room: Option<&'a RoomId>,
+    /// Whether a person chose the room, so that no reading moves the device.
+    room_pinned: bool,
     kind: Option<&'a str>,
     tags: &'a [String],
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
@@ -127,6 +122,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             device_id: &device.id,
             name: device.name.as_deref(),
             room: device.room.as_ref(),
+            room_pinned: device.room_at == Some(Instant::MAX),
             kind: device.kind.as_deref(),
             tags: &device.tags,
             metrics: metrics.collect(),
@@ -141,22 +137,24 @@ pub(crate) const DEVICE_COLUMNS: [&str; 7] =
     ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
 
 impl Row for DeviceRow<'_> {
-    fn cell(&self, place: usize, column: &str) -> String {
+    fn cell(&self, place: usize, column: &str) -> Cell {
         // A metric may be called like a column of the device's own.
         let own = if place < DEVICE_COLUMNS.len() { column } else { "" };
         match own {
-            "device_id" => self.device_id.to_string(),
-            "name" => self.name.unwrap_or_default().to_owned(),
-            "room" => self.room.map(RoomId::to_string).unwrap_or_default(),
-            "kind" => self.kind.unwrap_or_default().to_owned(),
-            "tags" => self.tags.join(" "),
+            "device_id" => Cell::text(self.device_id.as_str()),
+            "name" => Cell::text(self.name.unwrap_or_default()),
+            "room" => Cell::text(self.room.map_or("", RoomId::as_str)),
+            "kind" => Cell::text(self.kind.unwrap_or_default()),
+            // JSON, because a tag may contain any separator.
+            "tags" => Cell::text(json!(self.tags).to_string()),
             "metrics" => {
-                self.metrics.keys().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+                let names: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
+                Cell::text(names.join(" "))
             }
-            "first_seen" => self.first_seen.to_string(),
+            "first_seen" => Cell::text(self.first_seen.to_string()),
             _ => {
-                let Latest::Asked(Some(values)) = &self.latest else { return String::new() };
-                values.get(column).map(|value| value.value.to_string()).unwrap_or_default()
+                let Latest::Asked(Some(values)) = &self.latest else { return Cell::EMPTY };
+                values.get(column).map_or(Cell::EMPTY, |value| Cell::number(&value.value))
             }
         }
     }
@@ -180,11 +178,11 @@ impl<'a> From<&'a Room> for RoomRow<'a> {
 pub(crate) const ROOM_COLUMNS: [&str; 3] = ["room_id", "name", "first_seen"];
 
 impl Row for RoomRow<'_> {
-    fn cell(&self, _place: usize, column: &str) -> String {
+    fn cell(&self, _place: usize, column: &str) -> Cell {
         match column {
-            "room_id" => self.room_id.to_string(),
-            "name" => self.name.unwrap_or_default().to_owned(),
-            _ => self.first_seen.to_string(),
+            "room_id" => Cell::text(self.room_id.as_str()),
+            "name" => Cell::text(self.name.unwrap_or_default()),
+            _ => Cell::text(self.first_seen.to_string()),
         }
     }
 }
@@ -239,13 +237,11 @@ pub(crate) struct LatestRow<'a> {
 }
 
 impl Row for LatestRow<'_> {
-    fn cell(&self, _place: usize, column: &str) -> String {
+    fn cell(&self, _place: usize, column: &str) -> Cell {
         match column {
-            "device_id" => self.device_id.to_string(),
-            "timestamp" => self.values.timestamp.to_string(),
-            metric => {
-                self.values.get(metric).map(|value| value.value.to_string()).unwrap_or_default()
-            }
+            "device_id" => Cell::text(self.device_id.as_str()),
+            "timestamp" => Cell::text(self.values.timestamp.to_string()),
+            metric => self.values.get(metric).map_or(Cell::EMPTY, |it| Cell::number(&it.value)),
         }
     }
 }

@@ -185,7 +185,7 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
     bench.store.register_device(&device, &budget()).await.expect("memory");
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
-    assert!(row.starts_with("odd,,,,,kind name t,") && row.ends_with(",7,7,7"), "{csv}");
+    assert!(row.starts_with("odd,,,,[],kind name t,") && row.ends_with(",7,7,7"), "{csv}");
 }
 
 #[tokio::test]
@@ -331,7 +331,8 @@ async fn the_next_page_is_linked_with_the_same_parameters() {
     let next = link.trim_start_matches('<').split('>').next().expect("an address");
     let page = bench.get(next).await;
     assert_eq!(page.text.lines().count(), 5, "{link}: {}", page.text);
-    assert!(page.text.starts_with("timestamp,room,temperature\n2026-01-11T16:04:00.000Z,r,4\n"));
+    let expected = "timestamp,device_id,room,temperature\n2026-01-11T16:04:00.000Z,a,r,4\n";
+    assert!(page.text.starts_with(expected), "{}", page.text);
 }
 
 #[tokio::test]
@@ -411,13 +412,49 @@ async fn every_form_holds_the_same_rows() {
     assert_eq!(rows, json!(lines));
     let csv = bench.send("GET", url, json!({"accept": "text/csv"}), "").await;
     assert!(csv.header("content-type").starts_with("text/csv"));
-    assert!(
-        csv.text.starts_with(
-            "timestamp,device_id,battery,temperature\n2026-01-11T16:00:00.000Z,a,,0\n"
-        )
-    );
+    assert!(csv.text.starts_with(
+        "timestamp,device_id,room,battery,temperature\n2026-01-11T16:00:00.000Z,a,r,,0\n"
+    ));
     let battery = bench.get("/devices/a/readings?from=-2h&metrics=battery").await.json();
     assert_eq!(battery["data"].as_array().map(Vec::len), Some(1), "only readings that have it");
+}
+
+#[tokio::test]
+async fn a_row_names_its_device_and_its_room_whichever_was_asked_for() {
+    let bench = Bench::new().await;
+    let row = json!({"device_id": "a", "timestamp": at(0), "room": "r", "temperature": 0});
+    for owner in ["/devices/a", "/rooms/r"] {
+        let url = format!("{owner}/readings?from=-2h&limit=1&format=");
+        let json = bench.get(&format!("{url}json")).await.json();
+        assert_eq!(json["data"][0], row, "{owner}");
+        let ndjson = bench.get(&format!("{url}ndjson")).await.json();
+        assert_eq!(ndjson, row, "{owner}");
+        let csv = bench.get(&format!("{url}csv")).await.text;
+        let mut lines = csv.lines();
+        assert!(lines.next().is_some_and(|header| header.starts_with("timestamp,device_id,room,")));
+        assert!(lines.next().is_some_and(|line| line.starts_with(&format!("{},a,r,", at(0)))));
+    }
+}
+
+#[tokio::test]
+async fn labels_in_csv_are_text_and_tags_are_json() {
+    let bench = Bench::new().await;
+    let edit = r#"{"name": "=1+1", "kind": "@x", "tags": ["ground floor", "-a"]}"#;
+    assert_eq!(bench.patch("/devices/a", edit).await.status, 200);
+    let csv = bench.get("/devices?format=csv").await.text;
+    let row = csv.lines().nth(1).expect("a row");
+    assert!(row.starts_with(r#"a,'=1+1,r,'@x,"[""ground floor"",""-a""]","#), "{row}");
+}
+
+#[tokio::test]
+async fn a_device_says_whether_a_person_chose_its_room() {
+    let bench = Bench::new().await;
+    let pinned = async || bench.get("/devices/a").await.json()["room_pinned"].clone();
+    assert_eq!(pinned().await, false);
+    bench.patch("/devices/a", r#"{"room": "r"}"#).await;
+    assert_eq!(pinned().await, true);
+    bench.patch("/devices/a", r#"{"room": null}"#).await;
+    assert_eq!(pinned().await, false);
 }
 
 #[tokio::test]

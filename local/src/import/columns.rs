@@ -1,13 +1,13 @@
-//! Which columns of a CSV are what, and a row's readings by it. Opens no file.
+//! Which columns of a CSV are what, as the command line says it. Reads no row.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail, ensure};
-use chrono::{DateTime, FixedOffset, NaiveDateTime, SecondsFormat, TimeZone as _};
-use csv::StringRecord;
 use rust_decimal::Decimal;
-use shared::domain::{DeviceId, Instant, MetricName, Number, RoomId, excerpt};
+use shared::domain::{DeviceId, MetricName, RoomId};
+
+use super::timestamp::Zone;
 
 /// Which columns are what.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Columns {
     pub(crate) timestamp: TimestampColumn,
     /// Who and what.
     pub(crate) shape: Shape,
+    /// Whether the decimal mark is a comma; without it that is told by the separator.
+    pub(crate) decimal_comma: bool,
 }
 
 /// The column of the instants.
@@ -25,13 +27,13 @@ pub(crate) struct TimestampColumn {
     pub(crate) name: String,
     /// How they are written; as the API takes them without it.
     pub(crate) format: Option<String>,
-    /// Where on earth, if they do not say so themselves.
-    pub(crate) offset: Option<FixedOffset>,
+    /// Where local times are local; without it they are refused.
+    pub(crate) zone: Option<Zone>,
 }
 
 impl Default for TimestampColumn {
     fn default() -> Self {
-        Self { name: "timestamp".to_owned(), format: None, offset: None }
+        Self { name: "timestamp".to_owned(), format: None, zone: None }
     }
 }
 
@@ -61,24 +63,24 @@ pub(crate) enum Device {
 /// One device of a wide file.
 #[derive(Debug, Clone)]
 pub(crate) struct WideDevice {
-    device: DeviceId,
-    room: Option<RoomId>,
-    metrics: Vec<Metric>,
+    pub(super) device: DeviceId,
+    pub(super) room: Option<RoomId>,
+    pub(super) metrics: Vec<Metric>,
 }
 
 /// A metric and what it is made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
-    name: MetricName,
-    source: Source,
+    pub(super) name: MetricName,
+    pub(super) source: Source,
 }
 
 /// What a value is made of: columns added up, times a factor, over this row or all rows so far.
 #[derive(Debug, Clone, PartialEq)]
-struct Source {
-    columns: Vec<String>,
-    factor: Option<Decimal>,
-    total: bool,
+pub(super) struct Source {
+    pub(super) columns: Vec<String>,
+    pub(super) factor: Option<Decimal>,
+    pub(super) total: bool,
 }
 
 impl Default for Shape {
@@ -117,8 +119,7 @@ impl Shape {
     pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
         let devices: Vec<WideDevice> =
             maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
-        // Two readings of one device at one instant are one only within a request; at its edge the
-        // second would replace the first.
+        // What a device measured in one row is one reading, in one room.
         let mut seen = BTreeSet::new();
         for WideDevice { device, .. } in &devices {
             let text = "is mapped twice; put all its metrics into one --map";
@@ -191,254 +192,13 @@ impl FromStr for Source {
     }
 }
 
-impl Columns {
-    /// The columns found in a header row.
-    pub(super) fn bind(&self, header: &StringRecord) -> anyhow::Result<Rows> {
-        let mut places = HashMap::new();
-        for (place, name) in header.iter().enumerate() {
-            let name = name.trim_start_matches('\u{feff}');
-            ensure!(places.insert(name, place).is_none(), "there are two columns {name:?}");
-        }
-        let find = |name: &str| {
-            let names = || header.iter().map(excerpt).collect::<Vec<_>>().join(", ");
-            let place = places.get(name.trim()).copied();
-            place.with_context(|| format!("there is no column {name:?}; there are: {}", names()))
-        };
-        let bind_metric = |metric: &Metric| {
-            let columns = metric.source.columns.iter().map(|name| find(name));
-            Ok(Bound {
-                name: metric.name.clone(),
-                columns: columns.collect::<anyhow::Result<_>>()?,
-                factor: metric.source.factor,
-                total: metric.source.total.then_some(Decimal::ZERO),
-            })
-        };
-        let timestamp = find(&self.timestamp.name)?;
-        let devices = match &self.shape {
-            Shape::Wide(devices) => devices
-                .iter()
-                .map(|wide| {
-                    Ok(BoundDevice {
-                        device: Cell::Fixed(wide.device.to_string()),
-                        room: wide.room.as_ref().map(|room| Cell::Fixed(room.to_string())),
-                        metrics: wide
-                            .metrics
-                            .iter()
-                            .map(bind_metric)
-                            .collect::<anyhow::Result<_>>()?,
-                    })
-                })
-                .collect::<anyhow::Result<_>>()?,
-            Shape::Long { device, room, metrics } => {
-                let device = match device {
-                    Device::Column(name) => Cell::Column(find(name)?),
-                    Device::Fixed(id) => Cell::Fixed(id.to_string()),
-                };
-                let room = match room {
-                    Some(name) => Some(find(name)?),
-                    None => places.get("room").copied(),
-                };
-                let room = room.map(Cell::Column);
-                let metrics: Vec<Bound> = if metrics.is_empty() {
-                    let taken = |place: usize| {
-                        place == timestamp
-                            || matches!(device, Cell::Column(column) if column == place)
-                            || matches!(room, Some(Cell::Column(column)) if column == place)
-                    };
-                    let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
-                    others
-                        .map(|(place, name)| {
-                            let name =
-                                name.parse().map_err(|why| anyhow::anyhow!("the column {why}"))?;
-                            Ok(Bound { name, columns: vec![place], factor: None, total: None })
-                        })
-                        .collect::<anyhow::Result<_>>()?
-                } else {
-                    metrics.iter().map(bind_metric).collect::<anyhow::Result<_>>()?
-                };
-                ensure!(!metrics.is_empty(), "there is no column of a metric");
-                vec![BoundDevice { device, room, metrics }]
-            }
-        };
-        Ok(Rows { timestamp: (timestamp, self.timestamp.clone()), devices })
-    }
-}
-
-/// Columns by their places, and the totals so far.
-pub(super) struct Rows {
-    timestamp: (usize, TimestampColumn),
-    devices: Vec<BoundDevice>,
-}
-
-struct BoundDevice {
-    device: Cell,
-    room: Option<Cell>,
-    metrics: Vec<Bound>,
-}
-
-enum Cell {
-    Column(usize),
-    Fixed(String),
-}
-
-impl Cell {
-    fn of<'a>(&'a self, row: &'a StringRecord) -> &'a str {
-        match self {
-            Self::Column(place) => &row[*place],
-            Self::Fixed(text) => text,
-        }
-    }
-}
-
-struct Bound {
-    name: MetricName,
-    columns: Vec<usize>,
-    factor: Option<Decimal>,
-    total: Option<Decimal>,
-}
-
-impl Bound {
-    /// The value of a row; none where one of its cells is empty.
-    fn value(&mut self, row: &StringRecord) -> anyhow::Result<Option<String>> {
-        if self.columns.iter().any(|place| row[*place].is_empty()) {
-            return Ok(None);
-        }
-        // A plain column keeps its digits, all 38 of them; only arithmetic needs a decimal.
-        if let ([place], None, None) = (self.columns.as_slice(), self.factor, self.total) {
-            let text = &row[*place];
-            Number::parse(text).with_context(|| format!("{}: {:?}", self.name, excerpt(text)))?;
-            return Ok(Some(text.to_owned()));
-        }
-        let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
-        let mut sum = Decimal::ZERO;
-        for place in &self.columns {
-            let text = &row[*place];
-            let number = Decimal::from_str(text).or_else(|_| Decimal::from_scientific(text));
-            let number = number.with_context(|| format!("{}: {:?}", self.name, excerpt(text)))?;
-            sum = sum.checked_add(number).with_context(too_large)?;
-        }
-        if let Some(total) = &mut self.total {
-            *total = total.checked_add(sum).with_context(too_large)?;
-            sum = *total;
-        }
-        let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).with_context(too_large)?;
-        Ok(Some(value.normalize().to_string()))
-    }
-}
-
-impl Rows {
-    /// A row's readings as JSON, one a device that has at least one value.
-    pub(super) fn readings(&mut self, row: &StringRecord) -> anyhow::Result<Vec<String>> {
-        let at = instant(&row[self.timestamp.0], &self.timestamp.1)?;
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let mut readings = Vec::with_capacity(self.devices.len());
-        for device in &mut self.devices {
-            let mut metrics = String::new();
-            for metric in &mut device.metrics {
-                if let Some(value) = metric.value(row)? {
-                    // JSON knows no leading plus or point.
-                    let plain = value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-                    let value = if plain { value } else { Number::parse(&value)?.to_string() };
-                    metrics.extend([",\"", metric.name.as_str(), "\":", &value]);
-                }
-            }
-            if metrics.is_empty() {
-                continue;
-            }
-            let room =
-                device.room.as_ref().map(|cell| cell.of(row)).filter(|room| !room.is_empty());
-            let room = room.map(|room| format!(r#","room":{}"#, quoted(room))).unwrap_or_default();
-            let id = quoted(device.device.of(row));
-            readings.push(format!(
-                r#"{{"timestamp":{},"device_id":{id}{room}{metrics}}}"#,
-                quoted(&at)
-            ));
-        }
-        Ok(readings)
-    }
-}
-
-/// The instant as the API takes it.
-fn instant(text: &str, column: &TimestampColumn) -> anyhow::Result<String> {
-    let name = &column.name;
-    let Some(format) = &column.format else {
-        Instant::parse(text, Instant::MIN).with_context(|| name.clone())?;
-        return Ok(text.to_owned());
-    };
-    let at = match column.offset {
-        Some(offset) => {
-            let local = NaiveDateTime::parse_from_str(text, format).with_context(|| {
-                format!("{name}: {:?} is not of the form {format:?}", excerpt(text))
-            })?;
-            offset.from_local_datetime(&local).single().context("an offset leaves no doubt")?
-        }
-        None => match DateTime::parse_from_str(text, format) {
-            Ok(at) => at,
-            Err(_) if NaiveDateTime::parse_from_str(text, format).is_ok() => {
-                bail!(
-                    "{name}: {:?} has no offset from UTC; add --offset, such as +01:00",
-                    excerpt(text)
-                )
-            }
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!("{name}: {:?} is not of the form {format:?}", excerpt(text))
-                });
-            }
-        },
-    };
-    Ok(at.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wide(maps: &[&str]) -> anyhow::Result<Columns> {
-        let timestamp = TimestampColumn {
-            name: "date".to_owned(),
-            format: Some("%Y/%m/%d %H:%M".to_owned()),
-            offset: FixedOffset::east_opt(3_600),
-        };
-        Ok(Columns { timestamp, shape: Shape::wide(maps)? })
-    }
-
-    fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<Vec<String>> {
-        let mut bound = columns.bind(&StringRecord::from(rows[0].to_vec()))?;
-        let mut all = Vec::new();
-        for row in &rows[1..] {
-            all.extend(bound.readings(&StringRecord::from(row.to_vec()))?);
-        }
-        Ok(all)
-    }
-
-    #[test]
-    fn a_wide_row_is_a_reading_a_device_and_totals_run_on() {
-        let columns = wide(&[
-            "t1@kitchen:temperature=T1,humidity=RH_1",
-            "meter:current_w=A+L*6,cumulative_kwh_p=total(A+L)*0.001",
-        ])
-        .unwrap();
-        let header = ["date", "A", "L", "T1", "RH_1"];
-        let rows: [&[&str]; 3] = [
-            &header,
-            &["2016/1/11 17:00", "60", "30", "19.89", "47.59666667"],
-            &["2016/1/11 17:10", "0.1", "0.2", "", ".5"],
-        ];
-        assert_eq!(
-            read(&columns, &rows).unwrap(),
-            [
-                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"t1","room":"kitchen","temperature":19.89,"humidity":47.59666667}"#,
-                r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"meter","current_w":540,"cumulative_kwh_p":0.09}"#,
-                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"t1","room":"kitchen","humidity":0.5}"#,
-                r#"{"timestamp":"2016-01-11T16:10:00.000Z","device_id":"meter","current_w":1.8,"cumulative_kwh_p":0.0903}"#,
-            ]
-        );
-    }
-
     #[test]
     fn a_bad_mapping_is_named() {
-        let error = |map: &str| format!("{:#}", wide(&[map]).unwrap_err());
+        let error = |map: &str| format!("{:#}", Shape::wide(&[map]).unwrap_err());
         for (map, expected) in [
             ("kitchen", "expected DEVICE@ROOM:metric=COLUMN"),
             ("a#b:t=T1", "the device id holds '#'"),
@@ -450,23 +210,8 @@ mod tests {
         ] {
             assert!(error(map).contains(expected), "{map}: {}", error(map));
         }
-        let columns = wide(&["d:t=T2"]).unwrap();
-        let missing = read(&columns, &[&["date", "T1"]]).unwrap_err().to_string();
-        assert!(missing.contains("no column \"T2\"; there are: date, T1"), "{missing}");
-        let twice = wide(&["d:t=T1", "d:h=T2"]).unwrap_err().to_string();
+        let twice = Shape::wide(&["d:t=T1", "d:h=T2"]).unwrap_err().to_string();
         assert!(twice.contains("\"d\" is mapped twice"), "{twice}");
-    }
-
-    #[test]
-    fn a_column_of_rooms_that_is_asked_for_must_be_there() {
-        let long = |room| Columns {
-            timestamp: TimestampColumn::default(),
-            shape: Shape::long(None, "device_id", room, &[]).unwrap(),
-        };
-        let header = StringRecord::from(vec!["timestamp", "device_id", "t"]);
-        assert!(long(None).bind(&header).is_ok());
-        let missing = long(Some("where")).bind(&header).err().unwrap().to_string();
-        assert!(missing.contains("no column \"where\""), "{missing}");
     }
 
     #[test]
@@ -478,30 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_that_overflows_is_an_error() {
-        let largest = Decimal::MAX.to_string();
-        let rows: [&[&str]; 2] = [&["date", "A"], &["2016/1/11 17:00", &largest]];
-        for map in ["d:t=A+A", "d:t=A*2"] {
-            let error = read(&wide(&[map]).unwrap(), &rows).unwrap_err().to_string();
-            assert!(error.contains("t: the result is too large"), "{map}: {error}");
-        }
-        let twice: [&[&str]; 3] = [rows[0], rows[1], rows[1]];
-        assert!(read(&wide(&["d:t=total(A)"]).unwrap(), &twice).is_err());
-    }
-
-    #[test]
     fn device_ids_with_colons_can_be_mapped() {
         let device: WideDevice = "a4:cf:12@r:t=T1".parse().unwrap();
         assert_eq!(device.device.as_str(), "a4:cf:12");
-    }
-
-    #[test]
-    fn local_times_need_an_offset() {
-        let mut columns = wide(&["d:t=T1"]).unwrap();
-        let rows: [&[&str]; 2] = [&["date", "T1"], &["2016/1/11 17:00", "1"]];
-        columns.timestamp.offset = None;
-        assert!(read(&columns, &rows).unwrap_err().to_string().contains("--offset"));
-        let rows: [&[&str]; 2] = [&["date", "T1"], &["yesterday", "1"]];
-        assert!(format!("{:#}", read(&columns, &rows).unwrap_err()).contains("is not of the form"));
     }
 }

@@ -1,6 +1,5 @@
-//! How far an interrupted import came, in a small file beside the imported one. Knows nothing of requests.
+//! How far an interrupted import came, in a small file beside the imported one. Sends nothing.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,22 +8,40 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use shared::domain::Reading;
 
-/// The readings at the beginning of a file that the server has acknowledged, all of them.
+/// The lines at the beginning of a file that are dealt with: stored or refused.
 #[derive(Debug)]
 pub(super) struct Resume {
     /// None where there is nothing to keep: a stream cannot be read again.
     path: Option<PathBuf>,
     state: State,
-    /// Acknowledged batches that do not yet follow on one another, by their first reading.
-    ahead: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
-    /// Of the file and of how it is read: with another mapping the readings are others.
+    /// Of the file and of how it is read: with another mapping the lines are others.
     import: String,
     acknowledged: u64,
+    witness: Option<Witness>,
+}
+
+/// A reading that the table must have if these lines are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Witness {
+    pub(super) device: String,
+    pub(super) timestamp: String,
+    pub(super) metrics: Vec<String>,
+}
+
+impl From<&Reading> for Witness {
+    fn from(reading: &Reading) -> Self {
+        Self {
+            device: reading.device.to_string(),
+            timestamp: reading.at.to_string(),
+            metrics: reading.metrics().keys().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// So much of a file tells it from others.
@@ -52,13 +69,18 @@ impl Resume {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
             (state.import == import).then_some(state)
         });
-        let state = earlier.unwrap_or(State { import, acknowledged: 0 });
-        Ok(Self { path, state, ahead: BTreeMap::new() })
+        let state = earlier.unwrap_or(State { import, acknowledged: 0, witness: None });
+        Ok(Self { path, state })
     }
 
-    /// How many readings at the beginning need not be sent.
+    /// How many lines at the beginning need not be sent.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.state.acknowledged
+    }
+
+    /// A reading among them that was stored.
+    pub(super) const fn witness(&self) -> Option<&Witness> {
+        self.state.witness.as_ref()
     }
 
     /// Whether another import will know of it.
@@ -66,15 +88,19 @@ impl Resume {
         self.path.is_some()
     }
 
-    /// Notes that the readings from `first` to before `end` are stored.
-    pub(super) fn acknowledge(&mut self, first: u64, end: u64) -> anyhow::Result<()> {
-        self.ahead.insert(first, end);
-        let before = self.state.acknowledged;
-        while let Some(end) = self.ahead.remove(&self.state.acknowledged) {
-            self.state.acknowledged = end;
-        }
-        if self.state.acknowledged == before {
+    /// Begins at the first line.
+    pub(super) fn restart(&mut self) {
+        (self.state.acknowledged, self.state.witness) = (0, None);
+    }
+
+    /// Notes that the lines before `end` are dealt with, and a reading of them that is stored.
+    pub(super) fn acknowledge(&mut self, end: u64, stored: Option<&Reading>) -> anyhow::Result<()> {
+        if end <= self.state.acknowledged {
             return Ok(());
+        }
+        self.state.acknowledged = end;
+        if let Some(stored) = stored {
+            self.state.witness = Some(stored.into());
         }
         let Some(path) = &self.path else { return Ok(()) };
         // Written beside and renamed: a crash leaves the old or the new one, never half of it.
@@ -122,16 +148,22 @@ fn fingerprint(file: &Path, asked: &str) -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
+    fn reading() -> Reading {
+        let now = shared::domain::Instant::MAX;
+        ingest::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
+    }
+
     #[test]
-    fn only_an_unbroken_beginning_is_skipped() {
+    fn what_is_dealt_with_is_skipped_until_the_import_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();
         let mut resume = Resume::of(&file, None, "x", false).unwrap();
-        resume.acknowledge(500, 1_000).unwrap();
-        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0);
-        resume.acknowledge(0, 500).unwrap();
-        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 1_000);
+        resume.acknowledge(500, Some(&reading())).unwrap();
+        resume.acknowledge(1_000, None).unwrap();
+        let resumed = Resume::of(&file, None, "x", false).unwrap();
+        assert_eq!(resumed.acknowledged(), 1_000);
+        assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
         assert_eq!(
             Resume::of(&file, None, "y", false).unwrap().acknowledged(),
             0,
@@ -148,7 +180,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, state) = (directory.path().join("readings.csv"), directory.path().join("state"));
         fs::write(&file, "a").unwrap();
-        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(0, 500).unwrap();
+        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None).unwrap();
         assert!(state.exists());
         let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
         assert_eq!(acknowledged(), 500);

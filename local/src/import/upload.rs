@@ -1,209 +1,168 @@
-//! Batches of readings to `POST /readings`, several at once, again where the server says so. Reads no file.
+//! Rounds of readings to `POST /readings`, several requests at once. Reads no file.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use shared::clock::Stopwatch;
 
+use super::refusals::{Refusal, Refusals};
+use super::registry;
 use super::resume::Resume;
-use super::source::Record;
+use super::round::{self, Entry, Round, Rounds};
+use crate::client::{Ask, Client, FieldError};
 
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 4;
-/// How often a batch is sent before the import gives up, and the longest pause between.
-const ATTEMPTS: u32 = 8;
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A server that asks for a longer pause than this is not waited for so long.
-const LONGEST_ASKED: Duration = Duration::from_secs(120);
-/// How many refusals are shown; all are counted.
-const SHOWN: usize = 20;
 
-/// Where readings go.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    agent: ureq::Agent,
-    url: String,
-    authorization: Option<String>,
-}
-
-impl Target {
-    pub(super) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
-        if !(url.starts_with("http://") || url.starts_with("https://")) {
-            bail!("--url {url:?}: expected an address that begins with http:// or https://");
-        }
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(Duration::from_secs(60)))
-            .http_status_as_error(false)
-            .build();
-        Ok(Self {
-            agent: config.into(),
-            url: format!("{}/readings", url.trim_end_matches('/')),
-            authorization: token.map(|token| format!("Bearer {token}")),
-        })
-    }
+/// How an import goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// Readings a request.
+    pub(super) batch: usize,
+    /// Whether the first refusal ends it.
+    pub(super) strict: bool,
 }
 
 /// What became of an import.
-#[derive(Debug)]
-pub(super) struct Done {
+#[derive(Debug, Default)]
+pub(super) struct Summary {
     stored: u64,
-    pub(super) refused: u64,
-    shown: Vec<String>,
+    folded: u64,
+    edited: usize,
+    pub(super) refusals: Refusals,
     seconds: f64,
 }
 
-impl fmt::Display for Done {
+impl fmt::Display for Summary {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.stored as f64 / self.seconds.max(0.001);
         write!(f, "{} readings stored in {:.1} s ({rate:.0} a second)", self.stored, self.seconds)?;
-        for refusal in &self.shown {
-            write!(f, "\n  {refusal}")?;
+        if self.folded > 0 {
+            let text = "lines joined another of the same device and timestamp";
+            write!(f, "\n{} {text}", self.folded)?;
         }
-        let hidden = self.refused.saturating_sub(self.shown.len() as u64);
-        if hidden > 0 {
-            write!(f, "\n  and {hidden} more refused")?;
+        if self.edited > 0 {
+            write!(f, "\n{} devices and rooms described", self.edited)?;
         }
-        Ok(())
+        write!(f, "{}", self.refusals)
     }
 }
 
-struct Batch {
-    first: u64,
-    records: Vec<Record>,
-}
-
-struct Sent {
-    first: u64,
-    end: u64,
-    refusals: Vec<String>,
-}
-
-/// Sends all records that `resume` does not know to be stored.
+/// Sends all readings that `resume` does not know to be stored, then what is said of devices and rooms.
+///
+/// Rounds are sent one after the other: see [`round`].
 pub(super) fn run(
-    records: impl Iterator<Item = anyhow::Result<Record>>,
-    target: &Target,
-    batch: usize,
+    mut rounds: Rounds,
+    client: &Client,
+    manner: Manner,
     mut resume: Resume,
     bar: &ProgressBar,
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<Summary> {
     let watch = Stopwatch::start();
-    let skipped = resume.acknowledged();
-    let mut done = Done { stored: 0, refused: 0, shown: Vec::new(), seconds: 0.0 };
-    let course = Course::default();
-    let (batches, waiting) = mpsc::sync_channel::<Batch>(IN_FLIGHT);
-    // Held by the workers only: once all have ended, the feeder is told instead of waiting for them.
-    let waiting = Arc::new(Mutex::new(waiting));
-    let (results, sent) = mpsc::channel::<anyhow::Result<Sent>>();
+    let mut summary = Summary::default();
+    if let Err(error) = send_rounds(&mut rounds, client, manner, &mut resume, bar, &mut summary) {
+        let stored = resume.acknowledged();
+        if stored == 0 || !resume.is_kept() {
+            return Err(error);
+        }
+        let text = "lines are dealt with; the same command goes on behind them";
+        return Err(error).with_context(|| format!("stopped; the first {stored} {text}"));
+    }
+    summary.seconds = watch.elapsed().as_secs_f64();
+    resume.finish();
+    Ok(summary)
+}
 
-    let mut note = |result: anyhow::Result<Sent>| -> anyhow::Result<()> {
-        let sent = result?;
-        let refused = sent.refusals.len() as u64;
-        done.refused += refused;
-        done.stored += sent.end - sent.first - refused;
-        done.shown.extend(sent.refusals.into_iter().take(SHOWN - done.shown.len().min(SHOWN)));
-        bar.set_message(format!("{} readings", done.stored));
-        // What is refused is settled as well: sending it again would not store it.
-        resume.acknowledge(sent.first, sent.end)
-    };
-    let ended = thread::scope(|scope| {
-        for _ in 0..IN_FLIGHT {
-            let (waiting, results) = (Arc::clone(&waiting), results.clone());
-            let course = &course;
+fn send_rounds(
+    rounds: &mut Rounds,
+    client: &Client,
+    manner: Manner,
+    resume: &mut Resume,
+    bar: &ProgressBar,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let skipped = rounds.pass_over(resume.acknowledged())?;
+    let mut registry = Vec::new();
+    for round in [Ok(skipped)].into_iter().chain(rounds) {
+        let round = round?;
+        refuse(round.refusals.clone(), manner, summary)?;
+        let refusals = send(&round, client, manner, |stored| {
+            summary.stored += stored;
+            bar.set_message(format!("{} readings", summary.stored));
+        })?;
+        let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
+        let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
+        let witness = round.new.iter().chain(&round.known).rev().find(is_stored);
+        // What is refused is dealt with as well: sending it again would not store it.
+        resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
+        refuse(refusals, manner, summary)?;
+        summary.folded += round.folded;
+        registry.extend(round.registry);
+    }
+    let described = registry.len();
+    let refusals = registry::apply(registry, client)?;
+    summary.edited = described - refusals.len();
+    refuse(refusals, manner, summary)
+}
+
+fn refuse(refusals: Vec<Refusal>, manner: Manner, summary: &mut Summary) -> anyhow::Result<()> {
+    if let (true, Some(first)) = (manner.strict, refusals.first()) {
+        bail!("{first}");
+    }
+    summary.refusals.extend(refusals);
+    Ok(())
+}
+
+/// Sends a round, and tells of each request how many readings it stored; gives what the server refused.
+fn send(
+    round: &Round,
+    client: &Client,
+    manner: Manner,
+    mut stored: impl FnMut(u64),
+) -> anyhow::Result<Vec<Refusal>> {
+    let put = round.new.chunks(manner.batch).map(|batch| ("/readings", batch));
+    let merged = round.known.chunks(manner.batch).map(|batch| ("/readings?merge=true", batch));
+    let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (results, sent) = mpsc::channel();
+    let mut refusals = Vec::new();
+    let mut outcome = Ok(());
+    thread::scope(|scope| {
+        for _ in 0..IN_FLIGHT.min(all.len()) {
+            let (results, all, next, stop) = (results.clone(), &all, &next, &stop);
             scope.spawn(move || {
-                loop {
-                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(batch) = next else { return };
-                    let result = send(target, &batch, course);
+                while let Some((path, batch)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = send_batch(client, path, batch, stop);
                     let failed = result.is_err();
-                    let unheard = results.send(result).is_err();
+                    drop(results.send((batch.len(), result)));
                     if failed {
                         // After its reason was sent, so that no other's end is taken for the reason.
-                        course.stop.store(true, Ordering::Release);
-                    }
-                    if failed || unheard {
+                        stop.store(true, Ordering::Release);
                         return;
                     }
                 }
             });
         }
-        drop((results, waiting));
-        let feed = || -> anyhow::Result<()> {
-            let mut next = Batch { first: skipped, records: Vec::with_capacity(batch) };
-            for (n, record) in (0..).zip(records) {
-                let record = record?;
-                if n < skipped {
-                    continue;
+        drop(results);
+        for (readings, result) in sent {
+            match result {
+                Ok(refused) => {
+                    stored((readings - refused.len()) as u64);
+                    refusals.extend(refused);
                 }
-                next.records.push(record);
-                if next.records.len() == batch {
-                    let first = next.first + next.records.len() as u64;
-                    let full = std::mem::replace(&mut next, Batch { first, records: Vec::new() });
-                    if batches.send(full).is_err() {
-                        return Ok(()); // every worker has ended, each with an error
-                    }
-                    sent.try_iter().try_for_each(&mut note)?;
-                }
-                if course.is_stopped() {
-                    return Ok(());
-                }
+                Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
             }
-            if !next.records.is_empty() {
-                drop(batches.send(next));
-            }
-            Ok(())
-        };
-        let mut outcome = feed();
-        drop(batches);
-        // What is under way is waited for even after an error: it may be stored and acknowledged.
-        for result in &sent {
-            let noted = note(result);
-            outcome = outcome.and(noted);
         }
-        outcome
     });
-    if let Err(error) = ended {
-        let stored = resume.acknowledged();
-        if stored == 0 || !resume.is_kept() {
-            return Err(error);
-        }
-        let text = "readings are stored; the same command goes on behind them";
-        return Err(error).with_context(|| format!("stopped; the first {stored} {text}"));
-    }
-    done.seconds = watch.elapsed().as_secs_f64();
-    resume.finish();
-    Ok(done)
-}
-
-/// What the workers know of one another.
-#[derive(Debug, Default)]
-struct Course {
-    /// The server has answered something.
-    reached: AtomicBool,
-    /// A request has failed for good.
-    stop: AtomicBool,
-}
-
-impl Course {
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
-
-    /// Waits, but not for longer than the import goes on.
-    fn pause(&self, pause: Duration) {
-        let watch = Stopwatch::start();
-        while !self.is_stopped() && watch.elapsed() < pause {
-            let left = pause.saturating_sub(watch.elapsed());
-            thread::sleep(left.min(Duration::from_millis(100)));
-        }
-    }
+    refusals.sort_by_key(|refusal| refusal.line);
+    outcome.map(|()| refusals)
 }
 
 /// What the server says of readings that it has stored.
@@ -212,211 +171,264 @@ struct Receipt {
     #[serde(rename = "accepted")]
     _accepted: u64,
     #[serde(default)]
-    rejected: Vec<Refusal>,
-}
-
-/// What the server says otherwise, of which a part is there.
-#[derive(Debug, Default, Deserialize)]
-struct Answer {
-    #[serde(default)]
-    errors: Vec<Refusal>,
-    #[serde(default)]
-    detail: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Refusal {
-    index: Option<usize>,
-    field: Option<String>,
-    message: String,
+    rejected: Vec<FieldError>,
 }
 
 /// Sends one batch until it is stored. Sent twice it changes nothing.
-fn send(target: &Target, batch: &Batch, course: &Course) -> anyhow::Result<Sent> {
+fn send_batch(
+    client: &Client,
+    path: &str,
+    batch: &[Entry],
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Refusal>> {
     let body: String =
-        batch.records.iter().flat_map(|record| [record.json.as_str(), "\n"]).collect();
-    let mut pause = Duration::from_millis(250);
-    let mut last = anyhow::anyhow!("not sent");
-    for _ in 0..ATTEMPTS {
-        if course.is_stopped() {
-            bail!("another request failed");
+        batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
+    let ask = Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)) };
+    let answer = client.send(ask, stop)?;
+    match answer.status {
+        201 | 207 => {
+            let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
+                format!("the server answers {}, but not as Roomtide does", answer.status)
+            })?;
+            Ok(refused(batch, &receipt.rejected))
         }
-        let mut request = target.agent.post(&target.url).content_type("application/x-ndjson");
-        if let Some(authorization) = &target.authorization {
-            request = request.header("authorization", authorization);
-        }
-        let mut asked_to_wait = None;
-        let answered = request.send(&body).and_then(|mut response| {
-            let text = response.body_mut().read_to_string()?;
-            Ok((response, text))
-        });
-        match answered {
-            Ok((response, text)) => {
-                course.reached.store(true, Ordering::Relaxed);
-                let status = response.status().as_u16();
-                asked_to_wait = response
-                    .headers()
-                    .get("retry-after")
-                    .and_then(|value| value.to_str().ok()?.parse().ok())
-                    .map(|seconds| Duration::from_secs(seconds).min(LONGEST_ASKED));
-                let answer: Answer = serde_json::from_str(&text).unwrap_or_default();
-                match status {
-                    201 | 207 => {
-                        let receipt: Receipt = serde_json::from_str(&text).with_context(|| {
-                            format!("{} answers {status}, but not as Roomtide does", target.url)
-                        })?;
-                        return Ok(settled(batch, &receipt.rejected));
-                    }
-                    // None of the batch is valid, which is no reason to stop.
-                    400 if !answer.errors.is_empty()
-                        && answer.errors.iter().all(|e| e.index.is_some()) =>
-                    {
-                        return Ok(settled(batch, &answer.errors));
-                    }
-                    413 => {
-                        bail!("the server answers 413: {} (try a smaller --batch)", answer.detail)
-                    }
-                    429 | 500 | 502 | 503 | 504 => {
-                        last = anyhow::anyhow!("the server answers {status}: {}", answer.detail);
-                    }
-                    401 | 403 => {
-                        bail!("the server answers {status}: {} (see --token)", answer.detail)
-                    }
-                    _ => bail!("{} answers {status}: {}", target.url, answer.detail),
-                }
+        400 => {
+            let errors = answer.problem().errors;
+            // None of the batch is valid, which is no reason to stop.
+            if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
+                return Err(client.error(path, &answer));
             }
-            Err(error) => {
-                let text = format!("cannot reach {}; is it running?", target.url);
-                last = anyhow::Error::from(error).context(text);
-                // It never answered: no reason to wait for it.
-                if !course.reached.load(Ordering::Relaxed) {
-                    return Err(last);
-                }
-            }
+            Ok(refused(batch, &errors))
         }
-        course.pause(asked_to_wait.unwrap_or(pause));
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
+        _ => Err(client.error(path, &answer)),
     }
-    Err(last)
 }
 
-fn settled(batch: &Batch, refusals: &[Refusal]) -> Sent {
-    let name = |refusal: &Refusal| {
-        let line = refusal.index.and_then(|index| batch.records.get(index)).map_or(0, |r| r.line);
-        let field = refusal.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
-        format!("line {line}: {field}{}", refusal.message)
+fn refused(batch: &[Entry], errors: &[FieldError]) -> Vec<Refusal> {
+    let name = |error: &FieldError| {
+        let entry = error.index.and_then(|index| batch.get(index));
+        let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
+        let reason = format!("{field}{}", error.message);
+        Refusal { line: entry.map_or(0, |entry| entry.line), reason }
     };
-    Sent {
-        first: batch.first,
-        end: batch.first + batch.records.len() as u64,
-        refusals: refusals.iter().map(name).collect(),
-    }
+    errors.iter().map(name).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-    use std::net::{TcpListener, TcpStream};
+    use std::collections::BTreeMap;
+    use std::net::TcpListener;
     use std::path::Path;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
-    /// A server whose n-th request, from 0, is answered by `answer(n)`: what follows `HTTP/1.1 `, and the body.
-    fn serve(
-        answer: impl Fn(usize) -> (&'static str, &'static str) + Send + Sync + 'static,
-    ) -> Target {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let answer = Arc::new((answer, AtomicUsize::new(0)));
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let answer = Arc::clone(&answer);
-                thread::spawn(move || {
-                    let stream = stream.unwrap();
-                    read_request(&stream);
-                    let (head, body) = (answer.0)(answer.1.fetch_add(1, Ordering::SeqCst));
-                    let length = body.len();
-                    let answer = format!(
-                        "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-                    );
-                    (&stream).write_all(answer.as_bytes()).unwrap();
-                });
-            }
-        });
-        Target::new(&url, None).unwrap()
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use shared::domain::Instant;
+
+    use super::*;
+    use crate::import::fake::{self, Reply, Request, Server};
+    use crate::import::source::{Line, Record};
+
+    const MANNER: Manner = Manner { batch: 2, strict: false };
+
+    fn client(server: &Server) -> Client {
+        Client::impatient(&server.url, Duration::from_millis(30))
     }
 
-    fn read_request(stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            let line = line.trim().to_ascii_lowercase();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        reader.read_exact(&mut vec![0; length]).unwrap();
+    fn rounds(lines: &[String], size: usize) -> Rounds {
+        let lines: Vec<_> = (1..)
+            .zip(lines)
+            .map(|(line, json)| Ok(Line::Reading(Record { line, json: json.clone() })))
+            .collect();
+        let now = Instant::from_millis(1_800_000_000_000).unwrap();
+        Rounds::new(Box::new(lines.into_iter()), now, size, false)
     }
 
-    fn import(target: &Target, readings: u64, batch: usize) -> anyhow::Result<Done> {
-        let records = (1..=readings).map(|line| Ok(Record { line, json: "{}".to_owned() }));
+    fn import(client: &Client, readings: u64, manner: Manner) -> anyhow::Result<Summary> {
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
+        let lines: Vec<String> = (0..readings).map(line).collect();
         let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(records, target, batch, resume, &ProgressBar::hidden())
+        run(rounds(&lines, 1_000), client, manner, resume, &ProgressBar::hidden())
     }
 
     #[test]
     fn an_import_whose_requests_all_fail_ends_with_the_reason() {
-        let target = serve(|_| {
+        let server = fake::serve(|_, _| {
             thread::sleep(Duration::from_millis(200));
-            ("401 Unauthorized", r#"{"detail": "no token"}"#)
+            Reply::of(401, r#"{"detail": "no token"}"#)
         });
-        let error = format!("{:#}", import(&target, 1_000, 1).unwrap_err());
+        let error = format!("{:#}", import(&client(&server), 1_000, MANNER).unwrap_err());
         assert!(error.contains("401") && error.contains("--token"), "{error}");
     }
 
     #[test]
     fn a_server_that_is_not_there_is_not_waited_for() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let target = Target::new(&format!("http://{address}"), None).unwrap();
-        let error = format!("{:#}", import(&target, 1_000, 1).unwrap_err());
+        let client = Client::new(&format!("http://{address}"), None).unwrap();
+        let error = format!("{:#}", import(&client, 1_000, MANNER).unwrap_err());
         assert!(error.contains("cannot reach") && error.contains("is it running?"), "{error}");
     }
 
     #[test]
     fn a_busy_server_is_asked_again_when_it_says_so() {
-        let target = serve(|n| match n {
-            0 => ("503 Service Unavailable\r\nretry-after: 1", r#"{"detail": "busy"}"#),
-            _ => ("201 Created", r#"{"accepted": 2}"#),
+        let server = fake::serve(|n, _| match n {
+            0 => Reply::with(503, "retry-after: 1\r\n", r#"{"detail": "busy"}"#),
+            _ => Reply::of(201, r#"{"accepted": 2}"#),
         });
-        let done = import(&target, 2, 2).unwrap();
-        assert_eq!((done.stored, done.refused), (2, 0));
-        assert!(done.seconds >= 1.0, "{done}");
+        let summary = import(&client(&server), 2, MANNER).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
+        assert!(summary.seconds >= 1.0, "{summary}");
     }
 
     #[test]
-    fn refusals_are_named_by_their_lines() {
-        let target = serve(|n| match n {
-            0 => (
-                "207 Multi-Status",
-                r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
-            ),
-            _ => ("400 Bad Request", r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
+    fn refusals_are_named_by_their_lines_and_strict_stops_at_the_first() {
+        let refusing = || {
+            fake::serve(|n, _| match n {
+                0 => Reply::of(
+                    207,
+                    r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
+                ),
+                _ => Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
+            })
+        };
+        let server = refusing();
+        let summary = import(&client(&server), 2, MANNER).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (1, 1));
+        assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
+        let summary = import(&client(&server), 1, MANNER).unwrap();
+        assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
+        let strict = Manner { strict: true, ..MANNER };
+        let error = import(&client(&refusing()), 2, strict).unwrap_err().to_string();
+        assert_eq!(error, "line 2: t: no number");
+    }
+
+    #[test]
+    fn an_interrupted_import_goes_on_behind_what_is_stored() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.ndjson");
+        std::fs::write(&file, "any").unwrap();
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":{n}}}"#, 1_768_147_200 + n);
+        let lines: Vec<String> = (0..6).map(line).collect();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let server = fake::serve(move |n, request| {
+            seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
+            if n == 1 { Reply::of(401, "{}") } else { Reply::of(201, r#"{"accepted": 2}"#) }
         });
-        let done = import(&target, 2, 2).unwrap();
-        assert_eq!((done.stored, done.refused), (1, 1));
-        assert_eq!(done.shown, ["line 2: t: no number"]);
-        assert_eq!(import(&target, 1, 2).unwrap().shown, ["line 1: no device"]);
+        let import = || {
+            let resume = Resume::of(&file, None, "x", false).unwrap();
+            run(rounds(&lines, 2), &client(&server), MANNER, resume, &ProgressBar::hidden())
+        };
+        let error = format!("{:#}", import().unwrap_err());
+        assert!(error.contains("the first 2 lines are dealt with"), "{error}");
+        let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
+        assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
+        assert_eq!(import().unwrap().stored, 4);
+        let values: Vec<String> =
+            asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();
+        assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);
     }
 
     #[test]
     fn another_server_s_yes_is_no_receipt() {
-        let target = serve(|_| ("201 Created", "<html>"));
-        let error = format!("{:#}", import(&target, 1, 1).unwrap_err());
+        let server = fake::serve(|_, _| Reply::of(201, "<html>"));
+        let error = format!("{:#}", import(&client(&server), 1, MANNER).unwrap_err());
         assert!(error.contains("not as Roomtide does"), "{error}");
+    }
+
+    /// Device and timestamp to the values of its metrics.
+    type Table = BTreeMap<(String, String), BTreeMap<String, Value>>;
+
+    /// What a put or a merge does to a table.
+    fn apply(table: &mut Table, line: &str, merge: bool) {
+        let mut members: BTreeMap<String, Value> = serde_json::from_str(line).unwrap();
+        let mut text = |name| members.remove(name).unwrap().to_string();
+        let key = (text("device_id"), text("timestamp"));
+        let item = table.entry(key).or_default();
+        if !merge {
+            item.clear();
+        }
+        item.extend(members);
+    }
+
+    /// A server that is slow and fails as `plan` says, and keeps what it stores.
+    fn unreliable(plan: Vec<u8>) -> (Server, Arc<Mutex<Table>>) {
+        let table = Arc::new(Mutex::new(Table::new()));
+        let kept = Arc::clone(&table);
+        let server = fake::serve(move |n, Request { path, body, .. }| {
+            let step = plan.get(n % plan.len()).copied().unwrap_or_default();
+            let store = {
+                let kept = Arc::clone(&kept);
+                move |lines: &mut dyn Iterator<Item = &str>| {
+                    let mut table = kept.lock().unwrap();
+                    lines.for_each(|line| apply(&mut table, line, path.ends_with("merge=true")));
+                }
+            };
+            thread::sleep(Duration::from_millis(u64::from(step % 4)));
+            // The plan goes on beyond the attempts of any one request, so each gets through.
+            match step / 4 % 8 {
+                0 => Reply::of(503, "{}"),
+                1 => {
+                    // Some are stored, some are not.
+                    store(&mut body.lines().step_by(2));
+                    Reply::of(429, "{}")
+                }
+                2 => {
+                    store(&mut body.lines());
+                    Reply::NONE
+                }
+                3 => {
+                    // The connection is lost, the function goes on.
+                    thread::spawn(move || {
+                        thread::sleep(Duration::from_millis(15));
+                        store(&mut body.lines());
+                    });
+                    Reply::NONE
+                }
+                _ => {
+                    store(&mut body.lines());
+                    Reply::of(201, r#"{"accepted": 0}"#)
+                }
+            }
+        });
+        (server, table)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_line_takes_anothers_metrics_and_the_last_wins(
+            lines in prop::collection::vec((0..2_u8, 0..6_i64, 0..3_u8), 1..60),
+            plan in prop::collection::vec(any::<u8>(), 1..40),
+            batch in 1..5_usize,
+            size in 1..12_usize,
+        ) {
+            let mut expected = Table::new();
+            let lines: Vec<String> = (0..)
+                .zip(lines)
+                .map(|(n, (device, second, metric)): (u32, _)| {
+                    let at = Instant::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+                    let line = format!(
+                        r#"{{"device_id":"d{device}","timestamp":"{at}","m{metric}":{n}}}"#
+                    );
+                    apply(&mut expected, &line, true);
+                    line
+                })
+                .collect();
+            // At least one step of the plan succeeds.
+            let plan = plan.into_iter().chain([16]).collect();
+            let (server, table) = unreliable(plan);
+            let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+            let manner = Manner { batch, strict: false };
+            let client = client(&server);
+            // A server may fail for longer than the client has patience; then nothing is promised.
+            if run(rounds(&lines, size), &client, manner, resume, &ProgressBar::hidden()).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                prop_assert_eq!(&*table.lock().unwrap(), &expected);
+            }
+        }
     }
 }

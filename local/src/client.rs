@@ -1,0 +1,230 @@
+//! The API over HTTP, asked again where it says so. Knows no endpoint.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use shared::clock::Stopwatch;
+
+/// How often a request is sent before the client gives up, and the longest pause between.
+const ATTEMPTS: u32 = 8;
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// A server that asks for a longer pause than this is not waited for so long.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+/// The time after which a request whose answer was lost is over: longer than a function may take.
+const MAX_REQUEST: Duration = Duration::from_secs(30);
+
+/// A client of one server.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    url: String,
+    authorization: Option<String>,
+    /// Whether the server has ever answered: one that has not is not waited for.
+    reached: AtomicBool,
+    first_pause: Duration,
+    max_request: Duration,
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// GET, POST or PATCH.
+    pub(crate) method: &'a str,
+    /// The path and the query, beginning with a slash.
+    pub(crate) path: &'a str,
+    /// The body and its type; GET has none.
+    pub(crate) body: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Ask<'a> {
+    /// A GET request.
+    pub(crate) const fn get(path: &'a str) -> Self {
+        Self { method: "GET", path, body: None }
+    }
+}
+
+/// An answer that no repetition would change.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) text: String,
+}
+
+/// The members of a problem that a client acts upon.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Problem {
+    /// What went wrong.
+    #[serde(default)]
+    pub(crate) detail: String,
+    /// Where, in which of several readings or in which field.
+    #[serde(default)]
+    pub(crate) errors: Vec<FieldError>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FieldError {
+    /// Which of several readings, from 0.
+    pub(crate) index: Option<usize>,
+    /// Which member.
+    pub(crate) field: Option<String>,
+    /// Why.
+    pub(crate) message: String,
+}
+
+impl Answer {
+    /// The problem that the answer describes; an empty one if it is of another kind.
+    pub(crate) fn problem(&self) -> Problem {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// A client of the server at `url`.
+    pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            bail!("--url {url:?}: expected an address that begins with http:// or https://");
+        }
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(MAX_REQUEST * 2))
+            .http_status_as_error(false)
+            .build();
+        Ok(Self {
+            agent: config.into(),
+            url: url.trim_end_matches('/').to_owned(),
+            authorization: token.map(|token| format!("Bearer {token}")),
+            reached: AtomicBool::new(false),
+            first_pause: Duration::from_millis(250),
+            max_request: MAX_REQUEST,
+        })
+    }
+
+    /// A client that waits for `pause` where another would wait for longer.
+    #[cfg(test)]
+    pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
+        let client = Self::new(url, None).expect("an address");
+        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+    }
+
+    /// Sends a request until its answer is final, or until `stop` is set.
+    ///
+    /// A write whose answer is lost may still be under way. It is sent again only when it is over, so
+    /// that what is written after it is never overwritten by it.
+    pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        let mut pause = self.first_pause;
+        let mut last = anyhow::anyhow!("not sent");
+        for _ in 0..ATTEMPTS {
+            if stop.load(Ordering::Acquire) {
+                bail!("another request failed");
+            }
+            let attempt = Stopwatch::start();
+            let mut wait = pause;
+            match self.send_once(ask) {
+                Ok((answer, retry_after)) => {
+                    self.reached.store(true, Ordering::Relaxed);
+                    if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
+                        return Ok(answer);
+                    }
+                    last = self.error(ask.path, &answer);
+                    wait = retry_after.unwrap_or(pause);
+                }
+                Err(error) => {
+                    let unsent = is_unsent(&error);
+                    let text = format!("cannot reach {}; is it running?", self.url);
+                    last = anyhow::Error::from(error).context(text);
+                    if !self.reached.load(Ordering::Relaxed) {
+                        return Err(last);
+                    }
+                    if ask.method != "GET" && !unsent {
+                        wait = pause.max(self.max_request.saturating_sub(attempt.elapsed()));
+                    }
+                }
+            }
+            sleep(wait, stop);
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+        Err(last)
+    }
+
+    fn send_once(&self, ask: Ask<'_>) -> Result<(Answer, Option<Duration>), ureq::Error> {
+        let url = format!("{}{}", self.url, ask.path);
+        let mut request = http::Request::builder().method(ask.method).uri(url);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut response = match ask.body {
+            Some((content_type, body)) => {
+                self.agent.run(request.header("content-type", content_type).body(body)?)
+            }
+            None => self.agent.run(request.body(())?),
+        }?;
+        let retry_after = response.headers().get("retry-after");
+        let retry_after = retry_after
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+        let text = response.body_mut().read_to_string()?;
+        Ok((Answer { status: response.status().as_u16(), text }, retry_after))
+    }
+
+    /// The server's address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The error that an answer is to whoever expected another.
+    pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
+        let Answer { status, .. } = answer;
+        let path = path.split('?').next().unwrap_or_default();
+        let Problem { detail, .. } = answer.problem();
+        let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
+        anyhow::anyhow!("{}{path} answers {status}: {detail}{hint}", self.url)
+    }
+}
+
+/// The token, or the one in the file that it names.
+pub(crate) fn token(text: &str) -> anyhow::Result<String> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in {file}"))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Whether the server has certainly seen nothing of a request that failed.
+fn is_unsent(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
+        ureq::Error::Timeout(at) => matches!(at, ureq::Timeout::Resolve | ureq::Timeout::Connect),
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        _ => false,
+    }
+}
+
+/// Waits, but not for longer than there is a reason to.
+fn sleep(pause: Duration, stop: &AtomicBool) {
+    let watch = Stopwatch::start();
+    while !stop.load(Ordering::Acquire) && watch.elapsed() < pause {
+        let left = pause.saturating_sub(watch.elapsed());
+        thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_be_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        std::fs::write(&file, "rt_a\n").unwrap();
+        assert_eq!(token(&format!("@{}", file.display())).unwrap(), "rt_a");
+        assert_eq!(token("rt_b").unwrap(), "rt_b");
+        let missing = format!("{:#}", token("@no/such/file").unwrap_err());
+        assert!(missing.contains("no/such/file"), "{missing}");
+    }
+}

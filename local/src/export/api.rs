@@ -1,0 +1,110 @@
+//! The API whose pages are exported: a server's, or that of the data in a directory. Writes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::client::{self, Answer, Ask, Client};
+use crate::dead_letters::DeadLetters;
+use crate::functions::Functions;
+use crate::{Data, Options, System, engine, front};
+
+/// Who is asked.
+pub(super) enum Api {
+    /// A server.
+    Server(Arc<Client>),
+    /// The functions, on the engine of a server that runs on this machine. Who may open its directory
+    /// owns the data, so no token is asked for.
+    Running(Functions),
+    /// The system, on a directory that no server has open.
+    Own(Box<System>),
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    next_cursor: Option<String>,
+}
+
+impl Api {
+    /// That of the server at `url`.
+    pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let token = token.map(client::token).transpose()?;
+        Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
+    }
+
+    /// That of the data in a directory.
+    pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
+        if let Some(config) = engine::running(directory) {
+            let (queue, options) = (DeadLetters::default(), Options::default());
+            return Ok(Self::Running(Functions::start(&config, &queue, &options, false).await));
+        }
+        if !directory.join("roomtide.db").exists() {
+            bail!(
+                "there is no data in {}; start the server once, or name another --data-dir or a --url",
+                directory.display()
+            );
+        }
+        // Guarded, because its port can be reached by every user of the machine.
+        let data = Data::Dir(directory.to_owned());
+        let system = System::start(Options { data, auth: true, ..Options::default() }).await?;
+        // What the stream still holds belongs into the registry.
+        system.settle().await?;
+        Ok(Self::Own(Box::new(system)))
+    }
+
+    /// Hands every entry of a list to `each`, page by page.
+    pub(super) async fn pages(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut page_path = path.to_owned();
+        loop {
+            let text = self.get(&page_path).await?;
+            let page: Page<'_> = serde_json::from_str(&text)
+                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
+            page.data.into_iter().try_for_each(&mut each)?;
+            let Some(cursor) = page.next_cursor else { return Ok(()) };
+            let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+            page_path = format!("{path}&cursor={cursor}");
+        }
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<String> {
+        let request = || http::Request::builder().uri(path).body(Vec::new());
+        let (status, body) = match self {
+            Self::Server(client) => {
+                let (client, path) = (Arc::clone(client), path.to_owned());
+                return tokio::task::spawn_blocking(move || {
+                    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+                    match answer.status {
+                        200 => Ok(answer.text),
+                        _ => Err(client.error(&path, &answer)),
+                    }
+                })
+                .await?;
+            }
+            Self::Running(functions) => front::ask(functions, request()?).await?,
+            Self::Own(system) => system.ask(request()?).await?,
+        };
+        let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };
+        match answer.status {
+            200 => Ok(answer.text),
+            status => bail!("{path} answers {status}: {}", answer.problem().detail),
+        }
+    }
+
+    /// Closes what was opened.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        match self {
+            Self::Own(system) => system.shutdown().await,
+            Self::Server(_) | Self::Running(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The hour that a clock shows twice: which pass a line belongs to, told by the order of the lines.
+//!
+//! Within one device, lines that go up to the repeated hour, once back, and on to what follows it are
+//! the two passes: before the step back at the earlier offset, behind it at the later one. So are lines
+//! of one and the same local time of which a metric comes twice, as hourly files have them. In any other
+//! order, and where only one pass is there, nobody can tell; such lines are refused by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::NaiveDateTime;
+use shared::domain::Instant;
+
+use super::refusals::Refusal;
+use super::rows::Draft;
+use super::source::Line;
+use super::timestamp::Moment;
+
+/// How many lines may wait for the end of their device's repeated hour.
+const MAX_WAITING: usize = 100_000;
+
+/// The lines of each device, in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct Passes {
+    devices: BTreeMap<String, Device>,
+    waiting: usize,
+}
+
+#[derive(Debug, Default)]
+struct Device {
+    last: Option<Instant>,
+    waiting: Vec<Repeated>,
+}
+
+/// A draft whose time is shown twice.
+#[derive(Debug)]
+struct Repeated {
+    draft: Draft,
+    local: NaiveDateTime,
+    earlier: Instant,
+    later: Instant,
+}
+
+impl Passes {
+    /// Takes the next line of a file; gives what is decided by then, in order within each device.
+    pub(super) fn push(&mut self, draft: Draft, lines: &mut Vec<Line>) {
+        if !self.devices.contains_key(&draft.device) {
+            self.devices.insert(draft.device.clone(), Device::default());
+        }
+        let device = self.devices.get_mut(&draft.device).expect("it was just inserted");
+        match draft.at {
+            Moment::At(at) => {
+                self.waiting -= device.waiting.len();
+                device.decide(Some(at), lines);
+                device.last = Some(at);
+                lines.extend(draft.record(at));
+            }
+            Moment::Repeated { local, earlier, later } => {
+                device.waiting.push(Repeated { draft, local, earlier, later });
+                self.waiting += 1;
+                if self.waiting > MAX_WAITING {
+                    self.waiting -= device.waiting.len();
+                    device.decide(None, lines);
+                }
+            }
+        }
+    }
+
+    /// Decides what waits when the file ends.
+    pub(super) fn finish(&mut self, lines: &mut Vec<Line>) {
+        self.waiting = 0;
+        self.devices.values_mut().for_each(|device| device.decide(None, lines));
+    }
+}
+
+impl Device {
+    /// Decides what waits, now that the line behind it is known.
+    fn decide(&mut self, next: Option<Instant>, lines: &mut Vec<Line>) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
+        let rises = self.last.is_none_or(|before| before < first.earlier)
+            && next.is_none_or(|behind| last.later < behind);
+        let second_pass = second_pass(&waiting).filter(|_| rises);
+        self.last = Some(last.later);
+        let waiting = waiting.into_iter().enumerate();
+        lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
+            Some(second) if n < second => repeated.draft.record(repeated.earlier),
+            Some(_) => repeated.draft.record(repeated.later),
+            None if repeated.draft.metrics.is_empty() => None,
+            None => Some(Line::Refused(repeated.refuse())),
+        }));
+    }
+}
+
+/// The place of the first line of the second pass.
+fn second_pass(waiting: &[Repeated]) -> Option<usize> {
+    let steps_back = (1..waiting.len()).filter(|n| waiting[*n].local < waiting[*n - 1].local);
+    let mut places: Vec<usize> = steps_back.collect();
+    if places.is_empty() && waiting.iter().all(|line| line.local == waiting[0].local) {
+        let mut seen = BTreeSet::new();
+        for (n, line) in waiting.iter().enumerate() {
+            let names = || line.draft.metrics.iter().map(|(name, _)| name);
+            if names().any(|name| seen.contains(name)) {
+                places.push(n);
+                seen.clear();
+            }
+            seen.extend(names());
+        }
+    }
+    if let [place] = places[..] { Some(place) } else { None }
+}
+
+impl Repeated {
+    fn refuse(&self) -> Refusal {
+        let Self { draft, local, .. } = self;
+        let why = "is shown twice by the clock on that day, and the order of the lines does not \
+                   tell which one it is; write it with its offset";
+        Refusal { line: draft.line, reason: format!("{}: {local} {why}", draft.column) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::timestamp;
+
+    /// The UTC times of lines of `device metric time`, or `?` for those that are refused.
+    fn times(rows: &[&str]) -> Vec<String> {
+        let mut passes = Passes::default();
+        let mut lines = Vec::new();
+        for (row, line) in rows.iter().zip(1..) {
+            let mut words = row.split(' ');
+            let (device, metric) = (words.next().unwrap(), words.next().unwrap());
+            let time = format!("2026-10-25 {}", words.next().unwrap());
+            let at = timestamp::read(&time, None, Some("Europe/Berlin".parse().unwrap())).unwrap();
+            let draft = Draft {
+                line,
+                column: "time".to_owned(),
+                at,
+                device: device.to_owned(),
+                room: String::new(),
+                metrics: vec![(metric.to_owned(), "1".to_owned())],
+            };
+            passes.push(draft, &mut lines);
+        }
+        passes.finish(&mut lines);
+        let mut times: Vec<(u64, String)> = lines
+            .into_iter()
+            .map(|line| match line {
+                Line::Reading(record) => {
+                    let json: serde_json::Value = serde_json::from_str(&record.json).unwrap();
+                    (record.line, json["timestamp"].as_str().unwrap()[11..16].to_owned())
+                }
+                Line::Refused(refusal) => {
+                    assert!(refusal.reason.starts_with("time: 2026-10-25 02:"), "{refusal}");
+                    (refusal.line, "?".to_owned())
+                }
+            })
+            .collect();
+        times.sort();
+        times.into_iter().map(|(_, time)| time).collect()
+    }
+
+    #[test]
+    fn two_passes_are_told_apart_by_the_step_back() {
+        let rows = ["d t 01:30", "d t 02:00", "d t 02:30", "d t 02:00", "d t 02:30", "d t 03:00"];
+        assert_eq!(times(&rows), ["23:30", "00:00", "00:30", "01:00", "01:30", "02:00"]);
+        assert_eq!(times(&rows[1..5]), ["00:00", "00:30", "01:00", "01:30"], "the whole file");
+    }
+
+    #[test]
+    fn devices_that_alternate_are_told_apart_one_by_one() {
+        let rows = [
+            "a t 02:10",
+            "b t 02:20",
+            "a t 02:40",
+            "b t 02:50",
+            "b t 02:20",
+            "a t 02:10",
+            "a t 03:00",
+            "b t 03:10",
+        ];
+        assert_eq!(
+            times(&rows),
+            ["00:10", "00:20", "00:40", "00:50", "01:20", "01:10", "02:00", "02:10"]
+        );
+    }
+
+    #[test]
+    fn an_hourly_file_shows_the_hour_twice() {
+        let rows = ["d t 01:00", "d t 02:00", "d t 02:00", "d t 03:00"];
+        assert_eq!(times(&rows), ["23:00", "00:00", "01:00", "02:00"]);
+        let narrow = ["d t 02:00", "d h 02:00", "d t 02:00", "d h 02:00", "d t 03:00"];
+        assert_eq!(times(&narrow), ["00:00", "00:00", "01:00", "01:00", "02:00"]);
+    }
+
+    #[test]
+    fn what_the_order_does_not_tell_is_refused() {
+        assert_eq!(times(&["d t 01:30", "d t 02:30", "d t 03:00"]), ["23:30", "?", "02:00"]);
+        assert_eq!(times(&["d t 02:00", "d h 02:00", "d t 03:00"]), ["?", "?", "02:00"]);
+        let thrice = ["d t 02:00", "d t 02:00", "d t 02:00"];
+        assert_eq!(times(&thrice), ["?", "?", "?"]);
+        let newest_first = ["d t 03:00", "d t 02:30", "d t 02:00", "d t 02:30", "d t 01:00"];
+        assert_eq!(times(&newest_first), ["02:00", "?", "?", "?", "23:00"]);
+        // A line that stands twice is not a second pass.
+        let doubled = ["d t 02:00", "d t 02:10", "d t 02:10", "d t 02:20", "d t 03:00"];
+        assert_eq!(times(&doubled), ["?", "?", "?", "?", "02:00"]);
+    }
+}

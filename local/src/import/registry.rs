@@ -1,0 +1,322 @@
+//! Lines of a backup that describe a device or a room, applied with PATCH. Creates none.
+//!
+//! A device is registered by its first reading and a room by the first that names it, or by a device
+//! that is put into it: what has none of these cannot be restored, and is refused by name.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use shared::clock::Stopwatch;
+use shared::domain::{DeviceId, MetricKind, MetricName, RoomId};
+
+use super::refusals::Refusal;
+use super::source::Record;
+use crate::client::{Ask, Client};
+
+/// How long a device or metric is waited for that the stream has not yet registered.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How many metrics one PATCH may set.
+const METRICS_A_PATCH: usize = 32;
+
+/// What people say of a device or a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RegistryLine {
+    line: u64,
+    path: String,
+    bodies: Vec<String>,
+}
+
+/// The form of such a line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    device: Option<DeviceForm>,
+    room: Option<RoomForm>,
+}
+
+/// A device as `GET /devices` shows it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceForm {
+    device_id: DeviceId,
+    name: Option<String>,
+    room: Option<RoomId>,
+    room_pinned: Option<bool>,
+    kind: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    metrics: BTreeMap<MetricName, Settings>,
+    #[serde(rename = "first_seen")]
+    _first_seen: Option<String>,
+}
+
+/// What can be set of a metric; its kind cannot, it follows from its name.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    #[serde(rename = "kind", skip_serializing)]
+    _kind: Option<MetricKind>,
+    /// Null takes away the unit that the metric has by its name.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    unit: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modulus: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_w: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dip: Option<Box<RawValue>>,
+}
+
+/// A room as `GET /rooms` shows it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RoomForm {
+    room_id: RoomId,
+    name: Option<String>,
+    #[serde(rename = "first_seen")]
+    _first_seen: Option<String>,
+}
+
+/// The body of a PATCH.
+#[derive(Default, Serialize)]
+struct Patch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<&'a RoomId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metrics: BTreeMap<&'a MetricName, &'a Settings>,
+}
+
+impl RegistryLine {
+    /// Reads a line.
+    pub(super) fn read(record: &Record) -> Result<Self, String> {
+        let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
+        let line = record.line;
+        match form {
+            Form { device: Some(device), room: None } => {
+                let path = format!("/devices/{}", device.device_id);
+                Ok(Self { line, path, bodies: device.bodies() })
+            }
+            Form { device: None, room: Some(room) } => {
+                let named = Patch { name: room.name.as_deref(), ..Patch::default() };
+                let path = format!("/rooms/{}", room.room_id);
+                Ok(Self { line, path, bodies: named.body().into_iter().collect() })
+            }
+            _ => Err("describes a device or a room, not both".to_owned()),
+        }
+    }
+
+    fn is_room(&self) -> bool {
+        self.path.starts_with("/rooms/")
+    }
+}
+
+impl DeviceForm {
+    /// The bodies of the requests that it takes.
+    fn bodies(&self) -> Vec<String> {
+        let changed: Vec<_> = self
+            .metrics
+            .iter()
+            .filter(|(name, settings)| !settings.are_those_of_the_name(name))
+            .collect();
+        let first = Patch {
+            name: self.name.as_deref(),
+            // A room that the readings told is told by them again.
+            room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
+            kind: self.kind.as_deref(),
+            tags: &self.tags,
+            metrics: BTreeMap::new(),
+        };
+        let of_metrics = changed.chunks(METRICS_A_PATCH).map(|metrics| Patch {
+            metrics: metrics.iter().copied().collect(),
+            ..Patch::default()
+        });
+        [first].into_iter().chain(of_metrics).filter_map(|patch| patch.body()).collect()
+    }
+}
+
+impl Settings {
+    /// Whether they are what the registry knows by the metric's name alone.
+    fn are_those_of_the_name(&self, name: &MetricName) -> bool {
+        let Self { unit, modulus, max_w, dip, .. } = self;
+        let (_, known) = name.well_known();
+        unit.as_ref().is_none_or(|unit| unit.as_str() == known)
+            && modulus.is_none()
+            && max_w.is_none()
+            && dip.is_none()
+    }
+}
+
+/// A member that is there, be it null.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl Patch<'_> {
+    /// The body; none where there is nothing to set.
+    fn body(&self) -> Option<String> {
+        let body = serde_json::to_string(self).expect("ids and texts have a JSON form");
+        (body != "{}").then_some(body)
+    }
+}
+
+/// Applies lines, the devices first, since they register the rooms that they are put into.
+///
+/// What is not there is waited for: the stream may not have registered it yet.
+pub(super) fn apply(mut lines: Vec<RegistryLine>, client: &Client) -> anyhow::Result<Vec<Refusal>> {
+    lines.sort_by_key(RegistryLine::is_room);
+    apply_within(lines, client, MAX_WAIT)
+}
+
+fn apply_within(
+    mut lines: Vec<RegistryLine>,
+    client: &Client,
+    max_wait: Duration,
+) -> anyhow::Result<Vec<Refusal>> {
+    let mut refusals = Vec::new();
+    let mut pause = Duration::from_millis(100);
+    let watch = Stopwatch::start();
+    loop {
+        let mut missing = Vec::new();
+        for line in lines {
+            match edit(&line, client)? {
+                Edited::Done => {}
+                Edited::Missing(reason) => missing.push((line, reason)),
+                Edited::Refused(reason) => refusals.push(Refusal { line: line.line, reason }),
+            }
+        }
+        if missing.is_empty() || watch.elapsed() >= max_wait {
+            let named = missing
+                .into_iter()
+                .map(|(RegistryLine { line, .. }, reason)| Refusal { line, reason });
+            refusals.extend(named);
+            return Ok(refusals);
+        }
+        thread::sleep(pause.min(max_wait));
+        pause = (pause * 2).min(Duration::from_secs(5));
+        lines = missing.into_iter().map(|(line, _)| line).collect();
+    }
+}
+
+enum Edited {
+    Done,
+    /// The device, the room or a metric is not registered.
+    Missing(String),
+    Refused(String),
+}
+
+fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
+    for body in &line.bodies {
+        let ask = Ask { method: "PATCH", path: &line.path, body: Some(("application/json", body)) };
+        let answer = client.send(ask, &AtomicBool::new(false))?;
+        let problem = answer.problem();
+        let of_metrics = |field: &Option<String>| {
+            field.as_deref().is_some_and(|field| field.starts_with("metrics."))
+        };
+        match answer.status {
+            200 => {}
+            404 => {
+                let why = "It has no readings here, so it is not restored.";
+                return Ok(Edited::Missing(format!("{} {why}", problem.detail)));
+            }
+            400 if problem.errors.iter().any(|error| of_metrics(&error.field)) => {
+                return Ok(Edited::Missing(problem.detail));
+            }
+            400 => return Ok(Edited::Refused(problem.detail)),
+            _ => return Err(client.error(&line.path, &answer)),
+        }
+    }
+    Ok(Edited::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake::{self, Reply};
+
+    fn line(json: &str) -> Result<RegistryLine, String> {
+        RegistryLine::read(&Record { line: 7, json: json.to_owned() })
+    }
+
+    #[test]
+    fn a_device_is_what_people_said_of_it() {
+        let device = line(
+            r#"{"device":{"device_id":"d","name":"Meter","room":"r","room_pinned":true,"kind":null,
+                "tags":["a"],"first_seen":"2026-01-11T16:00:00.000Z","metrics":{
+                "temperature":{"kind":"gauge","unit":"°C"},
+                "cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678},
+                "current_w":{"kind":"gauge","unit":null}}}}"#,
+        )
+        .unwrap();
+        assert_eq!(device.path, "/devices/d");
+        assert_eq!(
+            device.bodies,
+            [
+                r#"{"name":"Meter","room":"r","tags":["a"]}"#,
+                r#"{"metrics":{"cumulative_kwh_p":{"unit":"kWh","modulus":12345678901234567890123456789012345678},"current_w":{"unit":null}}}"#,
+            ]
+        );
+        let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
+        assert!(learned.unwrap().bodies.is_empty(), "the readings tell the room");
+        let by_hand = line(r#"{"device":{"device_id":"d","room":"r"}}"#).unwrap();
+        assert_eq!(by_hand.bodies, [r#"{"room":"r"}"#]);
+        let room = line(r#"{"room":{"room_id":"r","name":"Hall","first_seen":"x"}}"#).unwrap();
+        assert_eq!(
+            (&*room.path, &room.bodies[..]),
+            ("/rooms/r", &[r#"{"name":"Hall"}"#.into()][..])
+        );
+        let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
+        let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));
+        assert_eq!(line(&many).unwrap().bodies.len(), 2);
+    }
+
+    #[test]
+    fn a_line_of_another_form_is_refused() {
+        for json in [
+            r#"{"device":{"device_id":"a#b"}}"#,
+            r#"{"device":{"device_id":"d","nmae":"x"}}"#,
+            r#"{"device":{"device_id":"d"},"room":{"room_id":"r"}}"#,
+            r#"{"device":{}}"#,
+            r#"{"device":{"device_id":"d","metrics":{"t":{"kind":"x"}}}}"#,
+        ] {
+            assert!(line(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_yet_there_is_waited_for_and_what_never_comes_is_named() {
+        let server = fake::serve(|n, request| match (n, request.path.as_str()) {
+            (0, "/devices/late") | (_, "/devices/never") => {
+                Reply::of(404, r#"{"detail": "There is no such device."}"#)
+            }
+            (1, "/devices/new-metric") => {
+                Reply::of(400, r#"{"errors": [{"field": "metrics.t", "message": "is no metric"}]}"#)
+            }
+            (_, "/devices/bad") => Reply::of(400, r#"{"detail": "name: is empty"}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let lines = ["late", "new-metric", "never", "bad"]
+            .map(|id| line(&format!(r#"{{"device":{{"device_id":"{id}","name":"x"}}}}"#)).unwrap());
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let refusals = apply_within(lines.into(), &client, Duration::from_millis(300)).unwrap();
+        let refusals: Vec<String> = refusals.iter().map(Refusal::to_string).collect();
+        assert_eq!(
+            refusals,
+            [
+                "line 7: name: is empty",
+                "line 7: There is no such device. It has no readings here, so it is not restored.",
+            ]
+        );
+    }
+}

@@ -1,0 +1,334 @@
+//! Lines of a file, taken together to rounds. Sends nothing.
+//!
+//! Within a round no two readings are of the same device and instant: such lines become one reading, in
+//! which the last line wins. Rounds are sent one after the other. So the requests of a round may be
+//! under way in any order, and be repeated, without an earlier line ever winning over a later one.
+//!
+//! Across rounds a reading that an earlier line may have begun is merged into it, and every other one is
+//! put. A put is preferred because DynamoDB stores 25 of them with one request; a merge is a request of
+//! its own. To tell them apart without keeping every key, the span of time that each device has covered
+//! is kept: a reading outside of it is new. A file that is sorted by time, either way, is so put whole.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use shared::domain::{DeviceId, Instant, MAX_METRICS, Reading};
+
+use super::refusals::Refusal;
+use super::registry::RegistryLine;
+use super::source::{Line, Lines, Record};
+
+/// How many devices' spans are kept; readings of any further one are merged.
+const MAX_SPANS: usize = 100_000;
+
+/// A reading, and the first line that it is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) line: u64,
+    pub(super) reading: Reading,
+}
+
+/// Readings that may be stored in any order.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// What no earlier round may hold.
+    pub(super) new: Vec<Entry>,
+    /// What is to be merged with what an earlier round may hold.
+    pub(super) known: Vec<Entry>,
+    /// How many lines became part of another line's reading.
+    pub(super) folded: u64,
+    /// What cannot be stored.
+    pub(super) refusals: Vec<Refusal>,
+    /// Devices and rooms of a backup.
+    pub(super) registry: Vec<RegistryLine>,
+    /// How many lines of the file lie behind its end.
+    pub(super) end: u64,
+}
+
+/// The rounds of a file.
+pub(super) struct Rounds {
+    lines: Lines,
+    now: Instant,
+    /// How many lines a round holds.
+    size: usize,
+    /// Whether what the table holds is kept, so that nothing is new.
+    merge: bool,
+    spans: HashMap<DeviceId, (Instant, Instant)>,
+    position: u64,
+    /// A reading that had no room in the round before.
+    carried: Option<Entry>,
+    ended: bool,
+}
+
+impl Rounds {
+    /// The rounds of these lines, which are received at `now`.
+    pub(super) fn new(lines: Lines, now: Instant, size: usize, merge: bool) -> Self {
+        let (spans, position, carried) = (HashMap::new(), 0, None);
+        Self { lines, now, size, merge, spans, position, carried, ended: false }
+    }
+
+    /// Passes over the first lines, which are stored. What is refused among them, and the registry's
+    /// part, is given once more.
+    pub(super) fn pass_over(&mut self, lines: u64) -> anyhow::Result<Round> {
+        let mut skipped = Round::default();
+        while self.position < lines {
+            let Some(line) = self.lines.next().transpose()? else { break };
+            self.position += 1;
+            if let Some(entry) = self.read(line, &mut skipped) {
+                self.cover(&entry.reading);
+            }
+        }
+        skipped.end = self.position;
+        Ok(skipped)
+    }
+
+    /// The entry of a line; what is none goes into `round`.
+    fn read(&self, line: Line, round: &mut Round) -> Option<Entry> {
+        let record = match line {
+            Line::Reading(record) => record,
+            Line::Refused(refusal) => {
+                round.refusals.push(refusal);
+                return None;
+            }
+        };
+        match meaning(&record, self.now) {
+            Ok(Meaning::Reading(reading)) => {
+                return Some(Entry { line: record.line, reading: *reading });
+            }
+            Ok(Meaning::Registry(line)) => round.registry.push(line),
+            Err(reason) => round.refusals.push(Refusal { line: record.line, reason }),
+        }
+        None
+    }
+
+    fn is_new(&self, reading: &Reading) -> bool {
+        let outside =
+            |(first, last): &(Instant, Instant)| reading.at < *first || *last < reading.at;
+        let has_room = self.spans.len() < MAX_SPANS;
+        !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
+    }
+
+    fn cover(&mut self, reading: &Reading) {
+        let at = reading.at;
+        if let Some((first, last)) = self.spans.get_mut(&reading.device) {
+            (*first, *last) = (at.min(*first), at.max(*last));
+        } else if self.spans.len() < MAX_SPANS {
+            self.spans.insert(reading.device.clone(), (at, at));
+        }
+    }
+
+    fn fill(&mut self) -> anyhow::Result<Round> {
+        let mut round = Round::default();
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut places: HashMap<(DeviceId, Instant), usize> = HashMap::new();
+        if let Some(entry) = self.carried.take() {
+            places.insert(key(&entry), 0);
+            entries.push(entry);
+        }
+        for _ in 0..self.size {
+            let Some(line) = self.lines.next().transpose()? else {
+                self.ended = true;
+                break;
+            };
+            self.position += 1;
+            let Some(entry) = self.read(line, &mut round) else { continue };
+            let Some(place) = places.get(&key(&entry)) else {
+                places.insert(key(&entry), entries.len());
+                entries.push(entry);
+                continue;
+            };
+            let earlier = &mut entries[*place].reading;
+            if !has_room_for(earlier, &entry.reading) {
+                // It would make one request carry too many metrics; the next round merges it.
+                self.carried = Some(entry);
+                break;
+            }
+            earlier.absorb(entry.reading).expect("there is room for its metrics");
+            round.folded += 1;
+        }
+        // What is carried over is not yet stored.
+        round.end = self.position - u64::from(self.carried.is_some());
+        (round.new, round.known) =
+            entries.into_iter().partition(|entry| self.is_new(&entry.reading));
+        round.new.iter().chain(&round.known).for_each(|entry| self.cover(&entry.reading));
+        Ok(round)
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = anyhow::Result<Round>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Round>> {
+        if self.ended && self.carried.is_none() {
+            return None;
+        }
+        let round = self.fill();
+        self.ended |= round.is_err();
+        Some(round)
+    }
+}
+
+fn key(entry: &Entry) -> (DeviceId, Instant) {
+    (entry.reading.device.clone(), entry.reading.at)
+}
+
+fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
+    let is_new = |name| !earlier.metrics().contains_key(name);
+    let new = later.metrics().keys().filter(|name| is_new(*name)).count();
+    earlier.metrics().len() + new <= MAX_METRICS
+}
+
+enum Meaning {
+    Reading(Box<Reading>),
+    Registry(RegistryLine),
+}
+
+/// The members that tell what sort of line it is.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow)]
+    device: Option<&'a RawValue>,
+    #[serde(borrow)]
+    room: Option<&'a RawValue>,
+    timestamp: Option<IgnoredAny>,
+}
+
+fn meaning(record: &Record, now: Instant) -> Result<Meaning, String> {
+    let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
+    // What is no object is named by whoever reads it as a reading.
+    if let Ok(members) = serde_json::from_str::<Members<'_>>(&record.json) {
+        if object(members.device) || object(members.room) {
+            return RegistryLine::read(record).map(Meaning::Registry);
+        }
+        if members.timestamp.is_none() {
+            return Err("timestamp: is missing; a file does not tell when it was measured".into());
+        }
+    }
+    let reading = ingest::read_reading(&record.json, now).map_err(|error| {
+        let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
+        format!("{field}{}", error.message)
+    })?;
+    Ok(Meaning::Reading(Box::new(reading)))
+}
+
+/// A reading as `POST /readings` takes it.
+pub(super) fn json(reading: &Reading) -> String {
+    let Reading { device, at, room, .. } = reading;
+    let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);
+    if let Some(room) = room {
+        json.extend([r#","room":""#, room.as_str(), "\""]);
+    }
+    for (name, value) in reading.metrics() {
+        json.extend([",\"", name.as_str(), "\":", value.as_str()]);
+    }
+    json.push('}');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Instant {
+        Instant::from_millis(1_800_000_000_000).unwrap()
+    }
+
+    fn rounds(lines: &[&str], size: usize) -> Rounds {
+        let lines: Vec<_> = lines
+            .iter()
+            .zip(1..)
+            .map(|(json, line)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
+            .collect();
+        Rounds::new(Box::new(lines.into_iter()), now(), size, false)
+    }
+
+    fn line(device: &str, second: i64, metrics: &str) -> String {
+        format!(r#"{{"device_id":"{device}","timestamp":{},{metrics}}}"#, 1_768_147_200 + second)
+    }
+
+    fn taken(lines: &[String], size: usize) -> Vec<Round> {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        rounds(&lines, size).collect::<anyhow::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn lines_of_one_reading_are_one_and_the_last_wins() {
+        let lines = [
+            line("d", 0, r#""room":"a","t":1,"h":5"#),
+            line("e", 0, r#""t":9"#),
+            line("d", 0, r#""room":"b","t":2"#),
+        ];
+        let [round] = &taken(&lines, 10)[..] else { panic!("one round") };
+        let shown: Vec<String> = round.new.iter().map(|entry| json(&entry.reading)).collect();
+        assert_eq!(
+            shown,
+            [
+                r#"{"device_id":"d","timestamp":"2026-01-11T16:00:00.000Z","room":"b","h":5,"t":2}"#,
+                r#"{"device_id":"e","timestamp":"2026-01-11T16:00:00.000Z","t":9}"#,
+            ]
+        );
+        assert_eq!((round.folded, round.known.len(), round.end), (1, 0, 3));
+    }
+
+    #[test]
+    fn what_an_earlier_round_may_hold_is_merged_and_sorted_files_are_put() {
+        let kinds = |seconds: &[i64]| -> Vec<(usize, usize)> {
+            let lines: Vec<String> = seconds.iter().map(|at| line("d", *at, "\"t\":1")).collect();
+            taken(&lines, 2).iter().map(|round| (round.new.len(), round.known.len())).collect()
+        };
+        assert_eq!(kinds(&[0, 1, 2, 3]), [(2, 0), (2, 0), (0, 0)]);
+        assert_eq!(kinds(&[3, 2, 1, 0]), [(2, 0), (2, 0), (0, 0)]);
+        assert_eq!(kinds(&[0, 5, 5, 6]), [(2, 0), (1, 1), (0, 0)]);
+        assert_eq!(kinds(&[0, 5, 3, 9]), [(2, 0), (1, 1), (0, 0)], "perhaps known is known");
+    }
+
+    #[test]
+    fn passing_over_lines_remembers_what_they_cover() {
+        let lines: Vec<String> = [0, 5, 5].map(|at| line("d", at, "\"t\":1")).into();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut rounds = rounds(&lines, 10);
+        assert_eq!(rounds.pass_over(2).unwrap().end, 2);
+        let round = rounds.next().unwrap().unwrap();
+        assert_eq!((round.new.len(), round.known.len(), round.end), (0, 1, 3));
+    }
+
+    #[test]
+    fn more_metrics_than_a_request_carries_go_into_the_next_round() {
+        let metrics = |from: usize| {
+            let names = (from..from + 40).map(|n| format!("\"m{n}\":1"));
+            names.collect::<Vec<_>>().join(",")
+        };
+        let lines =
+            [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
+        let rounds = taken(&lines, 10);
+        let shape = |round: &Round| (round.new.len(), round.known.len(), round.end);
+        assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(1, 0, 1), (1, 1, 3)]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_reading_is_refused_with_its_reason() {
+        let lines = [
+            r#"{"device_id":"d","t":1}"#,
+            r#"{"device_id":"d","timestamp":null,"t":1}"#,
+            r#"{"device_id":"ROOM","timestamp":1768147200,"t":1}"#,
+            "{",
+            "5",
+            r#"{"device":{"device_id":"d"},"timestamp":1}"#,
+        ];
+        let round = rounds(&lines, 10).next().unwrap().unwrap();
+        let reasons: Vec<String> = round.refusals.iter().map(Refusal::to_string).collect();
+        for (reason, expected) in reasons.iter().zip([
+            "line 1: timestamp: is missing",
+            "line 2: timestamp: is missing",
+            "line 3: device_id: \"ROOM\" is a reserved name",
+            "line 4: EOF",
+            "line 5: must be an object",
+            "line 6: ",
+        ]) {
+            assert!(reason.starts_with(expected), "{reason}");
+        }
+        assert_eq!((reasons.len(), round.new.len()), (6, 0));
+    }
+}

@@ -1,0 +1,272 @@
+//! The command's own import and export, between running servers: a backup gives equal answers.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(data: &Path) -> Self {
+        let mut process = roomtide();
+        let process = process.args(["--empty", "--port", "0", "--data-dir"]).arg(data);
+        let mut process = process.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let url = lines.next().unwrap().unwrap().rsplit(' ').next().unwrap().to_owned();
+        // A server whose output nobody reads would wait for its reader.
+        thread::spawn(move || lines.for_each(drop));
+        Self { process, url }
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(20)))
+            .build()
+            .into();
+        let request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let answer = match method {
+            "GET" => agent.run(request.body(()).unwrap()),
+            _ => agent.run(request.body(body.to_owned()).unwrap()),
+        };
+        answer.unwrap().body_mut().read_to_string().unwrap()
+    }
+
+    fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.send("GET", path, "")).unwrap()
+    }
+
+    /// Waits until the registry knows what the stream tells.
+    fn wait_for(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..100 {
+            let found = self.get(path);
+            if expected(&found) {
+                return found;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        panic!("{path}: {}", self.get(path));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn roomtide() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_roomtide"))
+}
+
+/// Runs a command; its exit code, and what it said.
+fn run(command: &[&str], path: &Path) -> (i32, String) {
+    let mut arguments = command.iter();
+    let mut process = roomtide();
+    process.arg(arguments.next().unwrap()).arg(path).args(arguments);
+    let Output { status, stdout, stderr } = process.output().unwrap();
+    let said = String::from_utf8([stdout, stderr].concat()).unwrap();
+    (status.code().unwrap(), said)
+}
+
+const READINGS: &str = r#"
+{"device_id":"meter","timestamp":"2026-01-11T16:00:00Z","room":"hall","current_w":512,"cumulative_kwh_p":12345678901234567890123456789.123456789}
+{"device_id":"meter","timestamp":"2026-01-11T16:01:00Z","room":"hall","current_w":-1.5e-100}
+{"device_id":"-plug","timestamp":"2026-01-11T16:01:00Z","current_w":7}
+{"device_id":"moved","timestamp":"2026-01-11T15:00:00Z","room":"hall","temperature":20}
+{"device_id":"moved","timestamp":"2026-01-11T17:00:00Z","room":"study","temperature":21}
+"#;
+const RANGE: &str = "from=2026-01-11T00:00:00Z&to=2026-01-12T00:00:00Z";
+
+/// A home that uses all that a backup has to keep.
+fn furnish(server: &Server) {
+    server.send("POST", "/readings", READINGS);
+    server.wait_for("/devices/moved", |it| it["room"] == "study");
+    let settings = json!({"unit": "MWh", "modulus": 100_000, "max_w": 12_000.5});
+    for (path, patch) in [
+        (
+            "/devices/meter",
+            json!({"name": "=Zähler", "room": "cellar", "kind": "power", "tags": ["a b", "-c"]}),
+        ),
+        (
+            "/devices/meter",
+            json!({"metrics": {"cumulative_kwh_p": settings, "current_w": {"unit": null}}}),
+        ),
+        ("/devices/-plug", json!({"room": "hall"})),
+        ("/rooms/hall", json!({"name": "Hall"})),
+        ("/rooms/cellar", json!({"name": "Cellar"})),
+    ] {
+        server.send("PATCH", path, &patch.to_string());
+    }
+}
+
+/// Everything that the API answers; not when a person's room was registered, which no edit can set.
+fn answers(server: &Server) -> Vec<Value> {
+    let mut rooms = server.wait_for("/rooms", |it| it["data"][0]["name"] == "Cellar");
+    rooms["data"][0]["first_seen"] = Value::Null;
+    let mut answers = vec![rooms, server.get("/devices")];
+    for owner in ["devices/meter", "devices/-plug", "devices/moved", "rooms/hall", "rooms/study"] {
+        // Values are compared as text: every digit counts.
+        let text = server.send("GET", &format!("/{owner}/readings?{RANGE}&format=ndjson"), "");
+        answers.push(json!([owner, text]));
+    }
+    answers
+}
+
+#[test]
+fn an_export_into_an_empty_table_gives_equal_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let server = Server::start(&at("old"));
+    furnish(&server);
+    let before = answers(&server);
+    let data = at("old").display().to_string();
+    let from_running = run(&["export", "--data-dir", &data], &at("running.ndjson.gz"));
+    assert_eq!(from_running.0, 0, "{}", from_running.1);
+    assert!(from_running.1.contains("5 readings of 3 devices"), "{}", from_running.1);
+    let over_http = run(&["export", "--url", &server.url], &at("http.ndjson"));
+    assert_eq!(over_http.0, 0, "{}", over_http.1);
+    let csv = run(&["export", "--url", &server.url], &at("readings.csv"));
+    assert_eq!(csv.0, 0, "{}", csv.1);
+    drop(server);
+    let from_stopped = run(&["export", "--data-dir", &data], &at("stopped.ndjson"));
+    assert_eq!(from_stopped.0, 0, "{}", from_stopped.1);
+    let text = fs::read_to_string(at("stopped.ndjson")).unwrap();
+    assert_eq!(text, fs::read_to_string(at("http.ndjson")).unwrap());
+
+    for file in ["running.ndjson.gz", "http.ndjson"] {
+        let server = Server::start(&at(&format!("new-{file}")));
+        let imported = run(&["import", "--url", &server.url], &at(file));
+        assert_eq!(imported.0, 0, "{file}: {}", imported.1);
+        // Lists come from a cache that is a second old at the most.
+        server.wait_for("/devices", |it| it["data"].as_array().unwrap().len() == 3);
+        server.wait_for("/rooms", |it| it["data"].as_array().unwrap().len() == 3);
+        assert_eq!(answers(&server), before, "{file}");
+    }
+    let server = Server::start(&at("new-csv"));
+    let imported = run(&["import", "--url", &server.url], &at("readings.csv"));
+    assert_eq!(imported.0, 0, "{}", imported.1);
+    let range = format!("/devices/-plug/readings?{RANGE}");
+    assert_eq!(server.get(&range)["data"][0]["current_w"], 7, "an escaped id is the id");
+}
+
+#[test]
+fn an_export_may_be_of_a_part_and_fails_without_leaving_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let server = Server::start(&at("data"));
+    furnish(&server);
+    let export = |arguments: &[&str]| {
+        let arguments = [&["export", "--url", &server.url], arguments].concat();
+        let (code, said) = run(&arguments, &at("part.ndjson"));
+        let text = fs::read_to_string(at("part.ndjson")).unwrap_or_default();
+        drop(fs::remove_file(at("part.ndjson")));
+        (code, said, text)
+    };
+    let timestamps = |text: &str| text.matches("\"timestamp\"").count();
+    let (code, said, text) = export(&["--device", "meter", "--device", "-plug"]);
+    assert_eq!((code, timestamps(&text)), (0, 3), "{said}");
+    assert_eq!(text.matches("{\"device\":").count(), 2, "{text}");
+    let (_, _, text) = export(&["--room", "hall", "--to", "2026-01-11T16:00:00Z"]);
+    assert_eq!(timestamps(&text), 1, "{text}");
+    assert!(text.contains(r#"{"room":{"room_id":"hall""#), "{text}");
+    let (_, _, text) = export(&["--from", "2026-01-11T17:00:00Z"]);
+    assert_eq!(timestamps(&text), 1, "{text}");
+
+    for (arguments, why) in [
+        (["--device", "nobody"], "there is no device \"nobody\""),
+        (["--room", "nowhere"], "there is no room \"nowhere\""),
+        (["--from", "soon"], "answers 400"),
+    ] {
+        let (code, said, text) = export(&arguments);
+        assert_eq!((code, text.as_str()), (1, ""), "{said}");
+        assert!(said.contains(why), "{said}");
+        let left = fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 1, "nothing but the data");
+    }
+    let (code, said) = run(&["export", "--data-dir", "no/such"], &at("part.ndjson"));
+    assert!(code == 1 && said.contains("there is no data in no/such"), "{said}");
+    let (code, said) = run(&["export"], &at("part.json"));
+    assert!(code == 1 && said.contains(".ndjson"), "{said}");
+}
+
+#[test]
+fn a_narrow_file_keeps_every_value_whatever_the_batch() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("narrow.csv");
+    // One metric a line, first all of one, then all of the next; an older value comes before it.
+    let mut rows = vec!["when,id,a,b,c".to_owned()];
+    for cells in ["1,,", "2,,", ",3,", ",4,", ",,5", ",,6"] {
+        let time = |n| format!("2026-01-11T{:02}:{:02}:00Z", n / 60, n % 60);
+        rows.extend((0..100).map(|n| format!("{},d,{cells}", time(n))));
+    }
+    let text = rows.join("\n");
+    fs::write(&file, text).unwrap();
+    let server = Server::start(&directory.path().join("data"));
+    let options =
+        ["import", "--url", &server.url, "--batch", "10", "--timestamp", "when", "--device", "id"];
+    let (code, said) = run(&options, &file);
+    assert!(code == 0 && said.contains("100 readings stored"), "{said}");
+    let all = server.get(&format!("/devices/d/readings?{RANGE}"));
+    let rows = all["data"].as_array().unwrap();
+    assert_eq!(rows.len(), 100);
+    assert!(rows.iter().all(|row| row["a"] == 2 && row["b"] == 4 && row["c"] == 6), "{all}");
+}
+
+#[test]
+fn what_is_refused_is_named_and_the_exit_code_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.csv");
+    let text = "zeit;sensor;temperatur\n\
+                2026-10-25 01:30;d;-,5\n\
+                2026-10-25 02:30;d;007\n\
+                2026-10-25 02:00;d;5,\n\
+                2026-10-25 03:00;d;unavailable\n\
+                2026-10-25;d;21,5\n\
+                2026-03-29 02:30;d;1\n\
+                ;d;1\n\
+                2026-10-26;d;warm\n";
+    fs::write(&file, text).unwrap();
+    let server = Server::start(&directory.path().join("data"));
+    let import = |more: &[&str]| {
+        let options = ["import", "--url", &server.url, "--time-zone", "Europe/Berlin"];
+        let columns =
+            ["--timestamp", "zeit", "--device", "sensor", "--metric", "temperature=temperatur"];
+        run(&[&options[..], &columns, more].concat(), &file)
+    };
+    let (code, said) = import(&["--dry-run"]);
+    assert!(code == 3 && said.contains("readings     4"), "{said}");
+    let (code, said) = import(&["--strict"]);
+    assert!(code == 1 && said.contains("line 7: zeit:"), "{said}");
+    assert_eq!(server.get("/devices")["data"], json!([]), "nothing of the round is stored");
+    let (code, said) = import(&[]);
+    assert_eq!(code, 3, "{said}");
+    for why in [
+        "line 7: zeit: 2026-03-29 02:30:00 does not exist in Europe/Berlin",
+        "line 8: zeit: is empty",
+        "line 9: temperatur: \"warm\" is not a number",
+        "refused      3",
+    ] {
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    let range = "/devices/d/readings?from=2026-10-24T00:00:00Z&to=2026-10-27T00:00:00Z&format=csv";
+    assert_eq!(
+        server.send("GET", range, ""),
+        "timestamp,device_id,room,temperature\n\
+         2026-10-24T22:00:00.000Z,d,,21.5\n\
+         2026-10-24T23:30:00.000Z,d,,-0.5\n\
+         2026-10-25T00:30:00.000Z,d,,7\n\
+         2026-10-25T01:00:00.000Z,d,,5\n"
+    );
+}
