@@ -103,7 +103,7 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     }
     if event.get("device_id").is_some() {
         let event = serde_json::from_value(event)
-            .context("this is no message of the IoT rule, with device_id and data")?;
+            .context("this is no message of the IoT rule, with device_id, timestamp and data")?;
         return Ok(Sample::Iot(event));
     }
     bail!(
@@ -140,7 +140,7 @@ mod tests {
         let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
         assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
         assert!(matches!(
-            recognise(r#"{"device_id": "remo", "data": "e30="}"#),
+            recognise(r#"{"device_id": "remo", "timestamp": 1768147200000, "data": "e30="}"#),
             Ok(Sample::Iot(_))
         ));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
