@@ -271,8 +271,8 @@ fn an_mqtt_message_that_cannot_be_stored_is_kept() {
 fn an_mqtt_message_that_ingest_cannot_be_given_is_kept() {
     let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
     let (queue, _) = only(&resources, "AWS::SQS::Queue");
-    let (_, rule) = only(&resources, "AWS::IoT::TopicRule");
-    let action = &rule["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
+    let (_, hands_on) = only(&resources, "AWS::IoT::TopicRule");
+    let action = &hands_on["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
     assert_eq!(action["QueueUrl"], json!({"Ref": queue}));
     let role = text(&action["RoleArn"]["Fn::GetAtt"][0]);
     let trusted = &resources[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"];
@@ -468,8 +468,8 @@ fn applies(condition: &Value, partitions: &[&str]) -> bool {
             expected.as_array().is_some_and(|all| all.iter().any(|expected| expected == it))
         };
         match operator.as_str() {
-            "ForAnyValue:StringEquals" => partitions.iter().any(|it| matches(it)),
-            "ForAllValues:StringEquals" => partitions.iter().all(|it| matches(it)),
+            "ForAnyValue:StringEquals" => partitions.iter().any(matches),
+            "ForAllValues:StringEquals" => partitions.iter().all(matches),
             "Null" => (expected == "true") == partitions.is_empty(),
             other => panic!("a condition that this test does not know: {other}"),
         }

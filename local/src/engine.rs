@@ -41,7 +41,7 @@ use crate::{Data, private};
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
 /// The beginning of the names of the system's own files in a data directory, but for the next two.
-pub(crate) const OWN: &str = "roomtide.";
+pub(crate) const OWN_PREFIX: &str = "roomtide.";
 /// The file that is locked for as long as an engine runs.
 const LOCK: &str = "lock";
 /// The file that tells other processes of this user where the engine answers and to which key.
@@ -173,7 +173,7 @@ fn new_key() -> anyhow::Result<String> {
 
 /// The file in a data directory that holds the table.
 pub(crate) fn database_file(directory: &Path) -> PathBuf {
-    directory.join(format!("{OWN}db"))
+    directory.join(format!("{OWN_PREFIX}db"))
 }
 
 /// A directory for data that goes with the process. A process that is killed leaves it behind, so it is
@@ -202,7 +202,7 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(OWN) || name == LOCK || name == ADDRESS {
+        if name.starts_with(OWN_PREFIX) || name == LOCK || name == ADDRESS {
             was_open |= tighten(&entry.path())?;
         } else {
             is_shared = true;
@@ -213,9 +213,7 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     }
     if was_open {
         let directory = directory.display();
-        complain(format_args!(
-            "other users could read the data in {directory}; they no longer can"
-        ));
+        complain(format_args!("other users are kept out of {directory} from now on"));
     }
     Ok(())
 }

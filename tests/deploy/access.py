@@ -67,7 +67,7 @@ def refusals(stack, tokens):
     stack.call("GET", "/devices", token=tokens["meter"]).expect(403)
     bad = stack.call("POST", "/readings", [{"device_id": "meter", "current_w": "much"}], tokens["meter"]).expect(400)
     same("what is wrong", (0, "current_w"), (bad["errors"][0]["index"], bad["errors"][0]["field"]))
-    some = [{"device_id": "meter", "current_w": 1, "timestamp": 1}, {"device_id": "meter", "current_w": None, "pk": 1}]
+    some = [{"device_id": "meter", "current_w": 1, "timestamp": "2016-04-01T00:00:00Z"}, {"device_id": "meter", "current_w": None, "pk": 1}]
     same("the reading at fault", 1, stack.call("POST", "/readings", some, tokens["meter"]).expect(207)["rejected"][0]["index"])
     stack.call("POST", "/readings", b" " * ((1 << 20) + 1), tokens["meter"]).expect(413)
     stack.call("GET", "/devices/nobody", token=tokens["read"]).expect(404)

@@ -6,6 +6,7 @@ import sys
 
 import access
 import around
+import panics
 import readings
 import rie
 from processes import LOGS, ROOT, Failed, command
@@ -37,6 +38,8 @@ def keep_logs(emulator):
 def use(emulator):
     events = rie.run(emulator, bootstrap("Ingest"))
     ok(f"the built ingest answers all {events} sample events under the Runtime Interface Emulator")
+    panics.run(emulator, {function: bootstrap(function) for function in panics.REQUESTS})
+    ok("a panic of ingest or query is one 500, and the same process answers the next request")
     stack = Stack(emulator)
     stack.deploy(RegistryMaxAgeSeconds=1, IotTopic="roomtide", AlarmEmail="owner@example.org")
     ok(f"sam deploy: {stack.api}, table {stack.table}")

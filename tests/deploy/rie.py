@@ -1,4 +1,4 @@
-"""The built ingest binary under Lambda's own Runtime Interface Emulator, with every event of events/ingest."""
+"""The built binaries under Lambda's own Runtime Interface Emulator, and ingest with every event of events/ingest."""
 
 import json
 import platform
@@ -37,8 +37,7 @@ def run(emulator, bootstrap):
     url, process = start(emulator, bootstrap, table)
     for name, expected in EXPECTED.items():
         empty(emulator, table)
-        request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", (folder / name).read_bytes())
-        answer = json.load(urllib.request.urlopen(request, timeout=60))
+        answer = invoke(url, (folder / name).read_bytes())
         stored = sum(item["sk"]["S"].startswith("TS#") for item in items(emulator, table))
         if (answer.get("statusCode"), stored) != expected:
             raise Failed(f"{name}: expected {expected}, got {answer} and {stored} readings stored")
@@ -47,8 +46,14 @@ def run(emulator, bootstrap):
     return len(EXPECTED)
 
 
-def start(emulator, bootstrap, table):
-    """The emulator ships inside SAM's command line."""
+def invoke(url, event):
+    """What the function answers to an event, or fails with."""
+    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", event)
+    return json.load(urllib.request.urlopen(request, timeout=60))
+
+
+def start(emulator, bootstrap, table, environment=()):
+    """Starts a function as Lambda does. The Runtime Interface Emulator ships inside SAM's command line."""
     machine = "arm64" if platform.machine() == "aarch64" else "x86_64"
     shipped = Path(samcli.__file__).parent / "local" / "rapid" / f"aws-lambda-rie-{machine}"
     program = emulator.scratch / "aws-lambda-rie"
@@ -60,7 +65,7 @@ def start(emulator, bootstrap, table):
     env = emulator.env | {
         "AUTH": "off", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256", "AWS_LAMBDA_FUNCTION_TIMEOUT": "25",
         "AWS_REGION": emulator.env["AWS_DEFAULT_REGION"], "TABLE_NAME": table,
-    }
+    } | dict(environment)
     process, _ = server("runtime-interface-emulator", words, env, lambda: listens(address))
     return f"http://{address}", process
 

@@ -103,7 +103,7 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     }
     if event.get("device_id").is_some() {
         let event = serde_json::from_value(event)
-            .context("this is no message of the IoT rule, with device_id and data")?;
+            .context("this is no message of the IoT rule, with device_id, timestamp and data")?;
         return Ok(Sample::Iot(event));
     }
     bail!(

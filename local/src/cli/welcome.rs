@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use crate::engine::OWN;
+use crate::engine::OWN_PREFIX;
 use crate::terminal::say;
 use crate::{System, private, sample_home};
 
@@ -20,7 +20,7 @@ pub(super) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Re
 
 /// Present for as long as the sample home is not all there. To store it again changes nothing.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
-    directory.map(|directory| directory.join(format!("{OWN}sample-unfinished")))
+    directory.map(|directory| directory.join(format!("{OWN_PREFIX}sample-unfinished")))
 }
 
 /// Stores the sample home.

@@ -108,7 +108,7 @@ fn data_that_others_could_read_is_closed_to_them_at_the_next_start() {
     assert_eq!(open_to_others(&data, &mut Vec::new()), Vec::<PathBuf>::new());
     let stderr = server.process.stderr.take().unwrap();
     let mut said = std::io::BufReader::new(stderr).lines();
-    assert!(said.next().unwrap().unwrap().contains("other users could"));
+    assert!(said.next().unwrap().unwrap().contains("other users are kept out"));
     server.kill();
 
     // A directory that is not ours alone may be shared on purpose; the data in it is private all the same.
