@@ -142,6 +142,13 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/devices/{id}", "/devices/remo-e".to_owned(), String::new()),
         ("GET", "/devices/{id}", "/devices/nobody".to_owned(), String::new()),
         ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), patch.clone()),
+        (
+            "PATCH",
+            "/devices/{id}",
+            "/devices/remo-e".to_owned(),
+            r#"{"room": "hall-2", "metrics": {"current_w": null}}"#.to_owned(),
+        ),
+        ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), r#"{"room": "hall"}"#.to_owned()),
         ("PATCH", "/devices/{id}", "/devices/remo-e".to_owned(), "5".to_owned()),
         (
             "GET",

@@ -217,11 +217,14 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
     ]
 }
 
-/// What the newest values of a device cost whose registry knows 256 metrics, all but three of them gone.
-async fn latest_of_device(store: &DynamoStore, id: &str) -> (f64, f64) {
-    let mut new = Sighting::of(&placed(reading(id, 0, &METRICS), "chiyoda1-b"));
-    new.metrics.extend((0..253).map(|n| crate::given::metric(&format!("gone_{n}"))));
-    store.register_device(&new.register(device(id), |_| true), &budget()).await.expect("written");
+/// What the newest values of a device cost whose registry knows 256 metrics, of which it sends those of
+/// one reading.
+async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
+    let id = sent.device.as_str();
+    let mut new = Sighting::of(sent);
+    new.metrics
+        .extend((new.metrics.len()..256).map(|n| crate::given::metric(&format!("gone_{n}"))));
+    store.register_device(&new.register(sent.device.clone(), |_| true), &budget()).await.expect("written");
     let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
     let function = query::Query::new(store.clone(), clock(), Telemetry::silent(), settings);
     function.load().await;
@@ -288,7 +291,8 @@ async fn range_rows(home: &Home) -> Vec<Row> {
             operation: "2 × Query, newest first",
             condition: READINGS_OF_DEVICE,
             expected: (1.5, 0.0),
-            measured: latest_of_device(store, "meter").await,
+            measured: latest_of_device(store, &placed(reading("meter", 0, &METRICS), "chiyoda1-b"))
+                .await,
         },
         Row {
             number: "6a",
@@ -424,6 +428,20 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             .await,
         },
     ]
+}
+
+/// Readings as large as they can be, and a registry that knows metrics that none of them has.
+#[tokio::test]
+async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
+    let engine = Engine::embedded().await;
+    let store = engine.table(true).await.store();
+    let names: Vec<String> = (0..64).map(|n| format!("m{n:02}_{}", "x".repeat(60))).collect();
+    let number = "-1.2345678901234567890123456789012345678E-100";
+    let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
+    let readings: Vec<_> = (0..200).map(|n| reading("large", n, &metrics)).collect();
+    assert!(store.put_readings(&readings, None, &budget()).await.unstored.is_empty());
+    let (reads, _) = latest_of_device(&store, &readings[0]).await;
+    assert!(reads <= 6.0, "{reads} units");
 }
 
 #[tokio::test]

@@ -239,7 +239,6 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     let known = Registration::Known(new.clone());
     assert_eq!(moved(&patch, &later).await, Edited::Written((now, known)));
     assert_eq!(store.room(&new.id, &budget()).await.expect("read"), Some(new.clone()));
-    let mut unknown = unknown;
     unknown.name = Edit::Set("not this".into());
     assert_eq!(moved(&unknown, &later).await, Edited::UnknownMetric(metric("humidity")));
 }

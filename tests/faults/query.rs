@@ -1,11 +1,16 @@
 //! How often a question asks the table, and for how much. A store that answers right may still ask once
 //! a reading.
 
-use shared::domain::{DeviceId, Order};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{Position, PutReadings as _, QueryReadings as _, RangeQuery};
+use std::time::Duration;
 
-use super::proxy::Proxy;
+use shared::domain::{DeviceId, DevicePatch, Edit, Order, Room, Sighting};
+use shared::store::dynamodb::DynamoStore;
+use shared::store::{
+    EditRegistry as _, Edited, Position, PutReadings as _, QueryReadings as _, RangeQuery,
+    ReadRegistry as _, Register as _,
+};
+
+use super::proxy::{Effect, Fault, Proxy};
 use crate::engine::Engine;
 use crate::given::{always, at, budget, device, reading_in, room};
 
@@ -75,4 +80,54 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
         assert!(budget.read_units() <= 15.0, "{order:?}: {} units", budget.read_units());
         assert!(asked <= 30, "{order:?}: {asked} requests");
     }
+}
+
+/// No request is answered, so those that are counted are under way together.
+#[tokio::test]
+async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
+    let table = Engine::embedded().await.table(false).await;
+    let ids: Vec<DeviceId> = (0..50).map(|n| device(&format!("d{n:02}"))).collect();
+    let proxy = Proxy::start(table.endpoint(), |_| Some(Fault::Silent(Effect::None))).await;
+    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let range = always();
+    let order = Order::Ascending;
+    let query = RangeQuery { range, order, after: None, limit: 10, consistent: false };
+    let (room, budget) = (room("room-a"), budget());
+    let page = store.room_readings(&room, &ids, &query, &budget);
+    // Before the SDK gives an attempt up and makes another.
+    assert!(tokio::time::timeout(Duration::from_secs(1), page).await.is_err());
+    let asked = proxy.take_operations().len();
+    assert!((2..=8).contains(&asked), "{asked} requests at once");
+}
+
+/// A failure that is reported though the transaction was done is retried, and one that was not done
+/// leaves neither the device moved nor the room registered.
+#[tokio::test]
+async fn a_device_and_its_new_room_stay_together_through_failures() {
+    let table = Engine::embedded().await.table(true).await;
+    let direct = table.store();
+    let first = Sighting::of(&reading_in("d", 0, "room-a"));
+    direct.register_device(&first.register(device("d")), &budget()).await.expect("written");
+    let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
+    let new = |id: &str| Room { id: room(id), name: None, first_seen: at(0) };
+
+    let mut failures = vec![Fault::Failed(Effect::Done)];
+    let proxy = Proxy::start(table.endpoint(), move |call| {
+        (call.operation == "TransactWriteItems").then(|| failures.pop())?
+    })
+    .await;
+    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let moved = store.move_device(&device("d"), &patch("attic"), &new("attic"), &budget()).await;
+    let Edited::Written((now, _)) = moved.expect("retried") else { panic!("it is registered") };
+    assert_eq!(now.room, Some(room("attic")));
+    assert_eq!(direct.room(&room("attic"), &budget()).await.expect("read"), Some(new("attic")));
+
+    proxy.replan(|call| {
+        (call.operation == "TransactWriteItems").then_some(Fault::Failed(Effect::None))
+    });
+    let moved = store.move_device(&device("d"), &patch("cellar"), &new("cellar"), &budget()).await;
+    assert!(moved.is_err_and(|error| error.is_retryable()));
+    assert_eq!(direct.room(&room("cellar"), &budget()).await.expect("read"), None);
+    let device = direct.device(&device("d"), &budget()).await.expect("read").expect("registered");
+    assert_eq!(device.room, Some(room("attic")));
 }

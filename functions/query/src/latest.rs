@@ -126,9 +126,11 @@ fn bytes(reading: &Reading) -> usize {
         + metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum::<usize>()
 }
 
-/// How many bytes a reading of a device may take, were it to carry all metrics that it can.
+/// How many bytes a reading of a device may take, were it to carry the longest metrics that are known.
 fn likely_bytes(device: &Device) -> usize {
     const NUMBER: usize = 20;
-    let metrics = device.metrics.keys().take(MAX_METRICS);
-    OVERHEAD + metrics.map(|name| name.as_str().len() + NUMBER).sum::<usize>()
+    let mut metrics: Vec<usize> =
+        device.metrics.keys().map(|name| name.as_str().len() + NUMBER).collect();
+    metrics.sort_unstable_by(|a, b| b.cmp(a));
+    OVERHEAD + metrics.into_iter().take(MAX_METRICS).sum::<usize>()
 }

@@ -119,10 +119,9 @@ fn query_parameter(operation: Operation, name: &str) -> Value {
 fn failures(operation: Operation) -> Vec<u16> {
     let own: &[u16] = match operation {
         Operation::Health => &[],
-        Operation::OpenApi => &[401, 403],
         Operation::PostReadings => &[401, 403, 413, 415],
         Operation::EditDevice | Operation::EditRoom => &[401, 403, 404, 413, 415],
-        Operation::ListDevices | Operation::ListRooms => &[401, 403],
+        Operation::OpenApi | Operation::ListDevices | Operation::ListRooms => &[401, 403],
         _ => &[401, 403, 404],
     };
     [&[400], own, &[405, 429, 500, 503]].concat()

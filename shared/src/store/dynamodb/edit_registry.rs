@@ -95,8 +95,9 @@ impl EditRegistry for DynamoStore {
                 Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
             });
         }
-        // Another transaction held one of the items, or the table is asked for too much.
-        Err(StoreError::Throttled(Box::new(error)))
+        let is_busy =
+            [device, known].iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it)));
+        Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
     }
 
     async fn edit_room(
@@ -118,6 +119,12 @@ impl EditRegistry for DynamoStore {
 
 /// The write units of a transaction of two small items that was canceled: as many as of one that was not.
 const CANCELED: f64 = 4.0;
+
+/// The reasons for which a transaction is canceled that succeeds later: another one holds the item, or
+/// the table is asked for too much.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
+const BUSY: [&str; 3] = ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"];
 
 fn failed(reason: &CancellationReason) -> bool {
     reason.code() == Some("ConditionalCheckFailed")
