@@ -224,7 +224,10 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
     let mut new = Sighting::of(sent);
     new.metrics
         .extend((new.metrics.len()..256).map(|n| crate::given::metric(&format!("gone_{n}"))));
-    store.register_device(&new.register(sent.device.clone(), |_| true), &budget()).await.expect("written");
+    store
+        .register_device(&new.register(sent.device.clone(), |_| true), &budget())
+        .await
+        .expect("written");
     let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
     let function = query::Query::new(store.clone(), clock(), Telemetry::silent(), settings);
     function.load().await;

@@ -209,17 +209,17 @@ fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<ExitCode> {
         match missing(resume.witness(), &client)? {
             None => {
                 let text =
-                    "lines are dealt with already; going on behind them (--again begins anew)";
+                    "lines are processed already; continuing after them (--again starts over)";
                 say(format_args!("{} {text}", resume.acknowledged()));
             }
             Some(why) => {
-                say(format_args!("{why}; beginning anew"));
+                say(format_args!("{why}; starting over"));
                 resume.restart();
             }
         }
     }
-    let manner = upload::Manner { batch, strict: args.strict };
-    let summary = upload::run(rounds, &client, manner, resume, &bar);
+    let options = upload::UploadOptions { batch, strict: args.strict };
+    let summary = upload::run(rounds, &client, options, resume, &bar);
     bar.finish_and_clear();
     let summary = summary?;
     say(&summary);
@@ -230,7 +230,8 @@ fn exit_code(refusals: &refusals::Refusals) -> ExitCode {
     if refusals.count() == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() }
 }
 
-/// Why the table is not the one that an earlier import stored its readings in; none if it has the last.
+/// Checks that the table has the last reading that the earlier import stored. Returns why it starts over,
+/// if it does.
 fn missing(
     witness: Option<&resume::Witness>,
     client: &Client,

@@ -107,7 +107,10 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let table = Engine::embedded().await.table(true).await;
     let direct = table.store();
     let first = Sighting::of(&reading_in("d", 0, "room-a"));
-    direct.register_device(&first.register(device("d")), &budget()).await.expect("written");
+    direct
+        .register_device(&first.register(device("d"), |_| true), &budget())
+        .await
+        .expect("written");
     let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
     let new = |id: &str| Room { id: room(id), name: None, first_seen: at(0) };
 

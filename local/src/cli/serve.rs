@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use shared::config::StoreConfig;
+use shared::config::{EARLIEST_TIMESTAMP, StoreConfig};
+use shared::domain::Instant;
 use shared::telemetry::Telemetry;
 
 use super::welcome;
@@ -36,6 +37,9 @@ pub(super) struct Args {
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
     #[arg(long)]
     print_engine_key: bool,
+    /// Refuse readings before it: they come from clocks that were never set
+    #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Instant::parse_absolute)]
+    earliest_timestamp: Instant,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -49,6 +53,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         host: args.host,
         port: args.port,
         auth: args.auth,
+        earliest_timestamp: args.earliest_timestamp,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -40,8 +41,10 @@ impl Api {
 
     /// That of the data in a directory.
     pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
+        // A list out of a cache would lack what the stream has told since.
+        let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(config) = engine::running(directory) {
-            let (queue, options) = (DeadLetters::default(), Options::default());
+            let queue = DeadLetters::default();
             return Ok(Self::Running(Functions::start(&config, &queue, &options, false).await));
         }
         if !directory.join("roomtide.db").exists() {
@@ -52,7 +55,7 @@ impl Api {
         }
         // Guarded, because its port can be reached by every user of the machine.
         let data = Data::Dir(directory.to_owned());
-        let system = System::start(Options { data, auth: true, ..Options::default() }).await?;
+        let system = System::start(Options { data, auth: true, ..options }).await?;
         // What the stream still holds belongs into the registry.
         system.settle().await?;
         Ok(Self::Own(Box::new(system)))

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use shared::domain::{DeviceId, Instant, Reading, RoomId};
 
 use super::refusals::Refusals;
-use super::round::{Entry, Rounds};
+use super::round::{Entry, Rounds, batches};
 
 /// Dollars per million write units, HTTP API requests and Lambda requests.
 ///
@@ -44,8 +44,8 @@ pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
     let hasher = RandomState::new();
     for round in rounds {
         let round = round?;
-        for entries in [&round.new, &round.known] {
-            estimate.requests += entries.len().div_ceil(batch) as u64;
+        for entries in [&round.puts, &round.merges] {
+            estimate.requests += batches(entries, batch).len() as u64;
             estimate.lines += entries.len() as u64;
             for Entry { reading, .. } in entries {
                 estimate.keys.insert(hasher.hash_one((&reading.device, reading.at)));
@@ -109,7 +109,7 @@ impl fmt::Display for Estimate {
         writeln!(f, "devices      {}", self.devices.len())?;
         writeln!(f, "rooms        {}", self.rooms.len())?;
         if self.registry > 0 {
-            writeln!(f, "described    {} devices and rooms", self.registry)?;
+            writeln!(f, "registry     {} devices and rooms", self.registry)?;
         }
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;

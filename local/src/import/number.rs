@@ -1,9 +1,9 @@
-//! Cells that hold a number, or say that there is none. Knows no column.
+//! Parses number cells of a CSV, with their decimal mark. Knows no column.
 
 use shared::domain::{Number, excerpt};
 
-/// What stands in a cell where nothing was measured, in any letter case: what Home Assistant, Python
-/// and spreadsheets write.
+/// Cells that mean that nothing was measured, in any letter case, as Home Assistant, Python and
+/// spreadsheets write them.
 const ABSENT: [&str; 6] = ["", "unavailable", "unknown", "none", "null", "nan"];
 
 /// The decimal mark of a file.
@@ -13,9 +13,9 @@ pub(super) enum DecimalMark {
     Point,
     /// A comma; a point could part thousands, so it is refused.
     Comma,
-    /// Whichever the first number that has one uses: in files whose separator is `;`, which programs
+    /// The mark of the first number that has one. For files whose separator is `;`, which programs
     /// write where the comma is the decimal mark.
-    Told(Option<char>),
+    Detected(Option<char>),
 }
 
 impl DecimalMark {
@@ -33,7 +33,7 @@ impl DecimalMark {
             (false, true) => ',',
         };
         match (*self, mark) {
-            (Self::Told(None), _) => *self = Self::Told(Some(mark)),
+            (Self::Detected(None), _) => *self = Self::Detected(Some(mark)),
             (Self::Point, ',') => {
                 return refused(
                     "is not a number; --decimal-comma if the comma is its decimal mark",
@@ -42,7 +42,7 @@ impl DecimalMark {
             (Self::Comma, '.') => {
                 return refused("has a point, but the decimal mark is the comma");
             }
-            (Self::Told(Some(told)), _) if told != mark => {
+            (Self::Detected(Some(detected)), _) if detected != mark => {
                 return refused("has another decimal mark than the numbers before it");
             }
             _ => {}
@@ -89,14 +89,14 @@ mod tests {
         assert!(read(&mut DecimalMark::Point, "1,234").contains("--decimal-comma"));
         assert_eq!(read(&mut DecimalMark::Comma, "-1,234"), "-1.234");
         assert!(read(&mut DecimalMark::Comma, "1.234").contains("has a point"));
-        for mark in [DecimalMark::Point, DecimalMark::Comma, DecimalMark::Told(None)] {
+        for mark in [DecimalMark::Point, DecimalMark::Comma, DecimalMark::Detected(None)] {
             assert!(read(&mut mark.clone(), "1.234,5").contains("a point and a comma"));
         }
-        let mut mark = DecimalMark::Told(None);
+        let mut mark = DecimalMark::Detected(None);
         assert_eq!(read(&mut mark, "7"), "7");
         assert_eq!(read(&mut mark, "21,5"), "21.5");
         assert!(read(&mut mark, "1.234").contains("another decimal mark"));
-        let mut mark = DecimalMark::Told(None);
+        let mut mark = DecimalMark::Detected(None);
         assert_eq!(read(&mut mark, "21.5"), "21.5");
         assert!(read(&mut mark, "1,234").contains("another decimal mark"));
     }

@@ -1,4 +1,4 @@
-//! Lines of a backup that describe a device or a room, applied with PATCH. Creates none.
+//! Registry entries of a backup, applied with PATCH. Creates no device and no room.
 //!
 //! A device is registered by its first reading and a room by the first that names it, or by a device
 //! that is put into it: what has none of these cannot be restored, and is refused by name.
@@ -23,7 +23,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How many metrics one PATCH may set.
 const METRICS_A_PATCH: usize = 32;
 
-/// What people say of a device or a room.
+/// A registry entry of a backup: the PATCH requests that restore a device or a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegistryLine {
     line: u64,
@@ -171,9 +171,9 @@ impl Patch<'_> {
     }
 }
 
-/// Applies lines, the devices first, since they register the rooms that they are put into.
+/// Applies entries, devices first, because they register the rooms that they are put into.
 ///
-/// What is not there is waited for: the stream may not have registered it yet.
+/// Waits for devices and metrics that are missing: the stream may not have registered them yet.
 pub(super) fn apply(mut lines: Vec<RegistryLine>, client: &Client) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::is_room);
     apply_within(lines, client, MAX_WAIT)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use shared::domain::Reading;
 
-/// The lines at the beginning of a file that are dealt with: stored or refused.
+/// The lines at the beginning of a file that are processed: stored or refused.
 #[derive(Debug)]
 pub(super) struct Resume {
     /// None where there is nothing to keep: a stream cannot be read again.
@@ -93,7 +93,7 @@ impl Resume {
         (self.state.acknowledged, self.state.witness) = (0, None);
     }
 
-    /// Notes that the lines before `end` are dealt with, and a reading of them that is stored.
+    /// Notes that the lines before `end` are processed, and one of their readings that is stored.
     pub(super) fn acknowledge(&mut self, end: u64, stored: Option<&Reading>) -> anyhow::Result<()> {
         if end <= self.state.acknowledged {
             return Ok(());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dealt_with_is_skipped_until_the_import_is_complete() {
+    fn what_is_processed_is_skipped_until_the_import_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();

@@ -1,13 +1,14 @@
-//! Lines of a file, taken together to rounds. Sends nothing.
+//! Groups the lines of a file into rounds. Sends nothing.
 //!
-//! Within a round no two readings are of the same device and instant: such lines become one reading, in
-//! which the last line wins. Rounds are sent one after the other. So the requests of a round may be
-//! under way in any order, and be repeated, without an earlier line ever winning over a later one.
+//! Within a round no two readings have the same device and timestamp: such lines become one reading, in
+//! which the last line wins. Rounds are sent one after the other. So the requests of a round may run in
+//! any order, and be repeated, without an earlier line ever winning over a later one.
 //!
-//! Across rounds a reading that an earlier line may have begun is merged into it, and every other one is
-//! put. A put is preferred because DynamoDB stores 25 of them with one request; a merge is a request of
-//! its own. To tell them apart without keeping every key, the span of time that each device has covered
-//! is kept: a reading outside of it is new. A file that is sorted by time, either way, is so put whole.
+//! Across rounds a reading that an earlier round may have is merged into it, and every other one is put.
+//! A put is preferred because DynamoDB stores 25 of them with one request; each merge is a request of its
+//! own. To tell them apart in bounded memory, the time span of each device's earlier readings is kept
+//! instead of every key: a reading outside of it is new. A file that is sorted by time, in either
+//! direction, is therefore put as a whole.
 
 use std::collections::HashMap;
 
@@ -20,6 +21,8 @@ use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::source::{Line, Lines, Record};
 
+/// The largest body of a request: half of what the server takes.
+const MAX_BODY: usize = 512 << 10;
 /// How many devices' spans are kept; readings of any further one are merged.
 const MAX_SPANS: usize = 100_000;
 
@@ -33,17 +36,17 @@ pub(super) struct Entry {
 /// Readings that may be stored in any order.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// What no earlier round may hold.
-    pub(super) new: Vec<Entry>,
-    /// What is to be merged with what an earlier round may hold.
-    pub(super) known: Vec<Entry>,
+    /// Readings that are in no earlier round.
+    pub(super) puts: Vec<Entry>,
+    /// Readings that may continue one of an earlier round.
+    pub(super) merges: Vec<Entry>,
     /// How many lines became part of another line's reading.
     pub(super) folded: u64,
-    /// What cannot be stored.
+    /// Lines and cells that cannot be stored.
     pub(super) refusals: Vec<Refusal>,
-    /// Devices and rooms of a backup.
+    /// Registry entries of a backup.
     pub(super) registry: Vec<RegistryLine>,
-    /// How many lines of the file lie behind its end.
+    /// How many lines of the file have been read at its end.
     pub(super) end: u64,
 }
 
@@ -53,11 +56,11 @@ pub(super) struct Rounds {
     now: Instant,
     /// How many lines a round holds.
     size: usize,
-    /// Whether what the table holds is kept, so that nothing is new.
+    /// Whether every reading is merged into what the table has.
     merge: bool,
     spans: HashMap<DeviceId, (Instant, Instant)>,
     position: u64,
-    /// A reading that had no room in the round before.
+    /// A reading that did not fit into the previous round.
     carried: Option<Entry>,
     ended: bool,
 }
@@ -69,9 +72,8 @@ impl Rounds {
         Self { lines, now, size, merge, spans, position, carried, ended: false }
     }
 
-    /// Passes over the first lines, which are stored. What is refused among them, and the registry's
-    /// part, is given once more.
-    pub(super) fn pass_over(&mut self, lines: u64) -> anyhow::Result<Round> {
+    /// Skips the first lines, which are stored. Returns their refusals and registry entries again.
+    pub(super) fn skip_lines(&mut self, lines: u64) -> anyhow::Result<Round> {
         let mut skipped = Round::default();
         while self.position < lines {
             let Some(line) = self.lines.next().transpose()? else { break };
@@ -150,9 +152,9 @@ impl Rounds {
         }
         // What is carried over is not yet stored.
         round.end = self.position - u64::from(self.carried.is_some());
-        (round.new, round.known) =
+        (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
-        round.new.iter().chain(&round.known).for_each(|entry| self.cover(&entry.reading));
+        round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
         Ok(round)
     }
 }
@@ -213,6 +215,24 @@ fn meaning(record: &Record, now: Instant) -> Result<Meaning, String> {
     Ok(Meaning::Reading(Box::new(reading)))
 }
 
+/// Entries cut into what one request carries: at most so many `readings`, and no body too large.
+pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
+    let mut batches = Vec::new();
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += json(&entry.reading).len() + 1;
+            bytes <= MAX_BODY
+        };
+        let fitting = rest.iter().take(readings).take_while(fits).count().max(1);
+        let (batch, behind) = rest.split_at(fitting);
+        batches.push(batch);
+        rest = behind;
+    }
+    batches
+}
+
 /// A reading as `POST /readings` takes it.
 pub(super) fn json(reading: &Reading) -> String {
     let Reading { device, at, room, .. } = reading;
@@ -261,7 +281,7 @@ mod tests {
             line("d", 0, r#""room":"b","t":2"#),
         ];
         let [round] = &taken(&lines, 10)[..] else { panic!("one round") };
-        let shown: Vec<String> = round.new.iter().map(|entry| json(&entry.reading)).collect();
+        let shown: Vec<String> = round.puts.iter().map(|entry| json(&entry.reading)).collect();
         assert_eq!(
             shown,
             [
@@ -269,14 +289,14 @@ mod tests {
                 r#"{"device_id":"e","timestamp":"2026-01-11T16:00:00.000Z","t":9}"#,
             ]
         );
-        assert_eq!((round.folded, round.known.len(), round.end), (1, 0, 3));
+        assert_eq!((round.folded, round.merges.len(), round.end), (1, 0, 3));
     }
 
     #[test]
     fn what_an_earlier_round_may_hold_is_merged_and_sorted_files_are_put() {
         let kinds = |seconds: &[i64]| -> Vec<(usize, usize)> {
             let lines: Vec<String> = seconds.iter().map(|at| line("d", *at, "\"t\":1")).collect();
-            taken(&lines, 2).iter().map(|round| (round.new.len(), round.known.len())).collect()
+            taken(&lines, 2).iter().map(|round| (round.puts.len(), round.merges.len())).collect()
         };
         assert_eq!(kinds(&[0, 1, 2, 3]), [(2, 0), (2, 0), (0, 0)]);
         assert_eq!(kinds(&[3, 2, 1, 0]), [(2, 0), (2, 0), (0, 0)]);
@@ -285,13 +305,21 @@ mod tests {
     }
 
     #[test]
-    fn passing_over_lines_remembers_what_they_cover() {
+    fn with_merge_nothing_replaces_what_the_table_has() {
+        let mut rounds = rounds(&[&line("d", 0, "\"t\":1")], 10);
+        rounds.merge = true;
+        let round = rounds.next().unwrap().unwrap();
+        assert_eq!((round.puts.len(), round.merges.len()), (0, 1));
+    }
+
+    #[test]
+    fn skipped_lines_count_as_an_earlier_round() {
         let lines: Vec<String> = [0, 5, 5].map(|at| line("d", at, "\"t\":1")).into();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let mut rounds = rounds(&lines, 10);
-        assert_eq!(rounds.pass_over(2).unwrap().end, 2);
+        assert_eq!(rounds.skip_lines(2).unwrap().end, 2);
         let round = rounds.next().unwrap().unwrap();
-        assert_eq!((round.new.len(), round.known.len(), round.end), (0, 1, 3));
+        assert_eq!((round.puts.len(), round.merges.len(), round.end), (0, 1, 3));
     }
 
     #[test]
@@ -303,8 +331,22 @@ mod tests {
         let lines =
             [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
         let rounds = taken(&lines, 10);
-        let shape = |round: &Round| (round.new.len(), round.known.len(), round.end);
+        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(1, 0, 1), (1, 1, 3)]);
+    }
+
+    #[test]
+    fn a_request_is_neither_too_long_nor_too_large() {
+        let metrics: Vec<String> =
+            (0..64).map(|n| format!("\"m{n:02}{}\":1", "x".repeat(60))).collect();
+        let lines: Vec<String> = (0..300).map(|n| line("d", n, &metrics.join(","))).collect();
+        let [round, _] = &taken(&lines, 300)[..] else { panic!("a round and the end") };
+        let lengths = |readings| {
+            let batches = batches(&round.puts, readings);
+            batches.iter().map(|batch| batch.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(200), [118, 118, 64], "4,440 bytes each");
+        assert_eq!(lengths(100), [100, 100, 100]);
     }
 
     #[test]
@@ -329,6 +371,6 @@ mod tests {
         ]) {
             assert!(reason.starts_with(expected), "{reason}");
         }
-        assert_eq!((reasons.len(), round.new.len()), (6, 0));
+        assert_eq!((reasons.len(), round.puts.len()), (6, 0));
     }
 }

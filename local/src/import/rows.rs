@@ -25,8 +25,8 @@ pub(super) struct Rows {
     devices: Vec<BoundDevice>,
 }
 
-/// A reading of one row whose instant is not decided. Without metrics it is none, and tells the order
-/// of the lines only.
+/// A reading of one row whose timestamp may still be ambiguous. One without metrics is not stored; it
+/// only shows the order of the timestamps.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// The line of the file.
@@ -159,7 +159,7 @@ impl Rows {
             zone: columns.timestamp.zone,
             mark: match (columns.decimal_comma, separator) {
                 (true, _) => DecimalMark::Comma,
-                (false, b';') => DecimalMark::Told(None),
+                (false, b';') => DecimalMark::Detected(None),
                 (false, _) => DecimalMark::Point,
             },
             devices,

@@ -1,7 +1,7 @@
 //! Cells that hold a timestamp: every form that is read, and local times in their zone.
 //!
-//! Absent: which of two passes a local time belongs to that the clock shows twice. That takes more than
-//! one line: `clock_change`.
+//! Absent: the decision for a local time that the clock shows twice. It takes more than one line, see
+//! `clock_change`.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZon
 use chrono_tz::Tz;
 use shared::domain::{Instant, excerpt};
 
-/// Where local times are local.
+/// The time zone of local times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Zone {
     /// One offset from UTC, all year.
@@ -63,7 +63,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         });
         local.map_err(|_| format!("{:?} is not of the form {format:?}", shown()))?
     } else {
-        // Texts such as now and -24h are relative to the moment of the import, which is no one's.
+        // Relative texts such as now and -24h would mean the time of the import.
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(format!("{:?} is not a timestamp", shown()));
         }

@@ -20,21 +20,21 @@ use crate::client::{Ask, Client, FieldError};
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 4;
 
-/// How an import goes.
+/// The options of an upload.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manner {
+pub(super) struct UploadOptions {
     /// Readings a request.
     pub(super) batch: usize,
     /// Whether the first refusal ends it.
     pub(super) strict: bool,
 }
 
-/// What became of an import.
+/// The result of an upload.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     stored: u64,
     folded: u64,
-    edited: usize,
+    updated: usize,
     pub(super) refusals: Refusals,
     seconds: f64,
 }
@@ -48,31 +48,31 @@ impl fmt::Display for Summary {
             let text = "lines joined another of the same device and timestamp";
             write!(f, "\n{} {text}", self.folded)?;
         }
-        if self.edited > 0 {
-            write!(f, "\n{} devices and rooms described", self.edited)?;
+        if self.updated > 0 {
+            write!(f, "\n{} devices and rooms updated", self.updated)?;
         }
         write!(f, "{}", self.refusals)
     }
 }
 
-/// Sends all readings that `resume` does not know to be stored, then what is said of devices and rooms.
+/// Sends all readings that `resume` does not know to be stored, then updates devices and rooms.
 ///
 /// Rounds are sent one after the other: see [`round`].
 pub(super) fn run(
     mut rounds: Rounds,
     client: &Client,
-    manner: Manner,
+    options: UploadOptions,
     mut resume: Resume,
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
     let watch = Stopwatch::start();
     let mut summary = Summary::default();
-    if let Err(error) = send_rounds(&mut rounds, client, manner, &mut resume, bar, &mut summary) {
+    if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
         let stored = resume.acknowledged();
         if stored == 0 || !resume.is_kept() {
             return Err(error);
         }
-        let text = "lines are dealt with; the same command goes on behind them";
+        let text = "lines are processed; the same command continues after them";
         return Err(error).with_context(|| format!("stopped; the first {stored} {text}"));
     }
     summary.seconds = watch.elapsed().as_secs_f64();
@@ -83,37 +83,41 @@ pub(super) fn run(
 fn send_rounds(
     rounds: &mut Rounds,
     client: &Client,
-    manner: Manner,
+    options: UploadOptions,
     resume: &mut Resume,
     bar: &ProgressBar,
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
-    let skipped = rounds.pass_over(resume.acknowledged())?;
+    let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
     for round in [Ok(skipped)].into_iter().chain(rounds) {
         let round = round?;
-        refuse(round.refusals.clone(), manner, summary)?;
-        let refusals = send(&round, client, manner, |stored| {
+        refuse(round.refusals.clone(), options, summary)?;
+        let refusals = send(&round, client, options, |stored| {
             summary.stored += stored;
             bar.set_message(format!("{} readings", summary.stored));
         })?;
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
-        let witness = round.new.iter().chain(&round.known).rev().find(is_stored);
-        // What is refused is dealt with as well: sending it again would not store it.
+        let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
+        // Refused lines are processed, too: sending them again would not store them.
         resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
-        refuse(refusals, manner, summary)?;
+        refuse(refusals, options, summary)?;
         summary.folded += round.folded;
         registry.extend(round.registry);
     }
-    let described = registry.len();
+    let entries = registry.len();
     let refusals = registry::apply(registry, client)?;
-    summary.edited = described - refusals.len();
-    refuse(refusals, manner, summary)
+    summary.updated = entries - refusals.len();
+    refuse(refusals, options, summary)
 }
 
-fn refuse(refusals: Vec<Refusal>, manner: Manner, summary: &mut Summary) -> anyhow::Result<()> {
-    if let (true, Some(first)) = (manner.strict, refusals.first()) {
+fn refuse(
+    refusals: Vec<Refusal>,
+    options: UploadOptions,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    if let (true, Some(first)) = (options.strict, refusals.first()) {
         bail!("{first}");
     }
     summary.refusals.extend(refusals);
@@ -124,11 +128,12 @@ fn refuse(refusals: Vec<Refusal>, manner: Manner, summary: &mut Summary) -> anyh
 fn send(
     round: &Round,
     client: &Client,
-    manner: Manner,
+    options: UploadOptions,
     mut stored: impl FnMut(u64),
 ) -> anyhow::Result<Vec<Refusal>> {
-    let put = round.new.chunks(manner.batch).map(|batch| ("/readings", batch));
-    let merged = round.known.chunks(manner.batch).map(|batch| ("/readings?merge=true", batch));
+    let batches = |entries| round::batches(entries, options.batch).into_iter();
+    let put = batches(&round.puts).map(|batch| ("/readings", batch));
+    let merged = batches(&round.merges).map(|batch| ("/readings?merge=true", batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (results, sent) = mpsc::channel();
@@ -231,7 +236,7 @@ mod tests {
     use crate::import::fake::{self, Reply, Request, Server};
     use crate::import::source::{Line, Record};
 
-    const MANNER: Manner = Manner { batch: 2, strict: false };
+    const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
 
     fn client(server: &Server) -> Client {
         Client::impatient(&server.url, Duration::from_millis(30))
@@ -246,11 +251,11 @@ mod tests {
         Rounds::new(Box::new(lines.into_iter()), now, size, false)
     }
 
-    fn import(client: &Client, readings: u64, manner: Manner) -> anyhow::Result<Summary> {
+    fn import(client: &Client, readings: u64, options: UploadOptions) -> anyhow::Result<Summary> {
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let lines: Vec<String> = (0..readings).map(line).collect();
         let resume = Resume::of(Path::new("-"), None, "", false)?;
-        run(rounds(&lines, 1_000), client, manner, resume, &ProgressBar::hidden())
+        run(rounds(&lines, 1_000), client, options, resume, &ProgressBar::hidden())
     }
 
     #[test]
@@ -259,7 +264,7 @@ mod tests {
             thread::sleep(Duration::from_millis(200));
             Reply::of(401, r#"{"detail": "no token"}"#)
         });
-        let error = format!("{:#}", import(&client(&server), 1_000, MANNER).unwrap_err());
+        let error = format!("{:#}", import(&client(&server), 1_000, OPTIONS).unwrap_err());
         assert!(error.contains("401") && error.contains("--token"), "{error}");
     }
 
@@ -267,7 +272,7 @@ mod tests {
     fn a_server_that_is_not_there_is_not_waited_for() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let client = Client::new(&format!("http://{address}"), None).unwrap();
-        let error = format!("{:#}", import(&client, 1_000, MANNER).unwrap_err());
+        let error = format!("{:#}", import(&client, 1_000, OPTIONS).unwrap_err());
         assert!(error.contains("cannot reach") && error.contains("is it running?"), "{error}");
     }
 
@@ -277,7 +282,7 @@ mod tests {
             0 => Reply::with(503, "retry-after: 1\r\n", r#"{"detail": "busy"}"#),
             _ => Reply::of(201, r#"{"accepted": 2}"#),
         });
-        let summary = import(&client(&server), 2, MANNER).unwrap();
+        let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
         assert!(summary.seconds >= 1.0, "{summary}");
     }
@@ -294,12 +299,12 @@ mod tests {
             })
         };
         let server = refusing();
-        let summary = import(&client(&server), 2, MANNER).unwrap();
+        let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (1, 1));
         assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
-        let summary = import(&client(&server), 1, MANNER).unwrap();
+        let summary = import(&client(&server), 1, OPTIONS).unwrap();
         assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
-        let strict = Manner { strict: true, ..MANNER };
+        let strict = UploadOptions { strict: true, ..OPTIONS };
         let error = import(&client(&refusing()), 2, strict).unwrap_err().to_string();
         assert_eq!(error, "line 2: t: no number");
     }
@@ -319,10 +324,10 @@ mod tests {
         });
         let import = || {
             let resume = Resume::of(&file, None, "x", false).unwrap();
-            run(rounds(&lines, 2), &client(&server), MANNER, resume, &ProgressBar::hidden())
+            run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden())
         };
         let error = format!("{:#}", import().unwrap_err());
-        assert!(error.contains("the first 2 lines are dealt with"), "{error}");
+        assert!(error.contains("the first 2 lines are processed"), "{error}");
         let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
         assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
         assert_eq!(import().unwrap().stored, 4);
@@ -334,7 +339,7 @@ mod tests {
     #[test]
     fn another_server_s_yes_is_no_receipt() {
         let server = fake::serve(|_, _| Reply::of(201, "<html>"));
-        let error = format!("{:#}", import(&client(&server), 1, MANNER).unwrap_err());
+        let error = format!("{:#}", import(&client(&server), 1, OPTIONS).unwrap_err());
         assert!(error.contains("not as Roomtide does"), "{error}");
     }
 
@@ -422,10 +427,10 @@ mod tests {
             let plan = plan.into_iter().chain([16]).collect();
             let (server, table) = unreliable(plan);
             let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
-            let manner = Manner { batch, strict: false };
+            let options = UploadOptions { batch, strict: false };
             let client = client(&server);
             // A server may fail for longer than the client has patience; then nothing is promised.
-            if run(rounds(&lines, size), &client, manner, resume, &ProgressBar::hidden()).is_ok() {
+            if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden()).is_ok() {
                 thread::sleep(Duration::from_millis(20));
                 prop_assert_eq!(&*table.lock().unwrap(), &expected);
             }
