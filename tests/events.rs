@@ -183,7 +183,7 @@ cases! {
         assert_eq!(answer["body"], json!({"accepted": 1}));
         let readings = bench.store.readings();
         let one = readings.iter().find(|r| r.metrics().keys().any(|name| name.as_str() == "co2"));
-        let names: Vec<_> = one.expect("it is there").metrics().keys().map(|name| name.as_str()).collect();
+        let names: Vec<_> = one.expect("it is there").metrics().keys().map(shared::domain::MetricName::as_str).collect();
         assert!(names.len() > 1, "what the reading had before is there still: {names:?}");
     }
     "ingest/no-timestamp.json" after [] |bench, answer| {

@@ -363,6 +363,13 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             })
             .await,
         },
+    ]
+}
+
+/// The registry, written.
+async fn registry_write_rows(home: &Home) -> Vec<Row> {
+    let store = &home.with_index;
+    vec![
         Row {
             number: "7a",
             pattern: "register a device, once in its life",
@@ -453,6 +460,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     let mut rows = Box::pin(registry_rows(&home)).await;
     rows.extend(Box::pin(range_rows(&home)).await);
     rows.extend(Box::pin(write_rows(&home)).await);
+    rows.extend(Box::pin(registry_write_rows(&home)).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
     let wrong: Vec<_> = rows.iter().filter(|row| !near(row.expected, row.measured)).collect();
     let mut problems = String::new();

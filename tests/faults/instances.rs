@@ -166,7 +166,7 @@ fn record(number: usize, item: &Value) -> Value {
 /// One run: random requests to either instance, edits, deliveries, and time that passes for one of them.
 async fn run(seed: u64, engine: Engine) {
     let mut rng = Rng::with_seed(seed);
-    let table = engine.table(seed % 2 == 0).await;
+    let table = engine.table(seed.is_multiple_of(2)).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let config = table.config_by_way_of(proxy.url());
     let mut fleet = Fleet::on(table, || DynamoStore::connect(&config)).await;
@@ -178,7 +178,7 @@ async fn run(seed: u64, engine: Engine) {
         let (instance, id) = (rng.usize(..2), DEVICES[rng.usize(..2)]);
         let room = ["kitchen", "bath", "study"][rng.usize(..3)];
         match rng.usize(..10) {
-            0 => drop(fleet.clocks[instance].advance(Duration::from_secs(90))),
+            0 => fleet.clocks[instance].advance(Duration::from_secs(90)),
             1 if !fleet.items.is_empty() => {
                 let room = rng.bool().then_some(room);
                 // A person sends an edit again until it is done.
@@ -253,7 +253,7 @@ async fn run(seed: u64, engine: Engine) {
         };
         match fleet.room(id).await {
             Some(room) => {
-                assert!(expected.contains(&room), "seed {seed}: {id} {room} {expected:?}")
+                assert!(expected.contains(&room), "seed {seed}: {id} {room} {expected:?}");
             }
             None => assert!(expected.is_empty(), "seed {seed}: {id} {expected:?}"),
         }

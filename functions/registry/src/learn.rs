@@ -68,7 +68,7 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             match catching(registering).await {
                 Ok(Ok(device)) => registered.push((device, seen)),
                 failed => {
-                    learned.note((DEVICES, id.as_str()), failed.map(|it| it.map(drop)), seen, log)
+                    learned.note((DEVICES, id.as_str()), failed.map(|it| it.map(drop)), seen, log);
                 }
             }
         }
