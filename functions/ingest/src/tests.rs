@@ -610,3 +610,13 @@ async fn what_is_not_understood_of_a_post_is_refused_and_nothing_is_stored() {
         assert_eq!(bench.send(event).await.expect("answered").0, 201, "{content_type}");
     }
 }
+
+#[tokio::test]
+async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
+    let bench = Bench::guarded().await;
+    bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
+    assert_eq!(bench.post_with("one", ONE).await.0, 503);
+    let log = bench.log.lock().expect("no panic while held").clone();
+    let cause = r#""token.error":"the table cannot be reached: connection refused""#;
+    assert!(log.contains(cause) && log.contains(r#""level":"ERROR""#), "{log}");
+}

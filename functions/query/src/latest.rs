@@ -33,7 +33,7 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        let (device, _) = self.device(id, call).await?;
+        let device = self.device(id, call).await?;
         let latest =
             self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
         let values = latest.ok_or_else(|| {

@@ -28,7 +28,7 @@ where
         id: &str,
     ) -> Result<Response, Problem> {
         let asked = self.asked(call, params)?;
-        let (device, _) = self.device(id, call).await?;
+        let device = self.device(id, call).await?;
         let page = self.store.device_readings(&device.id, &asked.query, call.budget).await;
         let page = page.map_err(|error| call.failed(&error))?;
         asked.answer(call, &page, [&device].into_iter())

@@ -83,7 +83,7 @@ where
         call: &mut Call<'_>,
         id: &str,
     ) -> Result<Response, Problem> {
-        let (device, _) = self.device(id, call).await?;
+        let device = self.device(id, call).await?;
         Ok(cached(call.request, Response::json(200, &DeviceRow::from(&device))))
     }
 
@@ -97,27 +97,24 @@ where
         Ok(cached(call.request, Response::json(200, &RoomRow::from(&room))))
     }
 
-    /// The device of a path, and a registry that knows it.
+    /// The device of a path.
     ///
     /// What the cache lacks is asked of the table: it may be new. Then the cache is read anew, for
     /// what else is new with it, such as its room.
-    pub(crate) async fn device(
-        &self,
-        id: &str,
-        call: &mut Call<'_>,
-    ) -> Result<(Device, Arc<Snapshot>), Problem> {
+    pub(crate) async fn device(&self, id: &str, call: &mut Call<'_>) -> Result<Device, Problem> {
         let id = device_id(id)?;
         let snapshot = self.snapshot(call).await?;
         if let Some(device) = snapshot.devices.get(&id) {
-            return Ok((device.clone(), snapshot));
+            return Ok(device.clone());
         }
         let found =
             self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
         let device = found.ok_or_else(|| unknown("device", id.as_str()))?;
-        Ok((device, self.refreshed(call).await?))
+        self.refreshed(call).await?;
+        Ok(device)
     }
 
-    /// The room of a path, and a registry that knows it; likewise.
+    /// The room of a path, likewise, and a registry that knows it.
     pub(crate) async fn room(
         &self,
         id: &str,
