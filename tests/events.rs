@@ -190,6 +190,11 @@ cases! {
         assert_eq!(answer["body"]["rejected"][0]["index"], 2);
         assert!(bench.store.readings().iter().all(|r| r.device.as_str() == "remo-3"));
     }
+    "ingest/iot-rule-damaged-line.json" after [] |bench, answer| {
+        assert_eq!(answer["body"]["accepted"], 1);
+        assert_eq!(answer["body"]["rejected"][0]["index"], 0);
+        assert_eq!(bench.store.readings()[0].at.to_string(), "2026-01-11T16:01:00.000Z");
+    }
     "query/list-devices.json" after [ARRAY] |bench, answer| {
         let ids: Vec<_> = answer["body"]["data"].as_array().expect("a list").iter().map(|d| &d["device_id"]).collect();
         assert_eq!(ids, ["remo-3", "remo-e"]);
@@ -210,13 +215,14 @@ cases! {
     }
     "query/device-readings.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"], json!({"data": [
-            {"timestamp": "2026-01-11T16:01:00.000Z", "room": "chiyoda1-a", "humidity": 45.5, "temperature": 21.6},
-            {"timestamp": "2026-01-11T16:00:00.000Z", "room": "chiyoda1-a", "humidity": 45, "temperature": 21.5},
+            {"device_id": "remo-3", "timestamp": "2026-01-11T16:01:00.000Z", "room": "chiyoda1-a", "humidity": 45.5, "temperature": 21.6},
+            {"device_id": "remo-3", "timestamp": "2026-01-11T16:00:00.000Z", "room": "chiyoda1-a", "humidity": 45, "temperature": 21.5},
         ], "has_more": false, "next_cursor": null}));
     }
     "query/device-readings-csv.json" after [ARRAY] |bench, answer| {
-        assert_eq!(answer["body"], "timestamp,room,temperature\n\
-            2026-01-11T16:00:00.000Z,chiyoda1-a,21.5\n2026-01-11T16:01:00.000Z,chiyoda1-a,21.6\n");
+        assert_eq!(answer["body"], "timestamp,device_id,room,temperature\n\
+            2026-01-11T16:00:00.000Z,remo-3,chiyoda1-a,21.5\n\
+            2026-01-11T16:01:00.000Z,remo-3,chiyoda1-a,21.6\n");
     }
     "query/bad-range.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["status"], 400);
