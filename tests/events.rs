@@ -207,6 +207,11 @@ cases! {
         assert_eq!(answer["body"]["rejected"][0]["index"], 2);
         assert!(bench.store.readings().iter().all(|r| r.device.as_str() == "remo-3"));
     }
+    "ingest/iot-rule-damaged-line.json" after [] |bench, answer| {
+        assert_eq!(answer["body"]["accepted"], 1);
+        assert_eq!(answer["body"]["rejected"][0]["index"], 0);
+        assert_eq!(bench.store.readings()[0].at.to_string(), "2026-01-11T16:01:00.000Z");
+    }
     "query/list-devices.json" after [ARRAY] |bench, answer| {
         let ids: Vec<_> = answer["body"]["data"].as_array().expect("a list").iter().map(|d| &d["device_id"]).collect();
         assert_eq!(ids, ["remo-3", "remo-e"]);

@@ -16,6 +16,7 @@ EXPECTED = {
     "array.json": (201, 3),
     "gzip.json": (201, 3),
     "iot-rule-batch.json": (None, 2),
+    "iot-rule-damaged-line.json": (None, 1),
     "iot-rule.json": (None, 1),
     "ndjson.json": (201, 3),
     "none-valid.json": (400, 0),
