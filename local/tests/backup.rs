@@ -19,8 +19,12 @@ struct Server {
 
 impl Server {
     fn start(data: &Path) -> Self {
+        Self::start_at("0", data)
+    }
+
+    fn start_at(port: &str, data: &Path) -> Self {
         let mut process = roomtide();
-        let process = process.args(["--empty", "--port", "0", "--data-dir"]).arg(data);
+        let process = process.args(["--empty", "--port", port, "--data-dir"]).arg(data);
         let mut process = process.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let url = lines.next().unwrap().unwrap().rsplit(' ').next().unwrap().to_owned();
@@ -222,6 +226,33 @@ fn a_narrow_file_keeps_every_value_whatever_the_batch() {
     let rows = all["data"].as_array().unwrap();
     assert_eq!(rows.len(), 100);
     assert!(rows.iter().all(|row| row["a"] == 2 && row["b"] == 4 && row["c"] == 6), "{all}");
+}
+
+#[test]
+fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    // The first round is full, and what makes `--strict` stop is in the second.
+    let line = |n| format!("{},d,{n}", 1_768_147_200 + n % 10);
+    let mut lines: Vec<String> = (0..16_000).map(line).collect();
+    lines.extend(["bad,d,1".to_owned(), "1768147299,d,99".to_owned()]);
+    fs::write(at("file.csv"), format!("timestamp,device_id,t\n{}\n", lines.join("\n"))).unwrap();
+    let server = Server::start(&at("first"));
+    let url = server.url.clone();
+    let strict = ["import", "--strict", "--url", &url];
+    let (code, said) = run(&strict, &at("file.csv"));
+    assert!(code == 1 && said.contains("the first 16000 lines are processed"), "{said}");
+    let (_, said) = run(&strict, &at("file.csv"));
+    assert!(said.contains("continuing after them"), "{said}");
+    drop(server);
+
+    let server = Server::start_at(url.rsplit(':').next().unwrap(), &at("second"));
+    let (code, said) = run(&["import", "--url", &url], &at("file.csv"));
+    assert!(code == 3 && said.contains("starting over"), "{said}");
+    let rows = server.get(&format!("/devices/d/readings?{RANGE}"))["data"].clone();
+    let values: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["t"].to_string()).collect();
+    let expected: Vec<String> = (15_990..16_000).chain([99]).map(|t| t.to_string()).collect();
+    assert_eq!(values, expected, "everything, and the last line of each");
 }
 
 #[test]

@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_read_is_refused_and_the_rest_goes_on() {
-        let csv = b"timestamp,device_id,t\n1,d,1\n2,d\n3,d,\xff\n,d,4\n5,d,warm\n6,d,6\n";
+        let csv = b"timestamp,device_id,t\n1768147201,d,1\n2,d\n3,d,\xff\n,d,4\n1768147205,d,warm\n1768147206,d,6\n";
         let (readings, refusals) = told(csv);
         assert_eq!(readings, [2, 7]);
         assert_eq!(
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_too_early_is_an_error() {
-        for text in ["timestamp,device_id,t\n1,d,1\n", "{\"a\": 1}\n"] {
+        for text in ["timestamp,device_id,t\n1768147201,d,1\n", "{\"a\": 1}\n"] {
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
             gzip.write_all(text.repeat(2_000).as_bytes()).unwrap();
             let gzip = gzip.finish().unwrap();
