@@ -158,9 +158,9 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "2a",
             pattern: "list 10 devices",
-            operation: "Query",
+            operation: "Query, consistent",
             condition: "pk = `DEVICE`",
-            expected: (0.5, 0.0),
+            expected: (1.0, 0.0),
             measured: cost(async |budget| {
                 assert_eq!(store.devices(budget).await.expect("read").found.len(), 10);
             })
@@ -169,9 +169,9 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "2b",
             pattern: "list 2 rooms",
-            operation: "Query",
+            operation: "Query, consistent",
             condition: "pk = `ROOM`",
-            expected: (0.5, 0.0),
+            expected: (1.0, 0.0),
             measured: cost(async |budget| {
                 assert_eq!(store.rooms(budget).await.expect("read").found.len(), 2);
             })

@@ -64,6 +64,9 @@ pub(crate) struct Problem {
     /// Where, in which of several readings or in which field.
     #[serde(default)]
     pub(crate) errors: Vec<FieldError>,
+    /// Which readings are refused beyond those, from 0.
+    #[serde(default)]
+    pub(crate) more_errors: Vec<usize>,
 }
 
 /// One thing that is wrong.

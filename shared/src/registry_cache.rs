@@ -42,12 +42,22 @@ impl Snapshot {
 #[derive(Debug)]
 pub struct RegistryCache<C> {
     current: RwLock<Option<Arc<Snapshot>>>,
+    // What this process has read or written itself since the registry was last asked for: an answer
+    // that was under way must not put the old back.
+    kept: std::sync::Mutex<Kept>,
     // Held while the registry is read, so that it is read once however many ask for it.
     reading: Mutex<()>,
     // What keeps a table that does not answer from being asked by every request.
     back_off: RwLock<Option<BackOff>>,
     max_age: Duration,
     clock: C,
+}
+
+/// Devices and rooms that were kept.
+#[derive(Debug, Default)]
+struct Kept {
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeMap<RoomId, Room>,
 }
 
 /// The table did not answer; an old snapshot serves meanwhile.
@@ -70,17 +80,12 @@ impl<C: Clock> RegistryCache<C> {
     pub fn new(max_age: Duration, clock: C) -> Self {
         Self {
             current: RwLock::new(None),
+            kept: std::sync::Mutex::default(),
             reading: Mutex::new(()),
             back_off: RwLock::new(None),
             max_age,
             clock,
         }
-    }
-
-    /// How old a snapshot may grow.
-    #[must_use]
-    pub const fn max_age(&self) -> Duration {
-        self.max_age
     }
 
     /// How old a snapshot is now.
@@ -145,6 +150,7 @@ impl<C: Clock> RegistryCache<C> {
 
     async fn read(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
+        *self.kept() = Kept::default();
         let (devices, rooms) =
             futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
@@ -153,9 +159,15 @@ impl<C: Clock> RegistryCache<C> {
         let has_all_rooms = rooms.found.len() <= REGISTRY_MOST;
         let devices = devices.found.into_iter().take(REGISTRY_MOST);
         let rooms = rooms.found.into_iter().take(REGISTRY_MOST);
+        let mut devices: BTreeMap<_, _> = devices.map(|it| (it.id.clone(), it)).collect();
+        let mut rooms: BTreeMap<_, _> = rooms.map(|it| (it.id.clone(), it)).collect();
+        // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
+        let kept = self.kept();
+        devices.extend(kept.devices.clone());
+        rooms.extend(kept.rooms.clone());
         let snapshot = Arc::new(Snapshot {
-            devices: devices.map(|device| (device.id.clone(), device)).collect(),
-            rooms: rooms.map(|room| (room.id.clone(), room)).collect(),
+            devices,
+            rooms,
             has_all_devices,
             has_all_rooms,
             unreadable,
@@ -168,6 +180,10 @@ impl<C: Clock> RegistryCache<C> {
 
     /// Takes over a device that this process has just read or written.
     pub fn keep_device(&self, device: Device) {
+        let mut kept = self.kept();
+        if kept.devices.len() < MAX_KEPT {
+            kept.devices.insert(device.id.clone(), device.clone());
+        }
         if let Some(snapshot) = self.write().as_mut().filter(|it| it.devices.len() < MAX_KEPT) {
             Arc::make_mut(snapshot).devices.insert(device.id.clone(), device);
         }
@@ -175,9 +191,17 @@ impl<C: Clock> RegistryCache<C> {
 
     /// Takes over a room that this process has just read or written.
     pub fn keep_room(&self, room: Room) {
+        let mut kept = self.kept();
+        if kept.rooms.len() < MAX_KEPT {
+            kept.rooms.insert(room.id.clone(), room.clone());
+        }
         if let Some(snapshot) = self.write().as_mut().filter(|it| it.rooms.len() < MAX_KEPT) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
         }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().expect("nothing panics while it holds what was kept")
     }
 
     fn any(&self) -> Option<Arc<Snapshot>> {
@@ -193,6 +217,7 @@ impl<C: Clock> RegistryCache<C> {
 mod tests {
     use super::*;
     use crate::clock::{Deadline, TestClock};
+    use crate::store::Listing;
     use crate::store::memory::MemoryStore;
 
     fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Budget) {
@@ -251,6 +276,42 @@ mod tests {
         clock.advance(Duration::from_secs(60));
         cache.snapshot(&store, &budget).await.expect("read");
         assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
+    }
+
+    /// A table that is asked while this process writes a room to it.
+    struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
+
+    impl ReadRegistry for Meanwhile<'_> {
+        async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
+            self.0.devices(budget).await
+        }
+
+        async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
+            let before = self.0.rooms(budget).await;
+            self.1.keep_room(self.2.clone());
+            before
+        }
+
+        async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
+            self.0.device(id, budget).await
+        }
+
+        async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
+            self.0.room(id, budget).await
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
+        let (store, cache, _, budget) = setup();
+        let kitchen: RoomId = "kitchen".parse().expect("an id");
+        let room = Room { id: kitchen.clone(), name: None, first_seen: Instant::MIN };
+        let (read, _) =
+            cache.snapshot(&Meanwhile(&store, &cache, room), &budget).await.expect("read");
+        assert!(read.rooms.contains_key(&kitchen));
+        cache.refresh(&store, &budget).await.expect("read");
+        let (read, _) = cache.snapshot(&store, &budget).await.expect("read");
+        assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
     }
 
     #[tokio::test]

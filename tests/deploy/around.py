@@ -66,8 +66,8 @@ def without_action(policy, action):
 DEVICE, REGISTRY, TOKEN = "some-device", ("DEVICE", "ROOM"), "TOKEN"
 PERMITTED = {
     "IngestRole": {
-        "batch_write_item": {DEVICE}, "put_item": {*REGISTRY}, "transact_write_items": {*REGISTRY},
-        "query": {*REGISTRY}, "get_item": {TOKEN},
+        "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
+        "update_item": {DEVICE, "DEVICE"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN},
     },
     "QueryRole": {
         "put_item": {"ROOM"}, "transact_write_items": {"ROOM"}, "update_item": {*REGISTRY},
@@ -75,7 +75,7 @@ PERMITTED = {
     },
     "RegistryRole": {
         "put_item": {*REGISTRY}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY},
-        "query": {DEVICE, *REGISTRY},
+        "batch_get_item": {*REGISTRY}, "query": {DEVICE},
     },
 }
 

@@ -15,7 +15,7 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
-use crate::client::{Ask, Client, FieldError};
+use crate::client::{Ask, Client, FieldError, Problem};
 
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 4;
@@ -177,6 +177,9 @@ struct Receipt {
     _accepted: u64,
     #[serde(default)]
     rejected: Vec<FieldError>,
+    /// Those that are refused beyond what one answer tells in full.
+    #[serde(default)]
+    more_rejected: Vec<usize>,
 }
 
 /// Sends one batch until it is stored. Sent twice it changes nothing.
@@ -195,29 +198,33 @@ fn send_batch(
             let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
                 format!("the server answers {}, but not as Roomtide does", answer.status)
             })?;
-            Ok(refused(batch, &receipt.rejected))
+            Ok(refused(batch, &receipt.rejected, &receipt.more_rejected))
         }
         400 => {
-            let errors = answer.problem().errors;
+            let Problem { errors, more_errors, .. } = answer.problem();
             // None of the batch is valid, which is no reason to stop.
             if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
                 return Err(client.error(path, &answer));
             }
-            Ok(refused(batch, &errors))
+            Ok(refused(batch, &errors, &more_errors))
         }
         413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
         _ => Err(client.error(path, &answer)),
     }
 }
 
-fn refused(batch: &[Entry], errors: &[FieldError]) -> Vec<Refusal> {
+fn refused(batch: &[Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refusal> {
+    let line = |index: usize| batch.get(index).map_or(0, |entry| entry.line);
     let name = |error: &FieldError| {
-        let entry = error.index.and_then(|index| batch.get(index));
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
         let reason = format!("{field}{}", error.message);
-        Refusal { line: entry.map_or(0, |entry| entry.line), reason }
+        Refusal { line: error.index.map_or(0, line), reason }
     };
-    errors.iter().map(name).collect()
+    let unnamed = |index: &usize| {
+        let reason = "the server refuses it; its answer has no room for the reason".to_owned();
+        Refusal { line: line(*index), reason }
+    };
+    errors.iter().map(name).chain(more.iter().map(unnamed)).collect()
 }
 
 #[cfg(test)]
@@ -285,6 +292,22 @@ mod tests {
         let summary = import(&client(&server), 2, OPTIONS).unwrap();
         assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
         assert!(summary.seconds >= 1.0, "{summary}");
+    }
+
+    #[test]
+    fn refusals_that_an_answer_has_no_room_for_are_counted() {
+        let server = fake::serve(|n, _| match n {
+            0 => Reply::of(207, r#"{"accepted": 1, "more_rejected": [1]}"#),
+            _ => Reply::of(
+                400,
+                r#"{"errors": [{"index": 0, "message": "no device"}], "more_errors": [1]}"#,
+            ),
+        });
+        for (stored, refused) in [(1, 1), (0, 2)] {
+            let summary = import(&client(&server), 2, OPTIONS).unwrap();
+            assert_eq!((summary.stored, summary.refusals.count()), (stored, refused));
+            assert!(summary.refusals.shown().iter().any(|it| it.starts_with("line 2: the server")));
+        }
     }
 
     #[test]

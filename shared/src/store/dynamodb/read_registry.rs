@@ -45,6 +45,8 @@ impl DynamoStore {
                 .key_condition_expression("#p = :p")
                 .expression_attribute_names("#p", PK)
                 .expression_attribute_values(":p", AttributeValue::S(partition.to_owned()))
+                // Twice the price of next to nothing; a person asks for what they have just set.
+                .consistent_read(true)
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send();
