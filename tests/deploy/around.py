@@ -17,7 +17,7 @@ def mqtt(stack, tokens):
     until("both messages are through", lambda: len(messages_taken(stack)) == 2)
     same("refused and accepted of each message", [(1, 0), (1, 1)], sorted(messages_taken(stack)))
     rows, _ = stack.all("/devices/boiler/readings?from=2026-01-11T00:00:00Z&to=now", tokens["read"])
-    same("what was published", [{"timestamp": "2026-01-11T16:00:00.000Z", "room": "cellar", "water_temperature": Decimal("55.5")}], rows)
+    same("what was published", [{"device_id": "boiler", "timestamp": "2026-01-11T16:00:00.000Z", "room": "cellar", "water_temperature": Decimal("55.5")}], rows)
     if any("2026-01-11" in item["sk"]["S"] for item in stack.items("meter")):
         raise Failed("a message's payload chose its device")
     ok("MQTT by way of the IoT rule: stored under the topic's device, whatever the payload names")
