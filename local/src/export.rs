@@ -3,7 +3,7 @@
 mod api;
 mod file;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -11,9 +11,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
-use shared::domain::{DeviceId, MetricName, RoomId};
+use shared::domain::{DeviceId, RoomId};
 
 use self::api::Api;
 use self::file::{ExportFile, Format};
@@ -76,7 +75,6 @@ struct Device {
     #[serde(rename = "device_id")]
     id: DeviceId,
     room: Option<RoomId>,
-    metrics: BTreeMap<MetricName, Value>,
 }
 
 #[derive(Deserialize)]
@@ -122,9 +120,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
     } else {
         device_ids.iter().map(|id| format!("/devices/{id}/readings")).collect()
     };
-    let metrics: BTreeSet<&MetricName> =
-        devices.iter().flat_map(|(device, _)| device.metrics.keys()).collect();
-    let mut file = ExportFile::create(&args.file, format, &metrics)?;
+    let mut file = ExportFile::create(&args.file, format)?;
 
     let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);

@@ -20,7 +20,7 @@ use chrono::TimeDelta;
 use shared::access::Gate;
 use shared::clock::{Clock, Deadline};
 use shared::config::{Config, EARLIEST_TIMESTAMP};
-use shared::domain::{DeviceId, Instant, Reading};
+use shared::domain::{DeviceId, Instant, Reading, excerpt};
 use shared::http::routes::{self, Function};
 use shared::http::{FieldError, Params, Problem, ProblemKind, Request, Response, gateway, inflate};
 use shared::panic::catching;
@@ -34,7 +34,7 @@ use shared::telemetry::{Telemetry, WideEvent};
 use assemble::assemble;
 use reading::{Sender, Times};
 use reply::Outcome;
-use store::Write;
+use store::Mode;
 
 pub use event::{Event, Message, Receipt, Reply};
 
@@ -206,7 +206,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
         let permit = self.gate.admit(request, &self.store, budget, log).await?;
         let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
-        let merge = Params::of(request, route.operation.parameters())?.flag("merge")?;
+        let mode = read_mode(&Params::of(request, route.operation.parameters())?)?;
         let text = request.json_body()?;
         let content_type = request.header("content-type").unwrap_or_default();
         let entries = body::parse(&text, content_type)?;
@@ -216,11 +216,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(reply::foreign(assembled.rejected));
         }
-        let write = if merge { Write::Merge } else { Write::Put };
         // The gateway's id makes a repeated event the same arrival.
         let arrival = request.arrival.clone();
         let arrival = arrival.unwrap_or_else(|| format!("{:032x}", fastrand::u128(..)));
-        Ok(self.store(assembled, write, &arrival, budget, log).await)
+        Ok(self.store(assembled, mode, &arrival, budget, log).await)
     }
 
     async fn take_message(
@@ -241,7 +240,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             Ok::<_, Problem>(all)
         };
         match assembled() {
-            Ok(assembled) => self.store(assembled, Write::Put, "", budget, log).await,
+            Ok(assembled) => self.store(assembled, Mode::default(), "", budget, log).await,
             Err(problem) => {
                 log.count("readings.rejected", 1);
                 let whole = FieldError { index: None, field: None, message: problem.detail };
@@ -259,6 +258,18 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
+}
+
+fn read_mode(params: &Params) -> Result<Mode, Problem> {
+    let rooms_given = match params.get("rooms") {
+        None => false,
+        Some("given") => true,
+        Some(other) => {
+            let message = format!("is {:?}; expected given", excerpt(other));
+            return Err(Problem::field("rooms", message));
+        }
+    };
+    Ok(Mode { merge: params.flag("merge")?, rooms_given })
 }
 
 /// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.

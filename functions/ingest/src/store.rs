@@ -29,13 +29,14 @@ const MAX_REGISTERED: usize = 500;
 /// How many rooms that the cache lacks a request looks up; the stream looks at the rest.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
 
-/// How readings with timestamps are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Write {
-    /// Each replaces what is stored of its device and instant.
-    Put,
-    /// Each sets its metrics and leaves the others.
-    Merge,
+/// How readings are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mode {
+    /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
+    /// instant, instead of replacing them.
+    pub(crate) merge: bool,
+    /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
+    pub(crate) rooms_given: bool,
 }
 
 /// The registry, with what the cache lacked looked up.
@@ -60,7 +61,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     pub(crate) async fn store(
         &self,
         assembled: Assembled,
-        write: Write,
+        mode: Mode,
         arrival: &str,
         budget: &Budget,
         log: &mut WideEvent,
@@ -85,20 +86,19 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             }
         };
         for reading in timed.readings.iter_mut().chain(&mut arrivals.readings) {
-            if let Some(device) = known.device(&reading.device) {
+            if let Some(device) = known.device(&reading.device).filter(|_| !mode.rooms_given) {
                 reading.fill_in_room(device);
             }
         }
-        if write == Write::Merge {
+        if mode.merge {
             refuse_endless_metrics(&mut timed, &known, &mut outcome.rejected);
         }
 
         let mut stored = Vec::new();
-        let put = match write {
-            Write::Put => self.store.put_readings(&timed.readings, self.retention(), budget).await,
-            Write::Merge => {
-                self.store.merge_readings(&timed.readings, self.retention(), budget).await
-            }
+        let put = if mode.merge {
+            self.store.merge_readings(&timed.readings, self.retention(), budget).await
+        } else {
+            self.store.put_readings(&timed.readings, self.retention(), budget).await
         };
         stored.extend(outcome.note(timed, put));
         // After the others, because one of them may have the very instant of the arrival.

@@ -369,6 +369,15 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     bench.clock.advance(Duration::from_secs(60));
     post(r#"{"device_id": "d", "timestamp": 1768147202, "room": "a", "t": 1}"#).await;
     assert_eq!(rooms()[2], ("p".to_owned(), false));
+    let history = r#"[{"device_id": "d", "timestamp": 1768147203, "room": "a", "t": 1},
+        {"device_id": "d", "timestamp": 1768147204, "t": 1}]"#;
+    let mut event = http("POST", "/readings", history);
+    event["rawQueryString"] = json!("rooms=given");
+    assert_eq!(bench.send(event.clone()).await.expect("answered").0, 201);
+    assert_eq!(rooms()[3..], [("a".to_owned(), true), (String::new(), false)], "as they are sent");
+    event["rawQueryString"] = json!("rooms=taken");
+    let (status, answer) = bench.send(event).await.expect("answered");
+    assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("rooms")));
 }
 
 #[tokio::test]

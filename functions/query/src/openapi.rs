@@ -99,6 +99,11 @@ fn query_parameter(operation: Operation, name: &str) -> Value {
                 json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
             ("How many entries a page holds at the most; fewer where they are large", schema)
         }
+        "rooms" => (
+            "given takes rooms as they are sent, for history: none is filled in from the registry, and \
+             no room that a person chose replaces one",
+            json!({"enum": ["given"]}),
+        ),
         "merge" => (
             "Sets the metrics given and keeps the others of that device and timestamp; without it a \
              reading replaces the one before it",

@@ -1,15 +1,18 @@
 //! The file of an export: NDJSON or CSV, compressed or not, whole or not there. Asks for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::value::RawValue;
-use shared::domain::MetricName;
 use tempfile::NamedTempFile;
+
+/// The columns of CSV before the metrics.
+const COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 /// What is written, as the file's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +57,13 @@ pub(super) struct ExportFile {
 
 enum Form {
     Ndjson(Bytes),
-    Csv { csv: Box<csv::Writer<Bytes>>, columns: Vec<String> },
+    /// CSV names its columns first, and the registry need not know every metric: the rows wait in a
+    /// file that has no name until all of them are known.
+    Csv {
+        bytes: Bytes,
+        rows: BufWriter<File>,
+        metrics: BTreeSet<String>,
+    },
 }
 
 enum Bytes {
@@ -64,12 +73,8 @@ enum Bytes {
 }
 
 impl ExportFile {
-    /// A file beside `path`, which only its owner can read. CSV has a column for each of `metrics`.
-    pub(super) fn create(
-        path: &Path,
-        format: Format,
-        metrics: &BTreeSet<&MetricName>,
-    ) -> anyhow::Result<Self> {
+    /// A file beside `path`, which only its owner can read.
+    pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
         let beside = || {
             let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
             let mut file = tempfile::Builder::new();
@@ -85,11 +90,8 @@ impl ExportFile {
             Format::Ndjson { gzip: false } | Format::Csv { gzip: false } => Bytes::Plain(beside()?),
         };
         let form = if let Format::Csv { .. } = format {
-            let mut columns = ["timestamp", "device_id", "room"].map(str::to_owned).to_vec();
-            columns.extend(metrics.iter().map(ToString::to_string));
-            let mut csv = Box::new(csv::Writer::from_writer(bytes));
-            csv.write_record(&columns)?;
-            Form::Csv { csv, columns }
+            let rows = tempfile::tempfile().context("cannot make a temporary file")?;
+            Form::Csv { bytes, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
         } else {
             Form::Ndjson(bytes)
         };
@@ -100,19 +102,14 @@ impl ExportFile {
     pub(super) fn reading(&mut self, row: &RawValue) -> anyhow::Result<()> {
         match &mut self.form {
             Form::Ndjson(bytes) => Ok(writeln!(bytes, "{row}")?),
-            Form::Csv { csv, columns } => {
-                let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(row.get())?;
-                let cells: Vec<String> = columns
-                    .iter()
-                    .map(|column| members.remove(column).map_or(Ok(String::new()), cell))
-                    .collect::<anyhow::Result<_>>()?;
-                if let Some((name, _)) = members.first_key_value() {
-                    bail!(
-                        "the registry does not know the metric {name:?} of {row}, so CSV has no \
-                         column for it; export it as NDJSON"
-                    );
+            Form::Csv { rows, metrics, .. } => {
+                let members: BTreeMap<String, &RawValue> = serde_json::from_str(row.get())?;
+                for name in members.into_keys() {
+                    if !COLUMNS.contains(&name.as_str()) && !metrics.contains(&name) {
+                        metrics.insert(name);
+                    }
                 }
-                Ok(csv.write_record(cells)?)
+                Ok(writeln!(rows, "{row}")?)
             }
         }
     }
@@ -131,7 +128,11 @@ impl ExportFile {
         let context = || format!("cannot write {}", path.display());
         let bytes = match form {
             Form::Ndjson(bytes) => bytes,
-            Form::Csv { csv, .. } => csv.into_inner().map_err(csv::IntoInnerError::into_error)?,
+            Form::Csv { bytes, rows, metrics } => {
+                let mut rows = rows.into_inner().map_err(io::IntoInnerError::into_error)?;
+                rows.rewind()?;
+                write_csv(bytes, BufReader::new(rows), &metrics)?
+            }
         };
         let file = match bytes {
             Bytes::Stdout(mut stdout) => return stdout.flush().context("standard output"),
@@ -144,6 +145,28 @@ impl ExportFile {
         file.persist(&path).map_err(|error| error.error).with_context(context)?;
         Ok(())
     }
+}
+
+/// Writes the rows as CSV, with a column for each of `metrics`.
+fn write_csv(
+    bytes: Bytes,
+    rows: impl BufRead,
+    metrics: &BTreeSet<String>,
+) -> anyhow::Result<Bytes> {
+    let columns: Vec<&str> =
+        COLUMNS.into_iter().chain(metrics.iter().map(String::as_str)).collect();
+    let mut csv = csv::Writer::from_writer(bytes);
+    csv.write_record(&columns)?;
+    for row in rows.lines() {
+        let row = row?;
+        let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(&row)?;
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| members.remove(*column).map_or(Ok(String::new()), cell))
+            .collect::<anyhow::Result<_>>()?;
+        csv.write_record(cells)?;
+    }
+    csv.into_inner().map_err(|error| error.into_error().into())
 }
 
 /// A cell: a number with all its digits, or an id. One that a spreadsheet would run as a formula is
@@ -187,8 +210,7 @@ mod tests {
     }
 
     fn create(path: &Path) -> anyhow::Result<ExportFile> {
-        let metrics = ["h", "t"].map(|name| name.parse().unwrap());
-        ExportFile::create(path, Format::of(path)?, &metrics.iter().collect())
+        ExportFile::create(path, Format::of(path)?)
     }
 
     #[test]
@@ -218,12 +240,16 @@ mod tests {
 
         let mut file = create(&path).unwrap();
         file.reading(&row(ROW)).unwrap();
+        // A metric that only a later reading has, and that the registry may have dropped.
+        let later = r#"{"device_id":"d","timestamp":"2026-01-11T16:00:01.000Z","room":"r","h":5}"#;
+        file.reading(&row(later)).unwrap();
         assert!(!path.exists());
         file.finish().unwrap();
         assert_eq!(
             fs::read_to_string(&path).unwrap(),
             "timestamp,device_id,room,h,t\n\
-             2026-01-11T16:00:00.000Z,'-m,,,12345678901234567890123456789012345678\n"
+             2026-01-11T16:00:00.000Z,'-m,,,12345678901234567890123456789012345678\n\
+             2026-01-11T16:00:01.000Z,d,r,5,\n"
         );
         #[cfg(unix)]
         {
@@ -232,13 +258,5 @@ mod tests {
         }
         let nowhere = directory.path().join("no/such/b.csv");
         assert!(format!("{:#}", create(&nowhere).err().unwrap()).contains("no/such/b.csv"));
-    }
-
-    #[test]
-    fn a_metric_without_a_column_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut file = create(&directory.path().join("b.csv")).unwrap();
-        let error = file.reading(&row(r#"{"timestamp":"x","co2":1}"#)).unwrap_err().to_string();
-        assert!(error.contains("\"co2\"") && error.contains("NDJSON"), "{error}");
     }
 }

@@ -20,8 +20,6 @@ use crate::client::{Ask, Client};
 
 /// How long a device or metric is waited for that the stream has not yet registered.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// How many metrics one PATCH may set.
-const METRICS_A_PATCH: usize = 32;
 
 /// A registry entry of a backup: the PATCH requests that restore a device or a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,10 +136,9 @@ impl DeviceForm {
             tags: &self.tags,
             metrics: BTreeMap::new(),
         };
-        let of_metrics = changed.chunks(METRICS_A_PATCH).map(|metrics| Patch {
-            metrics: metrics.iter().copied().collect(),
-            ..Patch::default()
-        });
+        let of_metrics = changed
+            .into_iter()
+            .map(|metric| Patch { metrics: [metric].into(), ..Patch::default() });
         [first].into_iter().chain(of_metrics).filter_map(|patch| patch.body()).collect()
     }
 }
@@ -176,7 +173,16 @@ impl Patch<'_> {
 /// Waits for devices and metrics that are missing: the stream may not have registered them yet.
 pub(super) fn apply(mut lines: Vec<RegistryLine>, client: &Client) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::is_room);
-    apply_within(lines, client, MAX_WAIT)
+    // Each by itself: a metric that no reading has any more takes no other setting down.
+    let single = |line: RegistryLine| {
+        let RegistryLine { line, path, bodies } = line;
+        bodies.into_iter().map(move |body| RegistryLine {
+            line,
+            path: path.clone(),
+            bodies: vec![body],
+        })
+    };
+    apply_within(lines.into_iter().flat_map(single).collect(), client, MAX_WAIT)
 }
 
 fn apply_within(
@@ -264,7 +270,8 @@ mod tests {
             device.bodies,
             [
                 r#"{"name":"Meter","room":"r","tags":["a"]}"#,
-                r#"{"metrics":{"cumulative_kwh_p":{"unit":"kWh","modulus":12345678901234567890123456789012345678},"current_w":{"unit":null}}}"#,
+                r#"{"metrics":{"cumulative_kwh_p":{"unit":"kWh","modulus":12345678901234567890123456789012345678}}}"#,
+                r#"{"metrics":{"current_w":{"unit":null}}}"#,
             ]
         );
         let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
@@ -278,7 +285,7 @@ mod tests {
         );
         let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
         let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));
-        assert_eq!(line(&many).unwrap().bodies.len(), 2);
+        assert_eq!(line(&many).unwrap().bodies.len(), 33);
     }
 
     #[test]

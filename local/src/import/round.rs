@@ -10,12 +10,14 @@
 //! instead of every key: a reading outside of it is new. A file that is sorted by time, in either
 //! direction, is therefore put as a whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
 use shared::domain::{DeviceId, Instant, MAX_METRICS, Reading};
+use shared::http::members::Members;
 
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
@@ -23,6 +25,8 @@ use super::source::{Line, Lines, Record};
 
 /// The largest body of a request: half of what the server takes.
 const MAX_BODY: usize = 512 << 10;
+/// How many members a line may have: an item of the table holds no more metrics.
+const MAX_LINE_MEMBERS: usize = 10_000;
 /// How many devices' spans are kept; readings of any further one are merged.
 const MAX_SPANS: usize = 100_000;
 
@@ -60,15 +64,15 @@ pub(super) struct Rounds {
     merge: bool,
     spans: HashMap<DeviceId, (Instant, Instant)>,
     position: u64,
-    /// A reading that did not fit into the previous round.
-    carried: Option<Entry>,
+    /// Readings that did not fit into the previous round: parts of its last line.
+    carried: VecDeque<Entry>,
     ended: bool,
 }
 
 impl Rounds {
     /// The rounds of these lines, which are received at `now`.
     pub(super) fn new(lines: Lines, now: Instant, size: usize, merge: bool) -> Self {
-        let (spans, position, carried) = (HashMap::new(), 0, None);
+        let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
         Self { lines, now, size, merge, spans, position, carried, ended: false }
     }
 
@@ -78,31 +82,36 @@ impl Rounds {
         while self.position < lines {
             let Some(line) = self.lines.next().transpose()? else { break };
             self.position += 1;
-            if let Some(entry) = self.read(line, &mut skipped) {
-                self.cover(&entry.reading);
-            }
+            self.read(line, &mut skipped).iter().for_each(|entry| self.cover(&entry.reading));
         }
         skipped.end = self.position;
         Ok(skipped)
     }
 
-    /// The entry of a line; what is none goes into `round`.
-    fn read(&self, line: Line, round: &mut Round) -> Option<Entry> {
+    /// The entries of a line: one, or as many as its metrics take; what is none goes into `round`.
+    fn read(&self, line: Line, round: &mut Round) -> VecDeque<Entry> {
         let record = match line {
             Line::Reading(record) => record,
             Line::Refused(refusal) => {
                 round.refusals.push(refusal);
-                return None;
+                return VecDeque::new();
             }
         };
-        match meaning(&record, self.now) {
-            Ok(Meaning::Reading(reading)) => {
-                return Some(Entry { line: record.line, reading: *reading });
+        let line = record.line;
+        let mut entries = VecDeque::new();
+        for part in parts(record) {
+            match meaning(&part, self.now) {
+                Ok(Meaning::Reading(reading)) => {
+                    entries.push_back(Entry { line, reading: *reading });
+                }
+                Ok(Meaning::Registry(line)) => round.registry.push(line),
+                Err(reason) => {
+                    round.refusals.push(Refusal { line, reason });
+                    return VecDeque::new();
+                }
             }
-            Ok(Meaning::Registry(line)) => round.registry.push(line),
-            Err(reason) => round.refusals.push(Refusal { line: record.line, reason }),
         }
-        None
+        entries
     }
 
     fn is_new(&self, reading: &Reading) -> bool {
@@ -125,33 +134,39 @@ impl Rounds {
         let mut round = Round::default();
         let mut entries: Vec<Entry> = Vec::new();
         let mut places: HashMap<(DeviceId, Instant), usize> = HashMap::new();
-        if let Some(entry) = self.carried.take() {
-            places.insert(key(&entry), 0);
-            entries.push(entry);
-        }
-        for _ in 0..self.size {
-            let Some(line) = self.lines.next().transpose()? else {
-                self.ended = true;
-                break;
+        let mut waiting = std::mem::take(&mut self.carried);
+        let mut taken = 0;
+        loop {
+            let Some(entry) = waiting.pop_front() else {
+                if taken == self.size {
+                    break;
+                }
+                let Some(line) = self.lines.next().transpose()? else {
+                    self.ended = true;
+                    break;
+                };
+                self.position += 1;
+                taken += 1;
+                waiting = self.read(line, &mut round);
+                continue;
             };
-            self.position += 1;
-            let Some(entry) = self.read(line, &mut round) else { continue };
             let Some(place) = places.get(&key(&entry)) else {
                 places.insert(key(&entry), entries.len());
                 entries.push(entry);
                 continue;
             };
-            let earlier = &mut entries[*place].reading;
-            if !has_room_for(earlier, &entry.reading) {
+            let earlier = &mut entries[*place];
+            if !has_room_for(&earlier.reading, &entry.reading) {
                 // It would make one request carry too many metrics; the next round merges it.
-                self.carried = Some(entry);
+                waiting.push_front(entry);
                 break;
             }
-            earlier.absorb(entry.reading).expect("there is room for its metrics");
-            round.folded += 1;
+            round.folded += u64::from(earlier.line != entry.line);
+            earlier.reading.absorb(entry.reading).expect("there is room for its metrics");
         }
         // What is carried over is not yet stored.
-        round.end = self.position - u64::from(self.carried.is_some());
+        round.end = self.position - u64::from(!waiting.is_empty());
+        self.carried = waiting;
         (round.puts, round.merges) =
             entries.into_iter().partition(|entry| self.is_new(&entry.reading));
         round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
@@ -163,7 +178,7 @@ impl Iterator for Rounds {
     type Item = anyhow::Result<Round>;
 
     fn next(&mut self) -> Option<anyhow::Result<Round>> {
-        if self.ended && self.carried.is_none() {
+        if self.ended && self.carried.is_empty() {
             return None;
         }
         let round = self.fill();
@@ -182,6 +197,27 @@ fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
     earlier.metrics().len() + new <= MAX_METRICS
 }
 
+/// The record, cut into what one reading of a request may have: merging writes can have given a reading
+/// that was exported more metrics than that.
+fn parts(record: Record) -> Vec<Record> {
+    const OWN: [&str; 3] = ["device_id", "timestamp", "room"];
+    let Record { line, json } = record;
+    let whole = |json| vec![Record { line, json }];
+    let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
+    let members: Vec<(String, &RawValue)> = members.into_iter().collect();
+    if members.len() <= MAX_METRICS {
+        return whole(json);
+    }
+    let (own, metrics): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
+    let part = |metrics: &[&(String, &RawValue)]| {
+        let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
+        let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
+        Record { line, json: format!("{{{}}}", members.join(",")) }
+    };
+    metrics.chunks(MAX_METRICS).map(part).collect()
+}
+
 enum Meaning {
     Reading(Box<Reading>),
     Registry(RegistryLine),
@@ -189,7 +225,7 @@ enum Meaning {
 
 /// The members that tell what sort of line it is.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct Kind<'a> {
     #[serde(borrow)]
     device: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -200,7 +236,7 @@ struct Members<'a> {
 fn meaning(record: &Record, now: Instant) -> Result<Meaning, String> {
     let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
     // What is no object is named by whoever reads it as a reading.
-    if let Ok(members) = serde_json::from_str::<Members<'_>>(&record.json) {
+    if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if object(members.device) || object(members.room) {
             return RegistryLine::read(record).map(Meaning::Registry);
         }
@@ -333,6 +369,24 @@ mod tests {
         let rounds = taken(&lines, 10);
         let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
         assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(1, 0, 1), (1, 1, 3)]);
+    }
+
+    #[test]
+    fn a_reading_that_merging_made_large_is_sent_in_parts() {
+        let metrics: Vec<String> = (0..150).map(|n| format!("\"m{n}\":{n}")).collect();
+        let large = line("d", 0, &format!(r#""room":"a",{}"#, metrics.join(",")));
+        let rounds = taken(&[line("e", 0, "\"t\":1"), large, line("d", 1, "\"t\":1")], 10);
+        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
+        assert_eq!(
+            rounds.iter().map(shape).collect::<Vec<_>>(),
+            [(2, 0, 1), (0, 1, 1), (1, 1, 3)],
+            "a line counts as done when all of it is"
+        );
+        let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));
+        let parts: Vec<_> = parts.filter(|entry| entry.line == 2).collect();
+        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 150);
+        assert!(parts.iter().all(|it| it.reading.room.is_some()));
+        assert_eq!(rounds.iter().map(|round| round.folded).sum::<u64>(), 0);
     }
 
     #[test]

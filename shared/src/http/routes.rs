@@ -42,7 +42,7 @@ impl Operation {
             Self::DeviceReadings | Self::RoomReadings => {
                 &["from", "to", "order", "metrics", "limit", "cursor", "format"]
             }
-            Self::PostReadings => &["merge"],
+            Self::PostReadings => &["merge", "rooms"],
             Self::ShowDevice
             | Self::EditDevice
             | Self::DeviceLatest
