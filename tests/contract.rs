@@ -137,7 +137,8 @@ macro_rules! ports {
                 a_merge_keeps_the_room_that_the_sender_named
                 a_merged_reading_may_have_any_number_of_metrics
                 an_arrival_takes_nobodys_place
-                of_arrivals_at_once_one_is_stored;
+                of_arrivals_at_once_one_is_stored
+                an_arrival_that_is_repeated_takes_no_merge_back;
             ranges(store):
                 a_range_is_half_open
                 the_first_and_last_instants_have_their_place

@@ -55,6 +55,7 @@ pub(crate) fn reading_in(id: &str, millis: i64, in_room: &str) -> Reading {
 /// The reading, in a room.
 pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
     reading.room = Some(room(in_room));
+    reading.named_room.clone_from(&reading.room);
     reading
 }
 

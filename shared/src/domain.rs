@@ -21,7 +21,7 @@ pub use label::{LabelError, check_label};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use number::{Number, NumberError};
 pub use range::{Order, RangeError, TimeRange};
-pub use reading::{MAX_METRICS, Reading, ReadingError, RoomSource};
+pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use room::{Room, RoomPatch};
 pub use token::{Scope, Token, TokenHash, TokenHashError};
 

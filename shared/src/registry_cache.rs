@@ -109,9 +109,9 @@ impl<C: Clock> RegistryCache<C> {
         store: &impl ReadRegistry,
         budget: &Budget,
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
-        let Some(current) = self.any() else {
+        let Some(current) = self.current() else {
             let _reading = self.reading.lock().await;
-            return match self.any() {
+            return match self.current() {
                 Some(read_meanwhile) => Ok((read_meanwhile, None)),
                 None => self.read(store, budget).await.map(|read| (read, None)),
             };
@@ -119,8 +119,20 @@ impl<C: Clock> RegistryCache<C> {
         if self.age(&current) < self.max_age || self.must_wait() {
             return Ok((current, None));
         }
-        // Somebody else reads it: their snapshot serves the next request.
-        let Ok(_reading) = self.reading.try_lock() else { return Ok((current, None)) };
+        // Whoever reads it reads it for all; but while the table does not answer nobody waits for that.
+        let _reading = match self.reading.try_lock() {
+            Ok(reading) => reading,
+            Err(_) if self.back_off().is_some() => return Ok((current, None)),
+            Err(_) => {
+                let reading = self.reading.lock().await;
+                match self.current() {
+                    Some(read) if self.age(&read) < self.max_age || self.must_wait() => {
+                        return Ok((read, None));
+                    }
+                    _ => reading,
+                }
+            }
+        };
         let read = tokio::time::timeout(MAX_REFRESH, self.read(store, budget)).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(snapshot) => Ok((snapshot, None)),
@@ -132,8 +144,11 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     fn must_wait(&self) -> bool {
-        let back_off = *self.back_off.read().expect("nothing panics while it holds the pause");
-        back_off.is_some_and(|it| self.since(it.since) < it.pause)
+        self.back_off().is_some_and(|it| self.since(it.since) < it.pause)
+    }
+
+    fn back_off(&self) -> Option<BackOff> {
+        *self.back_off.read().expect("nothing panics while it holds the pause")
     }
 
     fn wait_longer(&self) {
@@ -204,7 +219,9 @@ impl<C: Clock> RegistryCache<C> {
         self.kept.lock().expect("nothing panics while it holds what was kept")
     }
 
-    fn any(&self) -> Option<Arc<Snapshot>> {
+    /// The registry as far as this process knows it, however old.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
         self.current.read().expect("nothing panics while it holds the snapshot").clone()
     }
 
@@ -312,6 +329,19 @@ mod tests {
         cache.refresh(&store, &budget).await.expect("read");
         let (read, _) = cache.snapshot(&store, &budget).await.expect("read");
         assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
+    }
+
+    #[tokio::test]
+    async fn of_requests_at_once_each_has_the_new_registry() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        let asked = (0..5).map(|_| cache.snapshot(&store, &budget));
+        let now = clock.now();
+        for read in futures_util::future::join_all(asked).await {
+            assert_eq!(read.expect("read").0.read_at, now);
+        }
+        assert_eq!(store.calls().reads, 4, "and it is read once");
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ pub(super) async fn a_reading_is_one_item(table: &Table) {
         "pk": {"S": "d"},
         "sk": {"S": "TS#2026-01-11T16:00:00.000Z"},
         "room": {"S": "room-a"},
+        "_named": {"N": "1"},
         "temperature": {"N": "21.5"},
     }]);
     assert_eq!(Value::from(table.items("d").await), expected);
@@ -117,6 +118,9 @@ pub(super) async fn a_merge_sets_an_expiry(table: &Table) {
     table.store().merge_readings(&[reading_in("d", 0, "room-a")], retention, &budget()).await;
     let seconds = at(0).as_millis() / 1_000 + (36_500 + 3) * 86_400;
     assert_eq!(table.items("d").await[0]["exp"], json!({"N": seconds.to_string()}));
+    // Readings are kept for ever again: what is merged must not go with an old mark.
+    table.store().merge_readings(&[reading_in("d", 0, "room-a")], None, &budget()).await;
+    assert_eq!(table.items("d").await[0]["exp"], Value::Null);
 }
 
 pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {

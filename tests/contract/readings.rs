@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
-use shared::domain::{MAX_METRICS, Order, Reading, RoomSource};
+use shared::domain::{MAX_METRICS, Order, Reading};
 use shared::store::{Added, RangeQuery};
 
 use super::Ports;
@@ -154,28 +154,23 @@ pub(super) async fn merges_at_once_lose_nothing(store: &impl Ports) {
 }
 
 pub(super) async fn a_merge_keeps_the_room_that_the_sender_named(store: &impl Ports) {
-    let with = |source, room: &str| {
-        let mut reading = placed(reading("d", 0, &[("a", "1")]), room);
-        reading.room_source = source;
-        reading
-    };
-    let now = async || {
-        let reading = all_of(store, "d").await.remove(0);
-        let named = reading.named_room().is_some();
-        (reading.room.map(String::from).unwrap_or_default(), named)
-    };
-    let named = |room: &str| (room.to_owned(), true);
-    let filled_in = |room: &str| (room.to_owned(), false);
-    for (source, room, expected) in [
-        (RoomSource::Registry, "room-a", filled_in("room-a")),
-        (RoomSource::Registry, "room-b", filled_in("room-a")),
-        (RoomSource::Sender, "room-a", named("room-a")),
-        (RoomSource::Sender, "room-c", named("room-c")),
-        (RoomSource::Registry, "room-b", named("room-c")),
-        (RoomSource::Person, "room-d", filled_in("room-d")),
+    let room = |id: &str| Some(id.parse().expect("an id"));
+    for (named, filled_in, now_named, now) in [
+        (None, "room-a", None, "room-a"),
+        (None, "room-b", None, "room-a"),
+        (Some("room-a"), "room-a", Some("room-a"), "room-a"),
+        (None, "room-a", Some("room-a"), "room-a"),
+        (Some("room-c"), "room-c", Some("room-c"), "room-c"),
+        (None, "room-b", Some("room-c"), "room-c"),
+        // A person has chosen another than the one that is named.
+        (Some("room-c"), "room-d", Some("room-c"), "room-d"),
     ] {
-        merge(store, &[with(source, room)]).await;
-        assert_eq!(now().await, expected, "{source:?} {room}");
+        let mut merging = reading("d", 0, &[("a", "1")]);
+        merging.room = room(filled_in);
+        merging.named_room = named.and_then(room);
+        merge(store, &[merging]).await;
+        let stored = all_of(store, "d").await.remove(0);
+        assert_eq!((stored.named_room, stored.room), (now_named.and_then(room), room(now)));
     }
 }
 
@@ -210,4 +205,14 @@ pub(super) async fn of_arrivals_at_once_one_is_stored(store: &impl Ports) {
     let adding = arrivals.iter().map(|arrival| store.add_arrival(&one, arrival, None, &budget));
     let added = join_all(adding).await.into_iter().map(|added| added.expect("asked"));
     assert_eq!(added.filter(|added| *added == Added::Stored).count(), 1);
+}
+
+pub(super) async fn an_arrival_that_is_repeated_takes_no_merge_back(store: &impl Ports) {
+    let arrival = reading("d", 0, &[("a", "1")]);
+    let add = async || store.add_arrival(&arrival, "x", None, &budget()).await.expect("asked");
+    assert_eq!(add().await, Added::Stored);
+    merge(store, &[reading("d", 0, &[("a", "2"), ("b", "2")])]).await;
+    // The answer to the first request was lost, so it is sent again.
+    assert_eq!(add().await, Added::Stored);
+    assert_eq!(all_of(store, "d").await, [reading("d", 0, &[("a", "2"), ("b", "2")])]);
 }

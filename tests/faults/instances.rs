@@ -140,9 +140,9 @@ impl Fleet {
     /// that a newer one named before it was replaced, for what it taught stays.
     async fn rooms_by_readings(&self, id: &str) -> Vec<String> {
         let named = |item: &Value| {
-            let room =
-                item["room"]["S"].as_str().filter(|_| item["room"] != item["_filled_in_room"]);
-            room.map(|room| (item["sk"]["S"].as_str().expect("a key").to_owned(), room.to_owned()))
+            let room = if item["_named"].is_null() { &item["_named_room"] } else { &item["room"] };
+            let key = || item["sk"]["S"].as_str().expect("a key").to_owned();
+            room["S"].as_str().map(|room| (key(), room.to_owned()))
         };
         let items = self.table.items(id).await;
         let newest = items.iter().filter_map(named).max().map(|(sk, _)| sk).unwrap_or_default();
@@ -325,6 +325,31 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
     let letters = fleet.queue.letters();
     let metrics = letters.iter().find(|it| it.sk == "d0" && it.reason.contains("cannot apply"));
     assert!(metrics.is_some(), "{letters:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
+    let table = Engine::embedded().await.table(true).await;
+    let store = table.store();
+    let mut fleet = Fleet::on(table, || store.clone()).await;
+    let ids = ["a", "b"].map(|end| format!("{}{end}", "long-".repeat(20)));
+    fleet.table.put_item(json!({"pk": {"S": "DEVICE"}, "sk": {"S": ids[0]}})).await;
+    let body: Value = ids
+        .iter()
+        .map(|id| json!({"device_id": id, "timestamp": at(0).to_string(), "room": "bath", "a": 1}))
+        .collect();
+    assert_eq!(fleet.post(0, 0, "", &body).await.status, 201);
+    let mut records = Vec::new();
+    for id in &ids {
+        let mut item = fleet.table.items(id).await.remove(0);
+        item["new_metric"] = json!({"N": "1"});
+        records.push(record(records.len(), &item));
+    }
+    fleet.deliver(0, &records).await;
+    let healthy = store.device(&device(&ids[1]), &budget()).await.expect("read").expect("there");
+    assert_eq!(healthy.metrics.len(), 2);
+    let letters = fleet.queue.letters();
+    assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
 }
 
 #[tokio::test]

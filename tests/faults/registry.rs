@@ -40,8 +40,9 @@ fn record(number: usize, reading: &Reading) -> Value {
         "pk": {"S": reading.device.as_str()}, "sk": {"S": format!("TS#{}", reading.at)},
     });
     let mut image = keys.clone();
-    if let Some(room) = &reading.room {
+    if let Some(room) = &reading.named_room {
         image["room"] = json!({"S": room.as_str()});
+        image["_named"] = json!({"N": "1"});
     }
     for (name, value) in reading.metrics() {
         image[name.as_str()] = json!({"N": value.as_str()});

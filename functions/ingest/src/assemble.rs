@@ -93,39 +93,3 @@ pub(crate) fn assemble(
     }
     all
 }
-
-impl Assembled {
-    /// Gives the readings without timestamps the instant of their arrival for good, as repeats of
-    /// the same message have the same one. One whose place a reading of the message has already, with
-    /// the same metric, is refused.
-    pub(crate) fn settle_arrivals(&mut self) {
-        let places = self.timed.readings.iter().enumerate();
-        let places: HashMap<Position, usize> =
-            places.map(|(place, reading)| (Position::of(reading), place)).collect();
-        let arrivals = std::mem::take(&mut self.arrivals);
-        for (reading, origins) in arrivals.readings.into_iter().zip(arrivals.origins) {
-            let Some(&place) = places.get(&Position::of(&reading)) else {
-                self.timed.readings.push(reading);
-                self.timed.origins.push(origins);
-                continue;
-            };
-            let device = reading.device.clone();
-            let shared = self.timed.readings[place].shared_metric(&reading).cloned();
-            let absorbed = match shared {
-                Some(metric) => Err(Refusal::second_arrival(&device, &metric)),
-                None => self.timed.readings[place].absorb(reading).map_err(Refusal::whole),
-            };
-            match absorbed {
-                Ok(()) => self.timed.origins[place].extend(origins),
-                Err(Refusal { field, message, .. }) => {
-                    self.rejected.extend(origins.into_iter().map(|index| FieldError {
-                        index: Some(index),
-                        field: field.clone(),
-                        message: message.clone(),
-                    }));
-                    self.rejected.sort_by_key(|refusal| refusal.index);
-                }
-            }
-        }
-    }
-}

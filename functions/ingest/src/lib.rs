@@ -17,6 +17,7 @@ mod tests;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use sha2::{Digest as _, Sha256};
 use shared::access::Gate;
 use shared::clock::{Clock, Deadline};
 use shared::config::{Config, EARLIEST_TIMESTAMP};
@@ -235,12 +236,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             let arrived = arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?;
             let text = inflate(&message.payload)?;
             let entries = body::parse(&text, "")?;
-            let mut all = assemble(entries, Sender::Topic(&device), &self.times(arrived));
-            all.settle_arrivals();
-            Ok::<_, Problem>(all)
+            Ok::<_, Problem>(assemble(entries, Sender::Topic(&device), &self.times(arrived)))
         };
+        // A repeated message is the same arrival; another one of the same millisecond is not.
+        let arrival = digest(&message.payload);
         match assembled() {
-            Ok(assembled) => self.store(assembled, Mode::default(), "", budget, log).await,
+            Ok(assembled) => self.store(assembled, Mode::default(), &arrival, budget, log).await,
             Err(problem) => {
                 log.count("readings.rejected", 1);
                 let whole = FieldError { index: None, field: None, message: problem.detail };
@@ -258,6 +259,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
+}
+
+/// What tells a payload from all others.
+fn digest(payload: &[u8]) -> String {
+    let digest = Sha256::digest(payload);
+    digest[..16].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn read_mode(params: &Params) -> Result<Mode, Problem> {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use shared::clock::Clock;
-use shared::domain::{Device, DeviceId, Reading, RoomId, Sighting};
+use shared::domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Reading, RoomId, Sighting};
 use shared::http::FieldError;
 use shared::registration;
 use shared::registry_cache::Snapshot;
@@ -85,10 +86,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 return outcome;
             }
         };
-        for reading in timed.readings.iter_mut().chain(&mut arrivals.readings) {
-            if let Some(device) = known.device(&reading.device).filter(|_| !mode.rooms_given) {
-                reading.fill_in_room(device);
-            }
+        if !mode.rooms_given {
+            let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();
+            fill_in_rooms(&mut all, &known);
         }
         if mode.merge {
             refuse_endless_metrics(&mut timed, &known, &mut outcome.rejected);
@@ -112,6 +112,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log.count("readings.rejected", outcome.rejected.len());
         log.count("readings.not_stored", outcome.not_stored.len());
         self.register(&known, &stored, budget, log).await;
+        self.keep_what_was_told(&stored);
         outcome
     }
 
@@ -136,7 +137,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 devices.insert(reading.device.clone());
             }
             if let Some(room) =
-                reading.named_room().filter(|room| !snapshot.rooms.contains_key(*room))
+                reading.named_room.as_ref().filter(|it| !snapshot.rooms.contains_key(*it))
                 && rooms.len() < MAX_ROOMS_LOOKED_UP
             {
                 rooms.insert(room.clone());
@@ -169,14 +170,14 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         outcome: &mut Outcome,
         budget: &Budget,
     ) -> Vec<Reading> {
-        let adding = arrivals.readings.into_iter().zip(arrivals.origins);
-        let adding = adding.map(|(reading, origins)| async move {
-            (self.add_arrival(reading, arrival, budget).await, origins)
-        });
-        let added: Vec<_> =
-            stream::iter(adding.collect::<Vec<_>>()).buffered(ARRIVAL_CONCURRENCY).collect().await;
+        let mut added = Vec::with_capacity(arrivals.readings.len());
+        // A request under way takes some 13 KB: only so many are made at a time.
+        for some in arrivals.readings.chunks(ARRIVAL_CONCURRENCY) {
+            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival, budget));
+            added.extend(join_all(adding).await);
+        }
         let mut stored = Vec::new();
-        for (added, origins) in added {
+        for (added, origins) in added.into_iter().zip(arrivals.origins) {
             match added {
                 Ok(Some(reading)) => {
                     outcome.accepted += origins.len();
@@ -201,6 +202,33 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             }
         }
         stored
+    }
+
+    /// Keeps what stored readings say of devices until the registry is read again: the next reading
+    /// without a room is where the device has moved, and merging writes stay within the metrics that the
+    /// registry may know.
+    fn keep_what_was_told(&self, stored: &[Reading]) {
+        let Some(current) = self.registry.current() else { return };
+        let mut told: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+        for reading in stored {
+            told.entry(&reading.device)
+                .and_modify(|sighting| sighting.see(reading))
+                .or_insert_with(|| Sighting::of(reading));
+        }
+        for (id, sighting) in told {
+            let Some(device) = current.devices.get(id) else { continue };
+            let lesson = device.learn(&sighting, |room| current.rooms.contains_key(room));
+            if lesson.room.is_none() && lesson.metrics.is_empty() {
+                continue;
+            }
+            let mut device = device.clone();
+            if let Some((at, room)) = lesson.room {
+                (device.room, device.room_at) = (Some(room), Some(at));
+            }
+            let metrics = lesson.metrics.iter().map(|name| (name.clone(), name.into()));
+            device.metrics.extend(metrics);
+            self.registry.keep_device(device);
+        }
     }
 
     /// The reading as it is stored, or none where every instant that it may have is taken.
@@ -231,14 +259,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log: &mut WideEvent,
     ) {
         let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
-        // Each new room is introduced by the first device that names it.
-        let mut introduced_by: BTreeMap<&RoomId, &DeviceId> = BTreeMap::new();
+        let introduced_by = introducers(known, stored);
         for reading in stored {
-            if let Some(room) = reading.named_room() {
-                introduced_by.entry(room).or_insert(&reading.device);
-            }
             let is_new = known.device(&reading.device).is_none()
-                || reading.named_room().is_some_and(|room| !known.has_room(room));
+                || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room));
             if is_new {
                 sightings
                     .entry(&reading.device)
@@ -254,8 +278,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             let device = known.device(id).cloned();
             let introduced_by = &introduced_by;
             async move {
-                let is_known =
-                    |room: &RoomId| known.has_room(room) || introduced_by.get(room) != Some(&id);
+                let is_known = |room: &RoomId| {
+                    known.has_room(room) || introduced_by.get(room).is_some_and(|by| *by != id)
+                };
                 let registered =
                     registration::register(&self.store, id, &sighting, device, is_known, budget)
                         .await?;
@@ -270,6 +295,43 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             .await;
         if let Some(error) = results.into_iter().find_map(Result::err) {
             log.warn("registry.error", &error);
+        }
+    }
+}
+
+/// The first device that names each new room and may introduce it: it is registered once.
+fn introducers<'a>(known: &Known, stored: &'a [Reading]) -> BTreeMap<&'a RoomId, &'a DeviceId> {
+    let mut introduced_by = BTreeMap::new();
+    let mut free: BTreeMap<&DeviceId, usize> = BTreeMap::new();
+    for reading in stored {
+        let Some(room) = reading.named_room.as_ref().filter(|room| !known.has_room(room)) else {
+            continue;
+        };
+        let free = free.entry(&reading.device).or_insert_with(|| {
+            let device = known.device(&reading.device);
+            MAX_INTRODUCED_ROOMS.saturating_sub(device.map_or(0, |it| it.introduced_rooms.len()))
+        });
+        if *free > 0 && !introduced_by.contains_key(room) {
+            *free -= 1;
+            introduced_by.insert(room, &reading.device);
+        }
+    }
+    introduced_by
+}
+
+/// Fills in rooms: the one that the device names in the same request at or before the reading, else the
+/// registry's.
+fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
+    readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
+    let mut named: Option<(DeviceId, RoomId)> = None;
+    for reading in readings {
+        if let Some(room) = &reading.named_room {
+            named = Some((reading.device.clone(), room.clone()));
+        } else if let Some((_, room)) = named.as_ref().filter(|(id, _)| *id == reading.device) {
+            reading.room = Some(room.clone());
+        }
+        if let Some(device) = known.device(&reading.device) {
+            reading.fill_in_room(device);
         }
     }
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::domain::{DevicePatch, Edit, Number, RoomId, Scope, Sighting, Token, TokenHash};
+use shared::domain::{DevicePatch, Edit, Number, RoomId, Scope, Token, TokenHash};
 use shared::store::memory::MemoryStore;
 use shared::store::{EditRegistry as _, ManageTokens as _, StoreError};
 
@@ -310,7 +310,7 @@ async fn a_merging_write_keeps_the_metrics_that_it_does_not_name() {
         let [reading] = &bench.store.readings()[..] else { panic!("one reading") };
         let values: Vec<_> = reading.metrics().iter().map(|(n, v)| format!("{n}={v}")).collect();
         assert_eq!(values, ["a=1", "b=2", "value=3"]);
-        assert_eq!(reading.named_room().map(RoomId::as_str), Some("r"));
+        assert_eq!(reading.named_room.as_ref().map(RoomId::as_str), Some("r"));
     }
     assert_eq!(post("merge=false", &format!(r#"{{{at}, "c": 1}}"#)).await, 201);
     assert_eq!(bench.store.readings()[0].metrics().len(), 1);
@@ -331,16 +331,9 @@ async fn merging_makes_no_reading_endless() {
         event["rawQueryString"] = json!("merge=true");
         bench.send(event).await.expect("HTTP is always answered")
     };
-    let mut sighting =
-        Sighting::of(&read_reading(&reading(0), bench.clock.now()).expect("it is one"));
-    for first in [64, 128, 192] {
-        assert_eq!(merge(first - 64).await.0, 201);
-        sighting.see(&read_reading(&reading(first), bench.clock.now()).expect("it is one"));
+    for first in [0, 64, 128, 192] {
+        assert_eq!(merge(first).await.0, 201);
     }
-    assert_eq!(merge(192).await.0, 201);
-    // Meanwhile the stream function has learned all of them.
-    let known = sighting.register("d".parse().expect("an id"), |_| true);
-    bench.ingest.registry.keep_device(known);
     let (status, answer) = merge(256).await;
     assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("m256")), "{answer}");
     assert_eq!(merge(100).await.0, 201, "what it has already can be set");
@@ -353,7 +346,7 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     let post = async |body: &str| assert_eq!(bench.post(body).await.0, 201);
     let rooms = || {
         let room = |it: Reading| {
-            (it.room.clone().map(String::from).unwrap_or_default(), it.named_room().is_some())
+            (it.room.clone().map(String::from).unwrap_or_default(), it.named_room.is_some())
         };
         bench.store.readings().into_iter().map(room).collect::<Vec<_>>()
     };
@@ -368,7 +361,7 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     bench.store.edit_device(&id, &patch, &budget).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
     post(r#"{"device_id": "d", "timestamp": 1768147202, "room": "a", "t": 1}"#).await;
-    assert_eq!(rooms()[2], ("p".to_owned(), false));
+    assert_eq!(rooms()[2], ("p".to_owned(), true), "and what it named is kept");
     let history = r#"[{"device_id": "d", "timestamp": 1768147203, "room": "a", "t": 1},
         {"device_id": "d", "timestamp": 1768147204, "t": 1}]"#;
     let mut event = http("POST", "/readings", history);
@@ -378,6 +371,25 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
     event["rawQueryString"] = json!("rooms=taken");
     let (status, answer) = bench.send(event).await.expect("answered");
     assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("rooms")));
+}
+
+#[tokio::test]
+async fn a_device_that_moves_takes_its_next_readings_along() {
+    let bench = Bench::new();
+    let at = |second: u32, room: &str| {
+        let timestamp = 1_768_147_200 + second;
+        format!(r#"{{"device_id": "d", "timestamp": {timestamp}, {room} "t": 1}}"#)
+    };
+    let post = async |readings: &[String]| {
+        assert_eq!(bench.post(&format!("[{}]", readings.join(","))).await.0, 201);
+    };
+    // A new device; then it moves, within a request and for the next one; the order is none of time.
+    post(&[at(1, ""), at(0, r#""room": "a","#), at(3, "")]).await;
+    post(&[at(6, ""), at(5, r#""room": "b","#), at(4, "")]).await;
+    post(&[at(7, "")]).await;
+    let rooms = bench.store.readings().into_iter().map(|it| it.room.expect("a room"));
+    let rooms: Vec<_> = rooms.map(String::from).collect();
+    assert_eq!(rooms, ["a", "a", "a", "a", "b", "b", "b"]);
 }
 
 #[tokio::test]
@@ -414,10 +426,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms() {
         assert_eq!(rooms().await, 32);
     }
     let stored = bench.store.readings();
-    assert!(
-        stored.iter().all(|reading| reading.named_room().is_some()),
-        "they stay in the readings"
-    );
+    assert!(stored.iter().all(|reading| reading.named_room.is_some()), "they stay in the readings");
     let other = r#"{"device_id": "e", "room": "kitchen", "t": 1}"#;
     assert_eq!(bench.post_with("two", other).await.0, 201);
     assert_eq!(rooms().await, 33, "another device may introduce others");
@@ -477,14 +486,12 @@ async fn a_repeated_mqtt_message_is_the_same_reading_at_the_broker_s_time() {
         bench.clock.advance(Duration::from_secs(60));
     }
     assert_eq!(values(&bench.store), [(7, "1 2".to_owned())]);
-    // The broker's instant is one that the message names, too.
-    let message = mqtt("d", br#"[{"t": 1}, {"u": 2}, {"t": 3, "timestamp": 1768147200007}]"#);
-    let (_, answer) = bench.send(message).await.expect("stored");
-    assert_eq!(
-        (&answer["accepted"], answer["rejected"].as_array().map(Vec::len)),
-        (&json!(1), Some(2))
-    );
-    assert_eq!(values(&bench.store), [(7, "3".to_owned())]);
+    // Another message in the same millisecond is another reading, and one over HTTP a third.
+    bench.send(mqtt("d", br#"{"humidity": 4}"#)).await.expect("stored");
+    bench.send(arrived(7, "http", r#"{"device_id": "d", "t": 5}"#)).await.expect("answered");
+    bench.send(mqtt("d", br#"{"humidity": 4}"#)).await.expect("stored");
+    let expected = [(7, "1 2"), (8, "4"), (9, "5")].map(|(at, value)| (at, value.to_owned()));
+    assert_eq!(values(&bench.store), expected);
     let mut without = mqtt("d", ONE.as_bytes());
     without.as_object_mut().expect("an object").remove("timestamp");
     assert!(serde_json::from_value::<Event>(without).is_err(), "a repeat would be another reading");

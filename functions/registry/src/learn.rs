@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shared::clock::Clock;
-use shared::domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange, excerpt};
+use shared::domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange};
 use shared::panic::{Panic, catching};
 use shared::registration;
 use shared::store::keys::{DEVICES, ROOMS};
@@ -16,8 +16,8 @@ use crate::{DeadLetter, DeadLetters, Learned, Poison, Registry, Seen, Store};
 
 /// How often a write begins again because the registry changed meanwhile.
 const ATTEMPTS: usize = 5;
-/// How many of a device's newest readings are looked through for the newest that names a room.
-const MAX_LOOKED_THROUGH: usize = 10_000;
+/// How many of a device's newest readings are looked through for one that names a room.
+const MAX_LOOKED_THROUGH: usize = 200;
 
 /// The devices and rooms of a batch, as they are now.
 struct Current {
@@ -53,10 +53,8 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
                 DeadLetter { pk: item.pk.clone(), sk: item.sk.clone(), reason: chain(item) };
             learned.poison.push(Poison { letter, first_record: first });
         }
-        let is_damaged = |pk: &str, id: &str| {
-            let id = excerpt(id);
-            unreadable.iter().any(|item| item.pk == pk && item.sk == id)
-        };
+        let is_damaged =
+            |pk: &str, id: &str| unreadable.iter().any(|item| item.pk == pk && item.sk == id);
         // A damaged room is registered all the same, and nothing can be learned of it.
         let damaged = named.iter().filter(|id| is_damaged(ROOMS, id.as_str()));
         current.rooms.extend(damaged.map(|id| ((*id).clone(), Instant::MIN)));
@@ -139,14 +137,7 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         for _ in 0..ATTEMPTS {
             let mut lesson = device.learn(sighting, |room| current.rooms.contains_key(room));
             if let Some(seen) = lesson.room.take() {
-                let newest = match self.newest_room(&id, &seen, budget).await? {
-                    // What the device may not introduce is in its readings only; it does not move there.
-                    Some((_, room)) if !self.is_registered(&room, current, budget).await? => {
-                        Some(seen)
-                    }
-                    newest => newest,
-                };
-                lesson.room = newest.filter(|(_, room)| device.room.as_ref() != Some(room));
+                lesson.room = self.newest_room(&device, seen, current, budget).await?;
             }
             if lesson.is_empty() {
                 return Ok(());
@@ -174,18 +165,21 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         Ok(current.rooms.contains_key(room))
     }
 
-    /// The room that the newest of the device's readings names, at or after the one seen in the batch.
-    /// Where none of many readings since names one, the device stays where it is.
+    /// The room that the newest of the device's readings names, at or after the one seen in the batch;
+    /// none where the device is there already.
     ///
     /// The registry is not written per reading, so it does not know how new its own room is: a late
-    /// reading from elsewhere could look newer. The readings themselves know.
+    /// reading from elsewhere could look newer. The readings themselves know. Where none of the newest
+    /// names a room, the device stays where it is, and the registry notes as of when, so that the next
+    /// late reading does not make it look through them again.
     async fn newest_room(
         &self,
-        device: &DeviceId,
-        seen: &(Instant, RoomId),
+        device: &Device,
+        seen: (Instant, RoomId),
+        current: &mut Current,
         budget: &Budget,
     ) -> StoreResult<Option<(Instant, RoomId)>> {
-        let Ok(range) = TimeRange::new(seen.0, Instant::MAX) else { return Ok(Some(seen.clone())) };
+        let Ok(range) = TimeRange::new(seen.0, Instant::MAX) else { return Ok(Some(seen)) };
         let mut query = RangeQuery {
             range,
             order: Order::Descending,
@@ -193,25 +187,30 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             limit: 10,
             consistent: true,
         };
-        let mut looked_through = 0;
-        while looked_through < MAX_LOOKED_THROUGH {
-            let page = self.store.device_readings(device, &query, budget).await?;
-            let newest =
-                page.readings.iter().find_map(|it| Some((it.at, it.named_room()?.clone())));
-            if newest.is_some() {
-                return Ok(newest);
-            }
-            looked_through += page.readings.len();
-            match page.readings.last() {
-                Some(last) if page.has_more => {
-                    query.after = Some(Position::of(last));
-                    query.limit = 1_000;
+        let mut newest = None;
+        loop {
+            let page = self.store.device_readings(&device.id, &query, budget).await?;
+            for reading in &page.readings {
+                newest.get_or_insert(reading.at);
+                let Some(room) = &reading.named_room else { continue };
+                // What no device may introduce is in readings only; nobody moves there.
+                if self.is_registered(room, current, budget).await? {
+                    let told = (reading.at, room.clone());
+                    return Ok(Some(told).filter(|_| device.room.as_ref() != Some(room)));
                 }
-                // Deleted since: what the stream said is all there is.
-                _ => return Ok(Some(seen.clone())),
+            }
+            match (page.readings.last(), newest, &device.room) {
+                (Some(last), _, _) if page.has_more && query.limit == 10 => {
+                    query.after = Some(Position::of(last));
+                    query.limit = MAX_LOOKED_THROUGH - 10;
+                }
+                (Some(_), Some(newest), Some(room)) if page.has_more => {
+                    return Ok(Some((newest, room.clone())));
+                }
+                // Deleted since, or in no room so far: what the stream said is all there is.
+                _ => return Ok(Some(seen)),
             }
         }
-        Ok(None)
     }
 }
 
@@ -235,8 +234,7 @@ impl Learned {
                 return;
             }
         };
-        let sk = excerpt(sk);
-        let letter = DeadLetter { pk: pk.to_owned(), sk, reason };
+        let letter = DeadLetter { pk: pk.to_owned(), sk: sk.to_owned(), reason };
         self.poison.push(Poison { letter, first_record: seen.first_record });
     }
 }

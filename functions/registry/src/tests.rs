@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use shared::clock::TestClock;
-use shared::domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading, RoomSource};
+use shared::domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading};
 use shared::store::memory::MemoryStore;
 use shared::store::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
 
@@ -74,8 +74,8 @@ fn record((n, reading): (usize, &Reading)) -> Value {
         json!({"pk": {"S": reading.device}, "sk": {"S": sk}, "temperature": {"N": "20"}});
     if let Some(room) = &reading.room {
         image["room"] = json!({"S": room});
-        if reading.named_room().is_none() {
-            image["_filled_in_room"] = json!({"S": room});
+        if reading.named_room.is_some() {
+            image["_named"] = json!({"N": "1"});
         }
     }
     json!({
@@ -233,7 +233,7 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
     bench.write(&moved).await;
     // An ingester whose cache is old still fills in the room before.
     let mut stale = reading("d", 6, Some("a"));
-    stale.room_source = RoomSource::Registry;
+    stale.named_room = None;
     bench.write(&[stale.clone()]).await;
     assert_eq!(bench.room_of_device().await, "b");
     // Nor does it hide the newest reading that names one, when that comes again.
@@ -247,7 +247,7 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
     bench.write(&[stale]).await;
     assert_eq!(bench.device().await.room, None, "a room that was cleared does not return");
     let mut unknown = reading("d", 8, Some("cellar"));
-    unknown.room_source = RoomSource::Registry;
+    unknown.named_room = None;
     bench.write(&[unknown]).await;
     let rooms = bench.store.rooms(&bench.budget).await.expect("memory").found;
     assert_eq!(rooms.iter().map(|room| room.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -309,4 +309,36 @@ async fn what_no_repetition_mends_is_put_aside_once_and_blocks_nothing() {
     let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
     assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
     assert!(letter.reason.contains("is damaged"), "{letter:?}");
+}
+
+#[tokio::test]
+async fn late_readings_behind_many_without_a_room_cost_little() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a")), reading("d", 1, Some("b"))]).await;
+    let unnamed: Vec<Reading> = (100..600).map(|minute| reading("d", minute, None)).collect();
+    bench.store.put_readings(&unnamed, None, &bench.budget).await;
+    let mut reads = Vec::new();
+    for minute in 2..6 {
+        let before = bench.store.calls().reads;
+        let room = if minute % 2 == 0 { "a" } else { "b" };
+        bench.write(&[reading("d", minute, Some(room))]).await;
+        reads.push(bench.store.calls().reads - before);
+    }
+    // Devices and rooms; and two pages of readings, once.
+    assert_eq!(reads, [4, 2, 2, 2]);
+    assert_eq!(bench.room_of_device().await, "b", "it stays where it was");
+    bench.write(&[reading("d", 700, Some("a"))]).await;
+    assert_eq!(bench.room_of_device().await, "a", "and moves when it says so");
+}
+
+#[tokio::test]
+async fn a_room_that_nobody_may_introduce_hides_no_other() {
+    let bench = Bench::new();
+    let many: Vec<Reading> = (0..32).map(|n| reading("d", n, Some(&format!("r{n:02}")))).collect();
+    bench.write(&many).await;
+    bench.write(&[reading("d", 100, Some("r05"))]).await;
+    bench.write(&[reading("d", 200, Some("r06")), reading("d", 300, Some("beyond"))]).await;
+    assert_eq!(bench.room_of_device().await, "r06");
+    bench.write(&[reading("d", 150, Some("r07"))]).await;
+    assert_eq!(bench.room_of_device().await, "r06", "a late reading moves it nowhere");
 }

@@ -98,7 +98,7 @@ impl Sighting {
     /// Adds one more reading.
     pub fn see(&mut self, reading: &Reading) {
         self.first = self.first.min(reading.at);
-        if let Some(room) = reading.named_room() {
+        if let Some(room) = &reading.named_room {
             let once = Stay { first: reading.at, last: reading.at };
             let stay = self.rooms.entry(room.clone()).or_insert(once);
             *stay = Stay { first: stay.first.min(reading.at), last: stay.last.max(reading.at) };
@@ -346,6 +346,10 @@ mod tests {
         let mut named = reading(9, Some("b"), "t");
         named.fill_in_room(&device);
         assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");
-        assert_eq!(named.named_room(), None);
+        assert_eq!(
+            named.named_room.as_ref().map(RoomId::as_str),
+            Some("b"),
+            "what it said is kept"
+        );
     }
 }

@@ -16,24 +16,12 @@ pub struct Reading {
     pub device: DeviceId,
     /// When.
     pub at: Instant,
-    /// Where, if the sender said so or the registry knows.
+    /// Where, as far as the sender or the registry knows.
     pub room: Option<RoomId>,
-    /// Who said the room.
-    pub room_source: RoomSource,
+    /// Where, as the sender said. Nothing else teaches the registry a room: what was filled in from it
+    /// may be older than what it knows by now.
+    pub named_room: Option<RoomId>,
     metrics: BTreeMap<MetricName, Number>,
-}
-
-/// Who said the room of a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RoomSource {
-    /// The device, or whoever sent the reading.
-    #[default]
-    Sender,
-    /// The registry, where readings had taught it. Such a room teaches the registry nothing: it may
-    /// be older than what the registry knows by now.
-    Registry,
-    /// The registry, where a person had chosen it; likewise.
-    Person,
 }
 
 /// Why metrics make no reading.
@@ -61,7 +49,8 @@ impl Reading {
         }
     }
 
-    /// A reading as the table holds it: merging writes may have given it any number of metrics.
+    /// A reading as the table holds it: merging writes may have given it any number of metrics. Its room
+    /// counts as named by the sender.
     pub fn stored(
         device: DeviceId,
         at: Instant,
@@ -71,7 +60,7 @@ impl Reading {
         if metrics.is_empty() {
             return Err(ReadingError::NoMetric);
         }
-        Ok(Self { device, at, room, room_source: RoomSource::Sender, metrics })
+        Ok(Self { device, at, named_room: room.clone(), room, metrics })
     }
 
     /// The values by metric.
@@ -80,19 +69,13 @@ impl Reading {
         &self.metrics
     }
 
-    /// The room that the sender named.
-    #[must_use]
-    pub fn named_room(&self) -> Option<&RoomId> {
-        self.room.as_ref().filter(|_| self.room_source == RoomSource::Sender)
-    }
-
     /// Takes over the room that the registry knows of the device: where the sender named none, and
     /// where a person chose it.
     pub fn fill_in_room(&mut self, device: &Device) {
-        if let Some(room) = device.chosen_room() {
-            (self.room, self.room_source) = (Some(room.clone()), RoomSource::Person);
-        } else if self.room.is_none() && device.room.is_some() {
-            (self.room, self.room_source) = (device.room.clone(), RoomSource::Registry);
+        if let Some(chosen) = device.chosen_room() {
+            self.room = Some(chosen.clone());
+        } else if self.room.is_none() {
+            self.room.clone_from(&device.room);
         }
     }
 
@@ -112,6 +95,7 @@ impl Reading {
             return Err(ReadingError::TooManyMetrics(total));
         }
         self.room = later.room.or(self.room.take());
+        self.named_room = later.named_room.or(self.named_room.take());
         self.metrics.extend(later.metrics);
         Ok(())
     }

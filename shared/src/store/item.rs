@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use self::attribute::{
-    ARRIVAL, CREATED, DEVICES, DIP, FILLED_IN_ROOM, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W,
-    METRICS, MODULUS, NAME, REVOKED, ROOM_AT, SCOPE, TAGS, UNIT,
+    ARRIVAL, CREATED, DEVICES, DIP, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS,
+    NAME, NAMED, NAMED_ROOM, REVOKED, ROOM_AT, SCOPE, TAGS, UNIT,
 };
 use super::keys::{self, Key};
 use crate::domain::{
     Device, DeviceId, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
-    RoomSource, Scope, Token,
+    Scope, Token,
 };
 
 /// An item's attributes by name.
@@ -56,11 +56,11 @@ pub enum ItemError {
 
 /// An item that cannot be what its key says.
 #[derive(Debug, thiserror::Error)]
-#[error("the item {pk} {sk}")]
+#[error("the item {} {}", crate::domain::excerpt(pk), crate::domain::excerpt(sk))]
 pub struct UnreadableItem {
-    /// Its partition key, cut short.
+    /// Its partition key.
     pub pk: String,
-    /// Its sort key, cut short.
+    /// Its sort key.
     pub sk: String,
     /// Why.
     #[source]
@@ -72,7 +72,10 @@ pub(super) fn read<T>(
     item: Item,
     decode: fn(Item) -> Result<T, ItemError>,
 ) -> Result<T, UnreadableItem> {
-    let (pk, sk) = describe_key(&item);
+    let [pk, sk] = [keys::PK, keys::SK].map(|name| match item.get(name) {
+        Some(Attribute::S(text)) => text.clone(),
+        _ => String::new(),
+    });
     decode(item).map_err(|why| UnreadableItem { pk, sk, why })
 }
 
@@ -82,8 +85,10 @@ const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
 
 /// The attributes of readings and registry items, for those who write some of them.
 pub(super) mod attribute {
-    /// The room that ingest filled in. A reading's room is filled in while it equals this.
-    pub(in crate::store) const FILLED_IN_ROOM: &str = "_filled_in_room";
+    /// A mark: the sender of a reading named its room; it was not filled in.
+    pub(in crate::store) const NAMED: &str = "_named";
+    /// The room that the sender of a reading named where a person had chosen another.
+    pub(in crate::store) const NAMED_ROOM: &str = "_named_room";
     /// What tells the arrival of a reading without a timestamp from all others.
     pub(in crate::store) const ARRIVAL: &str = "_arrival";
     /// The rooms that a device introduced.
@@ -116,8 +121,11 @@ pub fn key(key: &Key) -> Item {
 pub fn from_reading(reading: &Reading, retention: Option<TimeDelta>) -> Item {
     let mut item = key(&Key::Reading(reading.device.clone(), reading.at));
     put(&mut item, keys::ROOM, reading.room.as_ref().map(RoomId::to_string));
-    let filled_in = reading.room.as_ref().filter(|_| reading.room_source != RoomSource::Sender);
-    put(&mut item, FILLED_IN_ROOM, filled_in.map(RoomId::to_string));
+    if reading.named_room.is_some() && reading.named_room == reading.room {
+        item.insert(NAMED.to_owned(), mark());
+    } else {
+        put(&mut item, NAMED_ROOM, reading.named_room.as_ref().map(RoomId::to_string));
+    }
     if let Some(retention) = retention {
         item.insert(keys::TTL.to_owned(), expiry(reading.at, retention));
     }
@@ -146,13 +154,9 @@ pub(super) fn expiry(at: Instant, retention: TimeDelta) -> Attribute {
 /// Attributes that are no metrics are passed over: other writers may add their own.
 pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
     let Key::Reading(device, at) = parse_key(&item)? else { return Err(foreign_key(&item)) };
-    let room = match item.get(keys::ROOM) {
-        None => None,
-        Some(Attribute::S(room)) => Some(room.parse::<RoomId>().map_err(invalid(keys::ROOM))?),
-        Some(_) => return Err(ItemError::Missing(keys::ROOM)),
-    };
-    let filled_in = matches!((item.get(keys::ROOM), item.get(FILLED_IN_ROOM)),
-        (Some(Attribute::S(room)), Some(Attribute::S(filled_in))) if room == filled_in);
+    let room = room_of(&item, keys::ROOM)?;
+    let named_room = room_of(&item, NAMED_ROOM)?;
+    let named_room = named_room.or_else(|| room.clone().filter(|_| item.contains_key(NAMED)));
     let metrics = item.into_iter().filter_map(|(name, value)| match value {
         Attribute::N(value) => {
             Some((MetricName::try_from(name).ok()?, Number::parse(&value).ok()?))
@@ -161,10 +165,21 @@ pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
     });
     let mut reading =
         Reading::stored(device, at, room, metrics.collect()).map_err(invalid(METRICS))?;
-    if filled_in {
-        reading.room_source = RoomSource::Registry;
-    }
+    reading.named_room = named_room;
     Ok(reading)
+}
+
+/// The value of an attribute that says something by being there: as short as any.
+pub(super) fn mark() -> Attribute {
+    Attribute::N("1".to_owned())
+}
+
+fn room_of(item: &Item, attribute: &'static str) -> Result<Option<RoomId>, ItemError> {
+    match item.get(attribute) {
+        None => Ok(None),
+        Some(Attribute::S(room)) => room.parse().map(Some).map_err(invalid(attribute)),
+        Some(_) => Err(ItemError::Missing(attribute)),
+    }
 }
 
 /// The item of a device.
@@ -388,6 +403,7 @@ mod tests {
             ("pk", Attribute::S("remo-e".into())),
             ("sk", Attribute::S("TS#2026-01-11T16:00:00.000Z".into())),
             ("room", Attribute::S("chiyoda1-a".into())),
+            ("_named", Attribute::N("1".into())),
             ("current_w", Attribute::N("512".into())),
             // A day of retention, and three of grace.
             ("exp", Attribute::N("1768492800".into())),
@@ -399,14 +415,15 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_in_room_stays_marked_until_another_is_set() {
+    fn a_filled_in_room_is_not_one_that_the_sender_named() {
         let mut filled = reading();
-        (filled.room, filled.room_source) =
-            (Some("study".parse().expect("an id")), RoomSource::Registry);
-        let mut item = from_reading(&filled, None);
-        assert_eq!(to_reading(item.clone()).expect("a reading"), filled);
-        item.insert("room".into(), Attribute::S("kitchen".into()));
-        assert!(to_reading(item).expect("a reading").named_room().is_some());
+        filled.named_room = None;
+        let item = from_reading(&filled, None);
+        assert!(item.contains_key("room") && !item.contains_key("_named"));
+        assert_eq!(to_reading(item).expect("a reading"), filled);
+        // Named, and a person has chosen another.
+        filled.named_room = Some("study".parse().expect("an id"));
+        assert_eq!(to_reading(from_reading(&filled, None)).expect("a reading"), filled);
     }
 
     #[test]

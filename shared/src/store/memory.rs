@@ -12,7 +12,7 @@ use super::{
 };
 use crate::domain::{
     Device, DeviceId, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
-    Reading, Room, RoomId, RoomPatch, RoomSource, Token, TokenHash,
+    Reading, Room, RoomId, RoomPatch, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -223,12 +223,11 @@ impl MergeReadings for MemoryStore {
 fn merged(stored: &Reading, new: &Reading) -> Reading {
     let mut metrics = stored.metrics().clone();
     metrics.extend(new.metrics().clone());
-    let keeps_room =
-        new.room.is_none() || (new.room_source == RoomSource::Registry && stored.room.is_some());
-    let room = if keeps_room { stored } else { new };
-    let merged = Reading::stored(new.device.clone(), new.at, room.room.clone(), metrics);
+    let keeps_room = new.named_room.is_none() && stored.room.is_some();
+    let room = if keeps_room { &stored.room } else { &new.room };
+    let merged = Reading::stored(new.device.clone(), new.at, room.clone(), metrics);
     let mut merged = merged.expect("it has what the stored one has");
-    merged.room_source = room.room_source;
+    merged.named_room = new.named_room.clone().or_else(|| stored.named_room.clone());
     merged
 }
 
@@ -246,9 +245,9 @@ impl AddArrival for MemoryStore {
             return Err(failure);
         }
         let place = Position::of(reading);
-        let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
-        if state.readings.contains_key(&place) && !is_own {
-            return Ok(Added::Taken);
+        if state.readings.contains_key(&place) {
+            let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
+            return Ok(if is_own { Added::Stored } else { Added::Taken });
         }
         state.put(reading);
         state.arrivals.insert(place, arrival.to_owned());

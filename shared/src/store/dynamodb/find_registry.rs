@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 
 use super::attribute::{SdkItem, from_sdk, to_sdk};
 use super::error::store_error;
-use super::pause::Pauses;
+use super::pause::{Pauses, while_throttled};
 use super::{DynamoStore, note_read};
 use crate::domain::{Device, DeviceId, Room, RoomId};
 use crate::store::item::{Item, ItemError};
@@ -49,13 +49,15 @@ impl DynamoStore {
                     .consistent_read(true)
                     .build()
                     .expect("the keys are set");
-                let answer = self
-                    .client
-                    .batch_get_item()
-                    .request_items(&self.table, asked)
-                    .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                    .send();
-                let answer = budget.within(answer).await?.map_err(store_error)?;
+                let ask = || {
+                    let request = self
+                        .client
+                        .batch_get_item()
+                        .request_items(&self.table, asked.clone())
+                        .return_consumed_capacity(ReturnConsumedCapacity::Total);
+                    async { budget.within(request.send()).await?.map_err(store_error) }
+                };
+                let answer = while_throttled(budget, ask).await?;
                 answer.consumed_capacity().iter().for_each(|it| note_read(budget, Some(it)));
                 let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
                 listing.extend(found.unwrap_or_default().into_iter().map(from_sdk), decode);

@@ -1,16 +1,16 @@
 //! `UpdateItem`: metrics set beside those that a reading has already. Reads nothing and removes nothing.
 
 use chrono::TimeDelta;
-use futures_util::{StreamExt as _, stream};
+use futures_util::future::join_all;
 
 use super::DynamoStore;
-use super::pause::Pauses;
+use super::pause::while_throttled;
 use super::update::Update;
-use crate::domain::{Reading, RoomSource};
-use crate::store::item::attribute::FILLED_IN_ROOM;
+use crate::domain::{Reading, RoomId};
+use crate::store::item::attribute::{NAMED, NAMED_ROOM};
 use crate::store::item::{self, Attribute};
 use crate::store::keys::{Key, ROOM, TTL};
-use crate::store::{Budget, MergeReadings, PutOutcome, StoreError, StoreResult};
+use crate::store::{Budget, MergeReadings, PutOutcome, StoreResult};
 
 const IN_FLIGHT: usize = 16;
 
@@ -21,14 +21,15 @@ impl MergeReadings for DynamoStore {
         retention: Option<TimeDelta>,
         budget: &Budget,
     ) -> PutOutcome {
-        let merged = readings.iter().map(|reading| self.merge_reading(reading, retention, budget));
-        let results: Vec<StoreResult<()>> =
-            stream::iter(merged.collect::<Vec<_>>()).buffered(IN_FLIGHT).collect().await;
         let mut outcome = PutOutcome::default();
-        for (n, result) in results.into_iter().enumerate() {
-            if let Err(error) = result {
-                outcome.unstored.push(n);
-                outcome.cause.get_or_insert(error);
+        // A request under way takes some 14 KB: only so many are made at a time.
+        for (n, some) in readings.chunks(IN_FLIGHT).enumerate() {
+            let merging = some.iter().map(|it| self.merge_reading(it, retention, budget));
+            for (place, result) in (n * IN_FLIGHT..).zip(join_all(merging).await) {
+                if let Err(error) = result {
+                    outcome.unstored.push(place);
+                    outcome.cause.get_or_insert(error);
+                }
             }
         }
         outcome
@@ -42,17 +43,7 @@ impl DynamoStore {
         retention: Option<TimeDelta>,
         budget: &Budget,
     ) -> StoreResult<()> {
-        let mut pauses = Pauses::default();
-        loop {
-            match update(reading, retention).send(self, budget).await {
-                Err(throttled @ StoreError::Throttled(_)) => {
-                    if !pauses.pause(budget).await {
-                        return Err(throttled);
-                    }
-                }
-                sent => return sent.map(drop),
-            }
-        }
+        while_throttled(budget, || update(reading, retention).send(self, budget)).await.map(drop)
     }
 }
 
@@ -61,26 +52,26 @@ fn update(reading: &Reading, retention: Option<TimeDelta>) -> Update {
     for (name, value) in reading.metrics() {
         update.set(&[name.as_str()], Attribute::N(value.to_string()));
     }
-    if let Some(retention) = retention {
-        update.set(&[TTL], item::expiry(reading.at, retention));
+    match retention {
+        Some(retention) => update.set(&[TTL], item::expiry(reading.at, retention)),
+        // It may have been stored while there was one.
+        None => update.remove(&[TTL]),
     }
-    if let Some(room) = &reading.room {
-        let room = || Attribute::S(room.to_string());
-        match reading.room_source {
-            RoomSource::Sender => {
-                update.set(&[ROOM], room());
-                update.remove(&[FILLED_IN_ROOM]);
-            }
-            // Where the sender named another room before, it stays, and stays the sender's.
-            RoomSource::Registry => {
-                update.set_if_absent(&[ROOM], room());
-                update.set_if_absent(&[FILLED_IN_ROOM], room());
-            }
-            RoomSource::Person => {
-                update.set(&[ROOM], room());
-                update.set(&[FILLED_IN_ROOM], room());
-            }
+    let text = |room: &RoomId| Attribute::S(room.to_string());
+    match (&reading.named_room, &reading.room) {
+        (Some(named), Some(room)) if named != room => {
+            update.set(&[ROOM], text(room));
+            update.set(&[NAMED_ROOM], text(named));
+            update.remove(&[NAMED]);
         }
+        (Some(named), _) => {
+            update.set(&[ROOM], text(named));
+            update.set(&[NAMED], item::mark());
+            update.remove(&[NAMED_ROOM]);
+        }
+        // Where there is a room already, it stays: the sender may have named it.
+        (None, Some(room)) => update.set_if_absent(&[ROOM], text(room)),
+        (None, None) => {}
     }
     update
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::store::Budget;
+use crate::store::{Budget, StoreError, StoreResult};
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
@@ -14,6 +14,32 @@ pub(super) struct Pauses(Duration);
 impl Default for Pauses {
     fn default() -> Self {
         Self(FIRST)
+    }
+}
+
+/// Repeats what the table throttles as a whole until the deadline: the SDK tries some times only, for
+/// less time than there is.
+pub(super) async fn while_throttled<T, F>(
+    budget: &Budget,
+    mut attempt: impl FnMut() -> F + Send,
+) -> StoreResult<T>
+where
+    F: Future<Output = StoreResult<T>> + Send,
+{
+    let mut pauses = Pauses::default();
+    let mut cause = None;
+    loop {
+        match (attempt().await, cause.take()) {
+            (Err(throttled @ StoreError::Throttled(_)), _) => {
+                if !pauses.pause(budget).await {
+                    return Err(throttled);
+                }
+                cause = Some(throttled);
+            }
+            // The time ran out while the SDK tried again.
+            (Err(StoreError::TimedOut), Some(throttled)) => return Err(throttled),
+            (done, _) => return done,
+        }
     }
 }
 

@@ -69,6 +69,7 @@ impl DynamoStore {
         };
 
         let mut pauses = Pauses::default();
+        let mut throttled = None;
         loop {
             let sent = self
                 .client
@@ -93,12 +94,16 @@ impl DynamoStore {
                 // The SDK has tried some times, for less time than there is.
                 Err(throttled @ StoreError::Throttled(_)) => throttled,
                 Err(error) => {
-                    return PutOutcome { unstored: unstored(&waiting), cause: Some(error) };
+                    // The time ran out while the SDK tried again.
+                    let is_late = matches!(error, StoreError::TimedOut);
+                    let cause = throttled.take().filter(|_| is_late).unwrap_or(error);
+                    return PutOutcome { unstored: unstored(&waiting), cause: Some(cause) };
                 }
             };
             if !pauses.pause(budget).await {
                 return PutOutcome { unstored: unstored(&waiting), cause: Some(cause) };
             }
+            throttled = Some(cause);
         }
     }
 }
