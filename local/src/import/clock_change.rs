@@ -1,9 +1,12 @@
 //! The hour that a clock shows twice: which pass a line belongs to, told by the order of the lines.
 //!
 //! Within one device, lines that go up to the repeated hour, once back, and on to what follows it are
-//! the two passes: before the step back at the earlier offset, behind it at the later one. So are lines
-//! of one and the same local time of which a metric comes twice, as hourly files have them. In any other
-//! order, and where only one pass is there, nobody can tell; such lines are refused by name.
+//! the two passes: before the step back at the earlier offset, behind it at the later one. The passes
+//! must cover about the same minutes: two neighbours that were swapped, or one late line, look like a
+//! step back, too. So are lines of one and the same local time of which a metric comes twice with
+//! different values, as hourly files have them. In any other order, where only one pass is there, and
+//! where the device's lines have gone back in time before, nobody can tell; such lines are refused by
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +31,8 @@ pub(super) struct Passes {
 #[derive(Debug, Default)]
 struct Device {
     last: Option<Instant>,
+    /// Whether its lines have gone back in time: their order then tells nothing.
+    is_unsorted: bool,
     waiting: Vec<Repeated>,
 }
 
@@ -50,6 +55,7 @@ impl Passes {
         match draft.at {
             Moment::At(at) => {
                 self.waiting -= device.waiting.len();
+                device.is_unsorted |= device.last.is_some_and(|last| at < last);
                 device.decide(Some(at), lines);
                 device.last = Some(at);
                 lines.extend(draft.record(at));
@@ -79,7 +85,7 @@ impl Device {
         let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
         let rises = self.last.is_none_or(|before| before < first.earlier)
             && next.is_none_or(|behind| last.later < behind);
-        let second_pass = second_pass(&waiting).filter(|_| rises);
+        let second_pass = second_pass(&waiting).filter(|_| rises && !self.is_unsorted);
         self.last = Some(last.later);
         let waiting = waiting.into_iter().enumerate();
         lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
@@ -100,13 +106,29 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
         for (n, line) in waiting.iter().enumerate() {
             let names = || line.draft.metrics.iter().map(|(name, _)| name);
             if names().any(|name| seen.contains(name)) {
+                if waiting[..n].iter().any(|earlier| earlier.draft.metrics == line.draft.metrics) {
+                    // It may be the same line, written twice.
+                    return None;
+                }
                 places.push(n);
                 seen.clear();
             }
             seen.extend(names());
         }
     }
-    if let [place] = places[..] { Some(place) } else { None }
+    let [place] = places[..] else { return None };
+    cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
+}
+
+/// Whether two passes begin and end within half of the repeated time of each other.
+fn cover_the_same(first: &[Repeated], second: &[Repeated]) -> bool {
+    let (Some(a), Some(b)) = (first.first(), second.first()) else { return false };
+    let (Some(c), Some(d)) = (first.last(), second.last()) else { return false };
+    let half = (a.later.as_millis() - a.earlier.as_millis()) / 2;
+    let apart =
+        |one: &Repeated, other: &Repeated| (one.local - other.local).num_milliseconds().abs();
+    let step_back = apart(c, b);
+    apart(a, b) <= half && apart(c, d) <= half && (step_back >= half || c.local == b.local)
 }
 
 impl Repeated {
@@ -130,6 +152,8 @@ mod tests {
         for (row, line) in rows.iter().zip(1..) {
             let mut words = row.split(' ');
             let (device, metric) = (words.next().unwrap(), words.next().unwrap());
+            let unique = line.to_string();
+            let (metric, value) = metric.split_once('=').unwrap_or((metric, &unique));
             let time = format!("2026-10-25 {}", words.next().unwrap());
             let at = timestamp::read(&time, None, Some("Europe/Berlin".parse().unwrap())).unwrap();
             let draft = Draft {
@@ -138,7 +162,7 @@ mod tests {
                 at,
                 device: device.to_owned(),
                 room: String::new(),
-                metrics: vec![(metric.to_owned(), "1".to_owned())],
+                metrics: vec![(metric.to_owned(), value.to_owned())],
             };
             passes.push(draft, &mut lines);
         }
@@ -204,5 +228,25 @@ mod tests {
         // A line that stands twice is not a second pass.
         let doubled = ["d t 02:00", "d t 02:10", "d t 02:10", "d t 02:20", "d t 03:00"];
         assert_eq!(times(&doubled), ["?", "?", "?", "?", "02:00"]);
+        let swapped = ["d t 02:00", "d t 02:30", "d t 02:20", "d t 02:50", "d t 03:00"];
+        assert_eq!(times(&swapped), ["?", "?", "?", "?", "02:00"]);
+        let late = ["d t 02:00", "d t 02:20", "d t 02:50", "d t 02:10", "d t 03:00"];
+        assert_eq!(times(&late), ["?", "?", "?", "?", "02:00"]);
+        let unsorted = [
+            "d t 01:30",
+            "d t 01:10",
+            "d t 01:40",
+            "d t 02:00",
+            "d t 02:30",
+            "d t 02:00",
+            "d t 02:30",
+            "d t 03:00",
+        ];
+        assert_eq!(times(&unsorted)[3..], ["?", "?", "?", "?", "02:00"]);
+        assert_eq!(
+            times(&["d t=21 02:00", "d t=21 02:00"]),
+            ["?", "?"],
+            "one line, written twice, or two hours alike"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! How far an interrupted import came, in a small file beside the imported one. Sends nothing.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -105,7 +105,7 @@ impl Resume {
         let Some(path) = &self.path else { return Ok(()) };
         // Written beside and renamed: a crash leaves the old or the new one, never half of it.
         let new = with_suffix(path, "-new");
-        fs::write(&new, serde_json::to_vec(&self.state)?)
+        write_private(&new, &serde_json::to_vec(&self.state)?)
             .and_then(|()| fs::rename(&new, path))
             .with_context(|| {
                 format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
@@ -119,6 +119,15 @@ impl Resume {
             drop(fs::remove_file(path));
         }
     }
+}
+
+/// Writes a file that only its owner can read: it holds a reading.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(bytes)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
