@@ -64,6 +64,12 @@ async fn every_way_to_send_a_token_works_and_nothing_works_without() {
         let answer = send_with(&system, method, path, "", READING.as_bytes()).await;
         assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
     }
+    // Whoever forgets the scheme did send a token.
+    let no_scheme = "Authorization: canary-admin\r\n";
+    let answer = send_with(&system, "GET", "/devices", no_scheme, b"").await;
+    assert_eq!(answer.status, 401);
+    let detail = answer.json()["detail"].to_string();
+    assert!(detail.contains("with the word Bearer"), "{detail}");
     assert_eq!(send_with(&system, "GET", "/health", "", b"").await.status, 200);
     system.shutdown().await.expect("stops");
 }

@@ -138,8 +138,7 @@ impl Client {
                 }
                 Err(error) => {
                     let unsent = is_unsent(&error);
-                    let text = format!("cannot reach {}; is it running?", self.url);
-                    last = anyhow::Error::from(error).context(text);
+                    last = anyhow::anyhow!("cannot reach {}: {error}; is it running?", self.url);
                     if !self.reached.load(Ordering::Relaxed) {
                         return Err(last);
                     }

@@ -16,7 +16,7 @@ use shared::domain::{DeviceId, RoomId};
 
 use self::api::Api;
 use self::file::{ExportFile, Format};
-use crate::terminal::say;
+use crate::terminal::{counted, say};
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
@@ -99,13 +99,14 @@ pub async fn run(args: ExportArgs) -> anyhow::Result<()> {
     closed?;
     if !format.is_stdout() {
         let file = args.file.display();
-        say(format_args!("{readings} readings of {devices} devices written to {file}"));
+        let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
+        say(format_args!("{readings} of {devices} written to {file}"));
     }
     Ok(())
 }
 
 /// Writes the file; gives the number of readings and of devices that had some.
-async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, usize)> {
+async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, u64)> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
     let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
@@ -161,7 +162,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
     }
     file.finish()?;
     bar.finish_and_clear();
-    Ok((readings, seen.len()))
+    Ok((readings, seen.len() as u64))
 }
 
 /// All entries of a list of the registry.

@@ -21,7 +21,7 @@ use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::clock::{Clock as _, Deadline, SystemClock};
 use shared::http::request::MAX_BODY;
 use shared::http::routes::{self, Function};
@@ -32,7 +32,6 @@ use tokio::sync::watch;
 
 use crate::functions::Functions;
 use crate::terminal::complain;
-use origin::is_foreign;
 
 pub(crate) use connections::Limits;
 pub(crate) use guard::Guard;
@@ -128,10 +127,10 @@ impl Front {
 
     async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
         let (parts, body) = request.into_parts();
-        if self.guard.is_none() && is_foreign(&parts.headers) {
-            let text =
-                "Without tokens no web page of another origin is answered; start with --auth.";
-            return message(StatusCode::FORBIDDEN, text);
+        if self.guard.is_none()
+            && let Some(why) = origin::refusal(&parts.headers)
+        {
+            return foreign(&why);
         }
         let answered = async {
             let mut event = self.event(&parts, peer)?;
@@ -230,10 +229,26 @@ fn response(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Response> {
 
 /// An answer of API Gateway's own.
 fn message(status: StatusCode, message: &str) -> Response {
-    let mut response = Response::new(Body::from(json!({"message": message}).to_string()));
+    json_response(status, "application/json", &json!({"message": message}))
+}
+
+/// The answer to a request that may come from a web page of another origin.
+fn foreign(detail: &str) -> Response {
+    let status = StatusCode::FORBIDDEN;
+    let problem = json!({
+        "type": "urn:roomtide:problem:foreign-origin",
+        "title": "The request may come from another origin",
+        "status": status.as_u16(),
+        "detail": detail,
+    });
+    json_response(status, "application/problem+json", &problem)
+}
+
+fn json_response(status: StatusCode, media_type: &'static str, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    let media_type = HeaderValue::from_static(media_type);
+    response.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
     response
 }
 
@@ -325,6 +340,19 @@ mod tests {
         stop.send_replace(true);
         serving.await.unwrap();
         engine.stop().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_foreign_request_is_refused_with_a_problem() {
+        let response = foreign("Host is \"x\".");
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        assert_eq!(response.headers()[http::header::CONTENT_TYPE], "application/problem+json");
+        let body = to_bytes(response.into_body(), 1_000).await.unwrap();
+        let problem: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (&problem["status"], &problem["detail"]),
+            (&json!(403), &json!("Host is \"x\"."))
+        );
     }
 
     #[tokio::test]

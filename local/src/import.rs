@@ -43,11 +43,12 @@ Lines of one device and timestamp are one reading, whose last line wins. A readi
 has already is replaced; with --merge its other metrics stay, for files that hold one metric each.
 
 A line or a cell that cannot be read is refused and named, and the rest goes on. The exit code is 0 \
-if everything is stored, 3 if something was refused, 1 if the import stopped.
+if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \
+stopped.
 
-An import that was interrupted goes on where it stopped when the same command is given again: how \
-far it came is kept beside the file, in FILE.roomtide-import, until it is complete. If the \
-table does not have what was stored, it begins anew, as a complete import does. Importing twice changes nothing: the same reading is stored once.";
+Run an interrupted import again and it continues where it stopped: how far it came is kept beside \
+the file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, \
+the import starts over. Importing twice changes nothing: the same reading is stored once.";
 
 /// What is imported, whereto and how.
 ///
@@ -66,8 +67,8 @@ pub struct ImportArgs {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     url: String,
-    /// An access token, where the server asks for one; @FILE reads it from a file, for a command
-    /// line is seen by every user of the machine
+    /// An access token, if the server asks for one; @FILE reads it from a file, because every user of
+    /// the machine sees a command line
     #[arg(long)]
     token: Option<String>,
     /// Read and check everything, tell what it would cost, send nothing

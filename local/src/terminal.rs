@@ -18,6 +18,11 @@ pub(crate) fn complain(line: impl Display) {
     drop(writeln!(std::io::stderr().lock(), "roomtide: {line}"));
 }
 
+/// A number and its noun: `1 reading`, `2 readings`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// What goes wrong again and again, such as each write on a disk that is full: said at once, then once
 /// a minute with how often it happened.
 #[derive(Debug)]
@@ -70,6 +75,12 @@ impl Complaints {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let texts = [0, 1, 2].map(|count| counted(count, "reading"));
+        assert_eq!(texts, ["0 readings", "1 reading", "2 readings"]);
+    }
 
     #[test]
     fn what_happens_again_is_counted_and_said_after_the_pause() {

@@ -55,7 +55,9 @@ impl<C: Clock> Gate<C> {
         }
         let refused = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
         let Some(secret) = &request.secret else {
-            return Err(refused("A token is missing; send it as \"Authorization: Bearer TOKEN\"."));
+            let detail = "There is no token in the request; send the header \
+                          \"Authorization: Bearer TOKEN\", with the word Bearer.";
+            return Err(refused(detail));
         };
         let hash = TokenHash::of(secret.expose());
         let token = match self.remembered(&hash) {

@@ -16,7 +16,7 @@ use crate::{Data, Options, System};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct Args {
-    /// The address to listen on; any but loopback needs --auth
+    /// The IP address to listen on, such as 0.0.0.0 for all; any but loopback needs --auth
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
     /// Ask for access tokens, as the deployed system does; see `roomtide token`
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// Where the data is kept
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
-    /// Keep nothing: the data goes with the process
+    /// Keep nothing: the data goes with the process; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(super) memory: bool,
     /// Start with an empty table, without the sample home

@@ -83,6 +83,9 @@ struct Place {
 
 /// What every token begins with, so that people and scanners of secrets know one when they see it.
 const PREFIX: &str = "rt_";
+/// Why a deployed table cannot be reached, and what to do: the AWS CLI's files are not read.
+const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
+    eval \"$(aws configure export-credentials --format env)\"";
 /// How long the table may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -90,7 +93,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Some(table) = place.table {
-        let (credentials, region) = Credentials::from_env()?;
+        let (credentials, region) = Credentials::from_env().context(NO_CREDENTIALS)?;
         let region =
             place.region.or(region).context("no region; add --region, such as eu-west-1")?;
         let endpoint = place.endpoint;
@@ -148,8 +151,12 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             let mut meant = tokens
                 .iter()
                 .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
-            let (Some(token), None) = (meant.next(), meant.next()) else {
-                bail!("{whose} has no one token of that id; see roomtide token list");
+            let token = match (meant.next(), meant.next()) {
+                (Some(token), None) => token,
+                (None, _) => bail!("{whose} has no token of that id; `token list` shows the ids"),
+                (Some(_), Some(_)) => {
+                    bail!("{whose} has several tokens whose id begins so; write the whole id")
+                }
             };
             store.revoke_token(&token.hash, SystemClock.now(), &budget).await?;
             say(format_args!("token {} is revoked", token.hash.short()));
@@ -233,7 +240,19 @@ mod tests {
         }
         let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
         let error = act(unknown, "here", &store).await.unwrap_err().to_string();
-        assert!(!error.contains("rt_unknown"), "{error}");
+        assert!(!error.contains("rt_unknown") && error.contains("has no token"), "{error}");
+        // Of 17 ids two begin with the same hexadecimal digit.
+        let mut digits = BTreeSet::new();
+        let mut twice = None;
+        while twice.is_none() {
+            let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
+            store.add_token(&token, &budget).await.unwrap();
+            let digit = token.hash.to_string()[..1].to_owned();
+            twice = (!digits.insert(digit.clone())).then_some(digit);
+        }
+        let ambiguous = Action::Revoke { id: twice.unwrap() };
+        let error = act(ambiguous, "here", &store).await.unwrap_err().to_string();
+        assert!(error.contains("several tokens"), "{error}");
         drop(store);
         engine.stop().unwrap();
     }

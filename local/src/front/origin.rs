@@ -4,12 +4,14 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use shared::domain::excerpt;
 
-/// Whether a web page of another origin asks, under its own name or, after DNS rebinding, under ours.
+/// Returns why a request is refused that a web page of another origin may have sent, under its own name
+/// or, after DNS rebinding, under ours.
 ///
 /// `Sec-Fetch-Site` is a second look: a browser sends it with requests that have no `Origin`, such as
 /// for an image, and no page can change it. Programs that are no browser send neither.
-pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
+pub(super) fn refusal(headers: &HeaderMap) -> Option<String> {
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
     let host = host.as_str();
@@ -17,11 +19,25 @@ pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
     let name = name.map_or(host, |(name, _)| name).trim_end_matches('.');
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let is_ours = name.is_empty() || name == "localhost" || address.is_ok();
-    let is_own_page = header(ORIGIN).is_none_or(|origin| origin == format!("http://{host}"));
+    if !is_ours {
+        return Some(format!(
+            "Without --auth this server answers to localhost and IP addresses only; Host is {:?}.",
+            excerpt(host)
+        ));
+    }
+    let page = |name: &str, value: &str| {
+        let value = excerpt(value);
+        Some(format!(
+            "Without --auth no web page of another origin is answered; {name} is {value:?}."
+        ))
+    };
+    if let Some(origin) = header(ORIGIN).filter(|origin| *origin != format!("http://{host}")) {
+        return page("Origin", origin);
+    }
     // `none` is a person who types an address. A page on another port of this machine is same-site.
-    let site = headers.get("sec-fetch-site");
-    let is_own_site = site.is_none_or(|site| site == "same-origin" || site == "none");
-    !(is_ours && is_own_page && is_own_site)
+    let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
+    site.filter(|site| !matches!(*site, "same-origin" | "none"))
+        .and_then(|site| page("Sec-Fetch-Site", site))
 }
 
 #[cfg(test)]
@@ -36,7 +52,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, origin.parse().unwrap());
             }
-            is_foreign(&headers)
+            refusal(&headers)
         };
         for host in [
             "localhost:8080",
@@ -47,14 +63,18 @@ mod tests {
             "[::1]",
             "127.0.0.1",
         ] {
-            assert!(!foreign(host, None), "{host}");
+            assert_eq!(foreign(host, None), None, "{host}");
             let page = format!("http://{}", host.to_lowercase());
-            assert!(!foreign(host, Some(&page)), "{host}");
-            assert!(foreign(host, Some("https://example.org")), "{host}");
-            assert!(foreign(host, Some("null")), "{host}");
+            assert_eq!(foreign(host, Some(&page)), None, "{host}");
+            for origin in ["https://example.org", "null"] {
+                let why = foreign(host, Some(origin)).unwrap();
+                assert!(why.ends_with(&format!("Origin is {origin:?}.")), "{host}: {why}");
+            }
         }
-        assert!(foreign("rebound.example.org:8080", None));
-        assert!(!is_foreign(&HeaderMap::new()), "curl --http1.0 has no host");
+        let why = foreign("rebound.example.org:8080", None).unwrap();
+        assert!(why.ends_with("Host is \"rebound.example.org:8080\"."), "{why}");
+        assert!(!why.contains("web page"), "a program may have sent it: {why}");
+        assert_eq!(refusal(&HeaderMap::new()), None, "curl --http1.0 has no host");
     }
 
     #[test]
@@ -68,7 +88,9 @@ mod tests {
         ] {
             let headers = [(HOST, "localhost:8080"), ("sec-fetch-site".parse().unwrap(), site)];
             let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
-            assert_eq!(is_foreign(&HeaderMap::from_iter(headers)), foreign, "{site:?}");
+            let why = refusal(&HeaderMap::from_iter(headers));
+            assert_eq!(why.is_some(), foreign, "{site:?}");
+            assert!(why.is_none_or(|why| why.contains("Sec-Fetch-Site")), "{site:?}");
         }
     }
 }

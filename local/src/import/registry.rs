@@ -170,8 +170,13 @@ impl Patch<'_> {
 
 /// Applies entries, devices first, because they register the rooms that they are put into.
 ///
-/// Waits for devices and metrics that are missing: the stream may not have registered them yet.
-pub(super) fn apply(mut lines: Vec<RegistryLine>, client: &Client) -> anyhow::Result<Vec<Refusal>> {
+/// Waits for devices and metrics that are missing, because the stream may not have registered them yet,
+/// and says so once with `tell`.
+pub(super) fn apply(
+    mut lines: Vec<RegistryLine>,
+    client: &Client,
+    tell: impl FnOnce(String),
+) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::is_room);
     // Each by itself: a metric that no reading has any more takes no other setting down.
     let single = |line: RegistryLine| {
@@ -182,23 +187,29 @@ pub(super) fn apply(mut lines: Vec<RegistryLine>, client: &Client) -> anyhow::Re
             bodies: vec![body],
         })
     };
-    apply_within(lines.into_iter().flat_map(single).collect(), client, MAX_WAIT)
+    apply_within(lines.into_iter().flat_map(single).collect(), client, MAX_WAIT, tell)
 }
 
 fn apply_within(
     mut lines: Vec<RegistryLine>,
     client: &Client,
     max_wait: Duration,
+    tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
     let mut refusals = Vec::new();
+    let mut tell = Some(tell);
     let mut pause = Duration::from_millis(100);
     let watch = Stopwatch::start();
     loop {
         let mut missing = Vec::new();
+        let mut first = None;
         for line in lines {
             match edit(&line, client)? {
                 Edited::Done => {}
-                Edited::Missing(reason) => missing.push((line, reason)),
+                Edited::Missing { what, reason } => {
+                    first.get_or_insert(what);
+                    missing.push((line, reason));
+                }
                 Edited::Refused(reason) => refusals.push(Refusal { line: line.line, reason }),
             }
         }
@@ -209,6 +220,14 @@ fn apply_within(
             refusals.extend(named);
             return Ok(refusals);
         }
+        if let (Some(what), Some(tell)) = (first, tell.take()) {
+            let more = match missing.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let seconds = max_wait.as_secs();
+            tell(format!("waiting until the registry knows {what}{more} (up to {seconds} s)"));
+        }
         thread::sleep(pause.min(max_wait));
         pause = (pause * 2).min(Duration::from_secs(5));
         lines = missing.into_iter().map(|(line, _)| line).collect();
@@ -218,7 +237,10 @@ fn apply_within(
 enum Edited {
     Done,
     /// The device, the room or a metric is not registered.
-    Missing(String),
+    Missing {
+        what: String,
+        reason: String,
+    },
     Refused(String),
 }
 
@@ -227,19 +249,20 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         let ask = Ask { method: "PATCH", path: &line.path, body: Some(("application/json", body)) };
         let answer = client.send(ask, &AtomicBool::new(false))?;
         let problem = answer.problem();
-        let of_metrics = |field: &Option<String>| {
-            field.as_deref().is_some_and(|field| field.starts_with("metrics."))
-        };
-        match answer.status {
-            200 => {}
-            404 => {
+        let id = line.path.rsplit('/').next().unwrap_or_default();
+        let metric = problem.errors.iter().find_map(|error| {
+            let name = error.field.as_deref()?.strip_prefix("metrics.")?;
+            Some(format!("{name} of {id}"))
+        });
+        match (answer.status, metric) {
+            (200, _) => {}
+            (404, _) => {
                 let why = "It has no readings here, so it is not restored.";
-                return Ok(Edited::Missing(format!("{} {why}", problem.detail)));
+                let reason = format!("{} {why}", problem.detail);
+                return Ok(Edited::Missing { what: id.to_owned(), reason });
             }
-            400 if problem.errors.iter().any(|error| of_metrics(&error.field)) => {
-                return Ok(Edited::Missing(problem.detail));
-            }
-            400 => return Ok(Edited::Refused(problem.detail)),
+            (400, Some(what)) => return Ok(Edited::Missing { what, reason: problem.detail }),
+            (400, None) => return Ok(Edited::Refused(problem.detail)),
             _ => return Err(client.error(&line.path, &answer)),
         }
     }
@@ -316,7 +339,11 @@ mod tests {
         let lines = ["late", "new-metric", "never", "bad"]
             .map(|id| line(&format!(r#"{{"device":{{"device_id":"{id}","name":"x"}}}}"#)).unwrap());
         let client = Client::impatient(&server.url, Duration::ZERO);
-        let refusals = apply_within(lines.into(), &client, Duration::from_millis(300)).unwrap();
+        let mut told = Vec::new();
+        let tell = |text| told.push(text);
+        let wait = Duration::from_millis(300);
+        let refusals = apply_within(lines.into(), &client, wait, tell).unwrap();
+        assert_eq!(told, ["waiting until the registry knows late and 2 more (up to 0 s)"]);
         let refusals: Vec<String> = refusals.iter().map(Refusal::to_string).collect();
         assert_eq!(
             refusals,
@@ -325,5 +352,22 @@ mod tests {
                 "line 7: There is no such device. It has no readings here, so it is not restored.",
             ]
         );
+    }
+
+    #[test]
+    fn a_metric_that_is_waited_for_is_named_and_without_a_wait_nothing_is_told() {
+        let server = fake::serve(|n, _| match n {
+            0 => Reply::of(400, r#"{"errors": [{"field": "metrics.noise", "message": "is no"}]}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let device =
+            || line(r#"{"device":{"device_id":"d1","metrics":{"noise":{"unit":"dB"}}}}"#).unwrap();
+        let waiting = "waiting until the registry knows noise of d1 (up to 30 s)".to_owned();
+        for expected in [vec![waiting], vec![]] {
+            let mut told = Vec::new();
+            let refusals = apply(vec![device()], &client, |text| told.push(text)).unwrap();
+            assert_eq!((refusals.len(), told), (0, expected));
+        }
     }
 }

@@ -102,13 +102,20 @@ impl Rows {
         for (place, name) in header.iter().enumerate() {
             ensure!(places.insert(name, place).is_none(), "there are two columns {name:?}");
         }
-        let find = |name: &str| {
+        let find = |name: &str, option: &str| {
             let names = || header.iter().map(excerpt).collect::<Vec<_>>().join(", ");
             let place = places.get(name.trim()).copied();
-            place.with_context(|| format!("there is no column {name:?}; there are: {}", names()))
+            place.with_context(|| {
+                format!(
+                    "there is no column {name:?}; there are: {}; name it with {option}",
+                    names()
+                )
+            })
         };
+        let metric_option =
+            if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
         let bind = |metric: &Metric| {
-            let columns = metric.source.columns.iter().map(|name| find(name));
+            let columns = metric.source.columns.iter().map(|name| find(name, metric_option));
             Ok(Bound {
                 name: metric.name.clone(),
                 columns: columns.collect::<anyhow::Result<_>>()?,
@@ -117,7 +124,7 @@ impl Rows {
             })
         };
         let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
-        let timestamp = find(&columns.timestamp.name)?;
+        let timestamp = find(&columns.timestamp.name, "--timestamp COLUMN")?;
         let devices = match &columns.shape {
             Shape::Wide(devices) => devices
                 .iter()
@@ -131,11 +138,14 @@ impl Rows {
                 .collect::<anyhow::Result<_>>()?,
             Shape::Long { device, room, metrics } => {
                 let device = match device {
-                    Device::Column(name) => Cell::Column(find(name)?),
+                    Device::Column(name) => Cell::Column(find(
+                        name,
+                        "--device COLUMN, or the one device with --device-id ID",
+                    )?),
                     Device::Fixed(id) => Cell::Fixed(id.to_string()),
                 };
                 let room = match room {
-                    Some(name) => Some(find(name)?),
+                    Some(name) => Some(find(name, "--room COLUMN")?),
                     None => places.get("room").copied(),
                 };
                 let room = room.map(Cell::Column);
@@ -210,7 +220,10 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
     others
         .map(|(place, name)| {
             let name = name.parse().map_err(|why| {
-                anyhow::anyhow!("the column {why}; --metric NAME=COLUMN names those that count")
+                anyhow::anyhow!(
+                    "the column {why}; name the columns of the metrics, such as \
+                     --metric temperature={name:?}"
+                )
             })?;
             Ok(Bound { name, columns: vec![place], factor: None, total: None })
         })
@@ -344,6 +357,7 @@ mod tests {
             |columns: &Columns, header: &[&str]| read(columns, &[header]).unwrap_err().to_string();
         let missing = error(&wide(&["d:t=T2"]), &["date", "T1"]);
         assert!(missing.contains("no column \"T2\"; there are: date, T1"), "{missing}");
+        assert!(missing.ends_with("--map"), "{missing}");
         let long = |room| Columns {
             shape: Shape::long(None, "device_id", room, &[]).unwrap(),
             ..Columns::default()
@@ -351,8 +365,15 @@ mod tests {
         let header = ["timestamp", "device_id", "t"];
         assert!(read(&long(None), &[&header]).is_ok());
         assert!(error(&long(Some("where")), &header).contains("no column \"where\""));
+        for (header, option) in [
+            (["Zeit", "device_id", "t"], "--timestamp COLUMN"),
+            (["timestamp", "Ort", "t"], "--device-id ID"),
+        ] {
+            let error = error(&long(None), &header);
+            assert!(error.ends_with(option), "{error}");
+        }
         let upper = error(&long(None), &["timestamp", "device_id", "Temp °C"]);
-        assert!(upper.contains("--metric NAME=COLUMN"), "{upper}");
+        assert!(upper.contains("--metric temperature=\"Temp °C\""), "{upper}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use chrono_tz::Tz;
-use shared::domain::{Instant, excerpt};
+use shared::domain::{Instant, InstantError, excerpt};
 
 /// The time zone of local times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,9 @@ pub(super) enum Moment {
     },
 }
 
+/// Part of the refusal of a cell in a form that is not known.
+const OTHER_FORM: &str = "--timestamp-format reads another form, such as '%d.%m.%Y %H:%M'";
+
 /// Reads a cell: RFC 3339, epoch digits, or a date or local time in `zone`; or as `format` says.
 pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Moment, String> {
     let shown = || excerpt(text);
@@ -65,11 +68,14 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
     } else {
         // Relative texts such as now and -24h would mean the time of the import.
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(format!("{:?} is not a timestamp", shown()));
+            return Err(format!("{:?} is not a timestamp; {OTHER_FORM}", shown()));
         }
-        match (Instant::parse(text, Instant::MIN), local_time(text)) {
+        match (Instant::parse_absolute(text), local_time(text)) {
             (Ok(at), _) => return Ok(Moment::At(at)),
             (Err(_), Some(local)) => local,
+            (Err(why @ InstantError::Unreadable(_)), None) => {
+                return Err(format!("{why}; {OTHER_FORM}"));
+            }
             (Err(why), None) => return Err(why.to_string()),
         }
     };
@@ -152,7 +158,13 @@ mod tests {
         for (text, format, zone, why) in [
             ("", None, "", "is empty"),
             ("now", None, "", "\"now\" is not a timestamp"),
-            ("-24h", None, "", "is not a timestamp"),
+            ("-24h", None, "", "is not a timestamp; --timestamp-format reads another form"),
+            (
+                "20.11.2026 10:20",
+                None,
+                "UTC",
+                "an epoch number; --timestamp-format reads another form",
+            ),
             ("2026-01-11 16:00", None, "", "add --time-zone"),
             ("2026-01-11", None, "", "add --time-zone"),
             ("2026-02-30", None, "UTC", "2026-02-30"),

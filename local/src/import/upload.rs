@@ -15,7 +15,8 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
-use crate::client::{Ask, Client, FieldError, Problem};
+use crate::client::{Answer, Ask, Client, FieldError, Problem};
+use crate::terminal::{counted, say};
 
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 4;
@@ -36,6 +37,7 @@ pub(super) struct Summary {
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
+    /// How long the readings took, without the registry.
     seconds: f64,
 }
 
@@ -43,13 +45,15 @@ impl fmt::Display for Summary {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.stored as f64 / self.seconds.max(0.001);
-        write!(f, "{} readings stored in {:.1} s ({rate:.0} a second)", self.stored, self.seconds)?;
+        let stored = counted(self.stored, "reading");
+        write!(f, "{stored} stored in {:.1} s ({rate:.0} a second)", self.seconds)?;
         if self.folded > 0 {
-            let text = "lines joined another of the same device and timestamp";
-            write!(f, "\n{} {text}", self.folded)?;
+            let text = "joined another of the same device and timestamp";
+            write!(f, "\n{} {text}", counted(self.folded, "line"))?;
         }
         if self.updated > 0 {
-            write!(f, "\n{} devices and rooms updated", self.updated)?;
+            let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
+            write!(f, "\n{} {what} updated", self.updated)?;
         }
         write!(f, "{}", self.refusals)
     }
@@ -65,19 +69,31 @@ pub(super) fn run(
     mut resume: Resume,
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
-    let watch = Stopwatch::start();
     let mut summary = Summary::default();
     if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
-        let stored = resume.acknowledged();
-        if stored == 0 || !resume.is_kept() {
-            return Err(error);
-        }
-        let text = "lines are processed; the same command continues after them";
-        return Err(error).with_context(|| format!("stopped; the first {stored} {text}"));
+        return Err(match stopped(&summary, &resume, options) {
+            Some(text) => error.context(text),
+            None => error,
+        });
     }
-    summary.seconds = watch.elapsed().as_secs_f64();
     resume.finish();
     Ok(summary)
+}
+
+/// What is stored of an import that stopped, and where the next one continues; `None` if it stopped
+/// before anything was stored, and not because of --strict.
+fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option<String> {
+    let processed = resume.acknowledged();
+    let continues = processed > 0 && resume.is_kept();
+    if summary.stored == 0 && !continues && !options.strict {
+        return None;
+    }
+    let stored = format!("stopped; {} stored", counted(summary.stored, "reading"));
+    if !continues {
+        return Some(stored);
+    }
+    let lines = counted(processed, "line");
+    Some(format!("{stored}, the same command continues after the first {lines}"))
 }
 
 fn send_rounds(
@@ -88,6 +104,7 @@ fn send_rounds(
     bar: &ProgressBar,
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
+    let watch = Stopwatch::start();
     let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
     for round in [Ok(skipped)].into_iter().chain(rounds) {
@@ -106,8 +123,9 @@ fn send_rounds(
         summary.folded += round.folded;
         registry.extend(round.registry);
     }
+    summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
-    let refusals = registry::apply(registry, client)?;
+    let refusals = registry::apply(registry, client, |text| bar.suspend(|| say(text)))?;
     let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
     summary.updated = lines - refused.len();
     refuse(refusals, options, summary)
@@ -210,8 +228,21 @@ fn send_batch(
             }
             Ok(refused(batch, &errors, &more_errors))
         }
+        403 => Err(forbidden(batch, &answer, client.error(path, &answer))),
         413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
         _ => Err(client.error(path, &answer)),
+    }
+}
+
+/// The error of a batch that the token does not permit, with the first reading that it concerns.
+fn forbidden(batch: &[Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
+    let problem = answer.problem();
+    let first = problem.errors.iter().find_map(|refused| batch.get(refused.index?));
+    match first {
+        Some(Entry { line, reading }) => {
+            error.context(format!("line {line}: the device \"{}\"", reading.device))
+        }
+        None => error,
     }
 }
 
@@ -278,11 +309,56 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_the_token_does_not_permit_is_named_with_its_line() {
+        let server = fake::serve(|_, _| {
+            Reply::of(
+                403,
+                r#"{"detail": "Not every device.", "errors": [{"index": 1, "field": "device_id", "message": "no"}]}"#,
+            )
+        });
+        let error = format!("{:#}", import(&client(&server), 2, OPTIONS).unwrap_err());
+        assert!(error.starts_with("line 2: the device \"d\": http"), "{error}");
+        assert!(error.contains("Not every device."), "{error}");
+    }
+
+    #[test]
+    fn waiting_for_the_registry_is_not_part_of_the_rate() {
+        let server = fake::serve(|n, request| match (n, &*request.method) {
+            (_, "POST") => Reply::of(201, r#"{"accepted": 1}"#),
+            (1, _) => Reply::of(404, r#"{"detail": "There is no such device."}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let lines = [
+            r#"{"device_id":"d","timestamp":1768147200,"t":1}"#,
+            r#"{"device":{"device_id":"d","name":"x"}}"#,
+        ];
+        let rounds = rounds(&lines.map(str::to_owned), 1_000);
+        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+        let watch = Stopwatch::start();
+        let bar = ProgressBar::hidden();
+        let summary = run(rounds, &client(&server), OPTIONS, resume, &bar).unwrap();
+        let waited = watch.elapsed().as_secs_f64() - summary.seconds;
+        assert!(summary.updated == 1 && waited >= 0.1, "{summary} and {waited} s");
+    }
+
+    #[test]
+    fn one_reading_is_no_plural() {
+        let summary =
+            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::default() };
+        let lines = [
+            "1 reading stored in 1.0 s (1 a second)",
+            "1 line joined another of the same device and timestamp",
+            "1 device or room updated",
+        ];
+        assert_eq!(summary.to_string(), lines.join("\n"));
+    }
+
+    #[test]
     fn a_server_that_is_not_there_is_not_waited_for() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let client = Client::new(&format!("http://{address}"), None).unwrap();
         let error = format!("{:#}", import(&client, 1_000, OPTIONS).unwrap_err());
-        assert!(error.contains("cannot reach") && error.contains("is it running?"), "{error}");
+        assert!(error.contains("cannot reach") && error.ends_with("is it running?"), "{error}");
     }
 
     #[test]
@@ -330,8 +406,13 @@ mod tests {
         let summary = import(&client(&server), 1, OPTIONS).unwrap();
         assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
         let strict = UploadOptions { strict: true, ..OPTIONS };
-        let error = import(&client(&refusing()), 2, strict).unwrap_err().to_string();
-        assert_eq!(error, "line 2: t: no number");
+        let error = format!("{:#}", import(&client(&refusing()), 2, strict).unwrap_err());
+        assert_eq!(error, "stopped; 1 reading stored: line 2: t: no number");
+        let none = fake::serve(|_, _| {
+            Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#)
+        });
+        let error = format!("{:#}", import(&client(&none), 1, strict).unwrap_err());
+        assert_eq!(error, "stopped; 0 readings stored: line 1: no device");
     }
 
     #[test]
@@ -352,7 +433,9 @@ mod tests {
             run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden())
         };
         let error = format!("{:#}", import().unwrap_err());
-        assert!(error.contains("the first 2 lines are processed"), "{error}");
+        let expected =
+            "stopped; 2 readings stored, the same command continues after the first 2 lines";
+        assert!(error.starts_with(expected), "{error}");
         let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
         assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
         assert_eq!(import().unwrap().stored, 4);

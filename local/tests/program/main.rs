@@ -6,4 +6,5 @@
 mod crash;
 mod disk;
 mod private;
+mod refusals;
 mod server;

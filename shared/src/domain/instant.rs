@@ -18,10 +18,13 @@ pub struct Instant(i64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstantError {
     /// None of the forms that are understood.
+    #[error("{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number")]
+    Unreadable(String),
+    /// None of the forms that are understood where a time may be relative.
     #[error(
         "{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
     )]
-    Unreadable(String),
+    UnreadableQuery(String),
     /// A time that depends on when it is read.
     #[error(
         "{0:?} is relative, which only queries may be; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
@@ -73,8 +76,11 @@ impl Instant {
         match relative(text) {
             Some(offset) => distance(offset)
                 .map(|delta| now.saturating_add(delta))
-                .ok_or_else(|| InstantError::Unreadable(excerpt(text))),
-            None => Self::parse_absolute(text),
+                .ok_or_else(|| InstantError::UnreadableQuery(excerpt(text))),
+            None => Self::parse_absolute(text).map_err(|why| match why {
+                InstantError::Unreadable(text) => InstantError::UnreadableQuery(text),
+                why => why,
+            }),
         }
     }
 
@@ -213,8 +219,11 @@ mod tests {
             assert!(matches!(refused, Err(InstantError::Relative(_))), "{text}: {refused:?}");
         }
         assert_eq!(Instant::parse_absolute("1768147200"), Ok(NOW));
-        let unreadable = Instant::parse_absolute("nowhere");
-        assert!(matches!(unreadable, Err(InstantError::Unreadable(_))), "{unreadable:?}");
+        for text in ["nowhere", "2026-13-01T00:00:00Z"] {
+            let why = Instant::parse_absolute(text).unwrap_err().to_string();
+            assert!(why.contains("is no instant") && !why.contains("-24h"), "{why}");
+            assert!(parsed(text).contains("-24h"), "a query may be relative: {}", parsed(text));
+        }
     }
 
     #[test]
