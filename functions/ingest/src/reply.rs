@@ -24,18 +24,17 @@ impl Outcome {
         let Self { accepted, rejected, not_stored, cause } = self;
         if let Some(cause) = cause {
             let detail = format!(
-                "{accepted} readings are stored, {} may not be; send those again. With a timestamp \
-                 a reading is stored once however often it is sent; without one it is a new reading \
-                 each time.",
-                not_stored.len()
+                "Of {} readings {accepted} are stored; send those of not_stored again. With a \
+                 timestamp a reading is stored once however often it is sent; without one it is a new \
+                 reading each time.",
+                accepted + not_stored.len()
             );
             let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
             return problem.respond();
         }
         if accepted == 0 {
-            let detail = format!("None of the {} readings is valid.", rejected.len());
-            let kind = ProblemKind::BadRequest;
-            return Problem { errors: rejected, ..Problem::new(kind, detail) }.respond();
+            let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");
+            return Problem { errors: rejected, ..none }.respond();
         }
         let status = if rejected.is_empty() { 201 } else { 207 };
         Response::json(status, &Receipt::new(accepted, rejected))
