@@ -143,6 +143,11 @@ pub fn from_arrival(reading: &Reading, arrival: &str, retention: Option<TimeDelt
     item
 }
 
+/// What tells the arrival of a reading from all others; none where it had a timestamp.
+pub(super) fn arrival(mut item: Item) -> Option<String> {
+    text(&mut item, ARRIVAL)
+}
+
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
 pub(super) fn expiry(at: Instant, retention: TimeDelta) -> Attribute {
     let expires = at.saturating_add(retention + EXPIRY_GRACE);

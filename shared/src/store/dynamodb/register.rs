@@ -1,4 +1,4 @@
-//! `PutItem` where nothing is: the registration of devices, rooms and tokens; and `UpdateItem` for which
+//! `PutItem` where nothing is, for devices, rooms, tokens and arrivals; and `UpdateItem` for which
 //! device introduced a room. Never overwrites.
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
