@@ -24,8 +24,10 @@ NDJSON has one reading a line, as `POST /readings` takes it, and behind them a l
 and room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
 that a person chose. `roomtide import` reads both. CSV has the readings only.
 
-Into an empty table everything comes back but devices and rooms that have no readings, the instant at \
-which a person registered a room, and access tokens. The file is complete or not there at all, and only its owner can read it.";
+Into an empty table everything comes back but devices and rooms that have no readings, metrics that no \
+reading has any more, the instant at which a person registered a room, and access tokens. What a person \
+took away with null comes back too if readings still have it. The file is complete or not there at all, \
+and only its owner can read it.";
 
 /// What is exported, from where and whereto.
 ///
@@ -63,8 +65,8 @@ pub struct ExportArgs {
     /// A server, instead of the local data
     #[arg(long, conflicts_with = "data_dir")]
     url: Option<String>,
-    /// An access token for that server; @FILE reads it from a file, for a command line is seen by
-    /// every user of the machine
+    /// An access token for that server; @FILE reads it from a file, because every user of
+    /// the machine sees a command line
     #[arg(long, requires = "url")]
     token: Option<String>,
 }
