@@ -1,47 +1,23 @@
-//! How rows are written: JSON, CSV or NDJSON. Knows no endpoint.
+//! How rows are written: JSON, NDJSON or, by `sheet.rs`, CSV. Knows no endpoint.
 
 use serde::Serialize;
 use serde_json::json;
-use shared::domain::{Number, excerpt};
+use shared::domain::{MetricName, Number, excerpt};
 use shared::http::preferences::weighted;
 use shared::http::response::{MAX_CARRIED, carried_bytes};
 use shared::http::{Params, Problem, Request, Response, is_ndjson};
 
-/// How many bytes the column names of CSV may take: they are repeated on every page.
-const MAX_HEADER: usize = 1_000_000;
+use crate::sheet::{Cell, Columns, Sheet};
+
 /// What the end of a page takes at the most: the cursor, and the names around it.
-const TAIL: usize = 1_000;
+pub(crate) const TAIL: usize = 1_000;
 
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
-    /// What stands in a CSV column, the `place`-th, empty where there is nothing.
-    fn cell(&self, place: usize, column: &str) -> Cell;
-}
-
-/// One cell of CSV.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cell(String);
-
-impl Cell {
-    /// Nothing.
-    pub(crate) const EMPTY: Self = Self(String::new());
-
-    /// A number, as it is: its `-` is a sign.
-    pub(crate) fn number(number: &Number) -> Self {
-        Self(number.to_string())
-    }
-
-    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
-    ///
-    /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
-    pub(crate) fn text(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self(if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-            format!("'{text}")
-        } else {
-            text
-        })
-    }
+    /// What stands in the columns of CSV that all rows of its kind have.
+    fn cells(&self) -> Vec<Cell>;
+    /// Its metrics: in CSV each has a column, which is empty for a row without it.
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)>;
 }
 
 /// The form of an answer.
@@ -93,38 +69,31 @@ impl Format {
         }
     }
 
-    /// What stands before the rows.
-    fn head(self, columns: &[String]) -> Result<Vec<u8>, Problem> {
-        match self {
-            Self::Json => Ok(br#"{"data":["#.to_vec()),
-            Self::Ndjson => Ok(Vec::new()),
-            Self::Csv if columns.iter().map(|name| name.len() + 1).sum::<usize>() > MAX_HEADER => {
-                let message = format!("csv has {} columns here, too many; use json", columns.len());
-                Err(Problem::field("format", message))
+    /// The rows in JSON or NDJSON, and how many of them fit.
+    fn objects(self, rows: &[impl Row]) -> (Vec<u8>, usize) {
+        let is_list = self == Self::Json;
+        let mut body = if is_list { br#"{"data":["#.to_vec() } else { Vec::new() };
+        let mut carried = carried_bytes(&body) + TAIL;
+        for (written, row) in rows.iter().enumerate() {
+            let mut text = if is_list && written > 0 { b",".to_vec() } else { Vec::new() };
+            serde_json::to_writer(&mut text, row).expect("our own types have string keys");
+            if !is_list {
+                text.push(b'\n');
             }
-            Self::Csv => Ok(record(columns)),
+            carried += carried_bytes(&text);
+            if carried > MAX_CARRIED && written > 0 {
+                return (body, written);
+            }
+            body.extend(text);
         }
+        (body, rows.len())
     }
 
-    fn row<R: Row>(self, row: &R, columns: &[String], is_first: bool) -> Vec<u8> {
-        let json = |mut text: Vec<u8>| {
-            serde_json::to_writer(&mut text, row).expect("our own types have string keys");
-            text
-        };
-        match self {
-            Self::Json if is_first => json(Vec::new()),
-            Self::Json => json(b",".to_vec()),
-            Self::Ndjson => {
-                let mut line = json(Vec::new());
-                line.push(b'\n');
-                line
-            }
-            Self::Csv => {
-                let cells =
-                    columns.iter().enumerate().map(|(place, column)| row.cell(place, column));
-                record(cells.map(|Cell(text)| text))
-            }
-        }
+    /// The rows in CSV, and how many of them fit.
+    fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
+        let mut sheet = Sheet::new(columns);
+        let written = rows.iter().take_while(|row| sheet.add(*row)).count();
+        (sheet.write(&rows[..written]), written)
     }
 
     /// What stands behind the rows.
@@ -145,63 +114,23 @@ impl Format {
         self,
         call: (&Request, &Params),
         rows: &[R],
-        columns: impl FnOnce() -> Vec<String>,
+        columns: impl FnOnce() -> Columns,
         rest: Option<String>,
         behind: impl FnOnce(usize) -> String,
-    ) -> Result<Response, Problem> {
-        let columns = if self == Self::Csv { columns() } else { Vec::new() };
-        let mut body = self.head(&columns)?;
-        let mut carried = carried_bytes(&body) + TAIL;
-        let mut written = 0;
-        for row in rows {
-            let text = self.row(row, &columns, written == 0);
-            carried += carried_bytes(&text);
-            if carried > MAX_CARRIED && written > 0 {
-                break;
-            }
-            body.extend(text);
-            written += 1;
-        }
+    ) -> Response {
+        let (mut body, written) = match self {
+            Self::Csv => Self::table(rows, columns()),
+            Self::Json | Self::Ndjson => self.objects(rows),
+        };
         let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
         body.extend(self.tail(cursor.as_deref()).into_bytes());
         let response = Response::new(200, self.content_type(), body);
         let (request, params) = call;
-        Ok(match cursor {
+        match cursor {
             Some(cursor) => {
                 response.with("link", format!("<{}>; rel=\"next\"", params.next(request, &cursor)))
             }
             None => response,
-        })
-    }
-}
-
-/// One line of CSV.
-fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(cells).expect("writing to memory does not fail");
-    csv.into_inner().expect("writing to memory does not fail")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_is_run_as_a_formula_and_numbers_stay_numbers() {
-        for (text, cell) in [
-            ("=HYPERLINK(\"x\")", "'=HYPERLINK(\"x\")"),
-            ("+1", "'+1"),
-            ("-meter", "'-meter"),
-            ("@SUM(A1)", "'@SUM(A1)"),
-            ("\t=1", "'\t=1"),
-            ("\r=1", "'\r=1"),
-            ("a=b", "a=b"),
-            ("'quoted", "'quoted"),
-            ("", ""),
-        ] {
-            assert_eq!(Cell::text(text), Cell(cell.to_owned()));
         }
-        let below_zero = Number::parse("-5.5").expect("a number");
-        assert_eq!(Cell::number(&below_zero), Cell("-5.5".to_owned()));
     }
 }

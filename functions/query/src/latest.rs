@@ -10,15 +10,18 @@ use shared::store::{
 };
 
 use crate::registry::{ListRequest, metrics_of, whole};
-use crate::rows::{LatestRow, LatestValues};
+use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
+use crate::sheet::Columns;
 use crate::{Call, Query};
 
 /// How many of a device's newest readings are looked at.
 const NEWEST: usize = 10;
 /// How many more are looked at where a metric is not among those: one query finds all that are missing.
 const FURTHER: usize = 100;
-/// How many bytes of readings a look takes at the most, but always one reading: two read units.
-const MAX_LOOK: usize = 16 << 10;
+/// How many bytes of readings the first look takes at the most, but always one reading: two read units.
+const MAX_FIRST: usize = 16 << 10;
+/// How many bytes both looks take at the most, likewise.
+const MAX_BOTH: usize = 2 * MAX_FIRST;
 /// How many devices are asked at once.
 const LATEST_CONCURRENCY: usize = 8;
 
@@ -66,12 +69,10 @@ where
                 Some(LatestRow { device_id: &device.id, values: values? })
             })
             .collect();
-        let columns = || {
-            let metrics = metrics_of(all.iter().copied());
-            ["device_id", "timestamp"].map(str::to_owned).into_iter().chain(metrics).collect()
-        };
+        let known = || metrics_of(all.iter().copied());
+        let columns = || Columns { own: &LATEST_COLUMNS, known: known() };
         let behind = |row: usize| asked.cursor_behind(rows[row].device_id.as_str());
-        asked.format.page((call.request, params), &rows, columns, rest, behind)
+        Ok(asked.format.page((call.request, params), &rows, columns, rest, behind))
     }
 
     /// The newest values of several devices, in their order; none where a device has no readings.
@@ -96,31 +97,34 @@ where
             let query = RangeQuery { range, order, after, limit, consistent: false };
             self.store.device_readings(&device.id, &query, budget).await
         };
-        let Page { mut readings, has_more } =
-            look(None, within_look(likely_bytes(device), NEWEST)).await?;
+        let likely = likely_bytes(device);
+        let Page { mut readings, has_more } = look(None, within(MAX_FIRST, likely, NEWEST)).await?;
         let latest = LatestValues::among(&readings);
         let is_complete =
             latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
         if is_complete || !has_more {
             return Ok(latest);
         }
-        let average = readings.iter().map(bytes).sum::<usize>() / readings.len();
-        let further = look(readings.last(), within_look(average, FURTHER)).await?;
+        let taken: usize = readings.iter().map(bytes).sum();
+        // The newest may be small and those before them large, or the other way round.
+        let each = likely.max(taken / readings.len());
+        let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
+        let further = look(readings.last(), limit).await?;
         readings.extend(further.readings);
         Ok(LatestValues::among(&readings))
     }
 }
 
-/// How many readings of that size a look takes.
-fn within_look(bytes: usize, most: usize) -> usize {
-    (MAX_LOOK / bytes).clamp(1, most)
+/// How many readings of `each` so many bytes are within `bytes`, at least one.
+fn within(bytes: usize, each: usize, most: usize) -> usize {
+    (bytes / each).clamp(1, most)
 }
 
 /// What key, room and bookkeeping of a reading take.
 const OVERHEAD: usize = 200;
 
 /// How many bytes a reading takes, about.
-fn bytes(reading: &Reading) -> usize {
+pub(crate) fn bytes(reading: &Reading) -> usize {
     let metrics = reading.metrics().iter();
     OVERHEAD
         + metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum::<usize>()

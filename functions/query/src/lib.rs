@@ -8,6 +8,7 @@ mod openapi;
 mod ranges;
 mod registry;
 mod rows;
+mod sheet;
 #[cfg(test)]
 mod tests;
 

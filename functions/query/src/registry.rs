@@ -12,6 +12,7 @@ use shared::store::{EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadR
 
 use crate::format::Format;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
+use crate::sheet::Columns;
 use crate::{Call, Query, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 100;
@@ -51,11 +52,11 @@ where
             }
         }
         let columns = || {
-            let metrics = devices.iter().copied().filter(|_| with_latest);
-            DEVICE_COLUMNS.map(str::to_owned).into_iter().chain(metrics_of(metrics)).collect()
+            let known = metrics_of(devices.iter().copied().filter(|_| with_latest));
+            Columns { own: &DEVICE_COLUMNS, known }
         };
         let behind = |row: usize| asked.cursor_behind(devices[row].id.as_str());
-        let response = asked.format.page((call.request, params), &rows, columns, rest, behind)?;
+        let response = asked.format.page((call.request, params), &rows, columns, rest, behind);
         Ok(if with_latest { response } else { cached(call.request, response) })
     }
 
@@ -71,9 +72,9 @@ where
         let rooms = snapshot.rooms.values().collect();
         let (rooms, rest) = asked.part(rooms, |room: &Room| room.id.as_str(), |_| 0);
         let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
-        let columns = || ROOM_COLUMNS.map(str::to_owned).into();
+        let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
         let behind = |row: usize| asked.cursor_behind(rooms[row].id.as_str());
-        let response = asked.format.page((call.request, params), &rows, columns, rest, behind)?;
+        let response = asked.format.page((call.request, params), &rows, columns, rest, behind);
         Ok(cached(call.request, response))
     }
 
@@ -194,10 +195,10 @@ pub(crate) fn whole(is_whole: bool, what: &str) -> Result<(), Problem> {
 }
 
 /// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
-pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<String> {
+pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
     let names: std::collections::BTreeSet<&MetricName> =
         devices.flat_map(|device| device.metrics.keys()).collect();
-    names.into_iter().map(MetricName::to_string).collect()
+    names.into_iter().cloned().collect()
 }
 
 /// What a request asks of a list.

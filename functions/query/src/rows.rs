@@ -9,7 +9,8 @@ use shared::domain::{
     Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId,
 };
 
-use crate::format::{Cell, Row};
+use crate::format::Row;
+use crate::sheet::Cell;
 
 /// A reading of a range, with the metrics asked for.
 ///
@@ -49,16 +50,16 @@ impl Serialize for ReadingRow<'_> {
 pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
 impl Row for ReadingRow<'_> {
-    fn cell(&self, place: usize, column: &str) -> Cell {
-        match place {
-            0 => Cell::text(self.reading.at.to_string()),
-            1 => Cell::text(self.reading.device.as_str()),
-            2 => Cell::text(self.reading.room.as_ref().map_or("", RoomId::as_str)),
-            _ => {
-                let found = self.metrics.iter().find(|(name, _)| name.as_str() == column);
-                found.map_or(Cell::EMPTY, |(_, value)| Cell::number(value))
-            }
-        }
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.reading.at.to_string()),
+            Cell::text(self.reading.device.as_str()),
+            Cell::text(self.reading.room.as_ref().map_or("", RoomId::as_str)),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        self.metrics.iter().copied()
     }
 }
 
@@ -137,26 +138,26 @@ pub(crate) const DEVICE_COLUMNS: [&str; 7] =
     ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
 
 impl Row for DeviceRow<'_> {
-    fn cell(&self, place: usize, column: &str) -> Cell {
-        // A metric may be called like a column of the device's own.
-        let own = if place < DEVICE_COLUMNS.len() { column } else { "" };
-        match own {
-            "device_id" => Cell::text(self.device_id.as_str()),
-            "name" => Cell::text(self.name.unwrap_or_default()),
-            "room" => Cell::text(self.room.map_or("", RoomId::as_str)),
-            "kind" => Cell::text(self.kind.unwrap_or_default()),
+    fn cells(&self) -> Vec<Cell> {
+        let metrics: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
+        vec![
+            Cell::text(self.device_id.as_str()),
+            Cell::text(self.name.unwrap_or_default()),
+            Cell::text(self.room.map_or("", RoomId::as_str)),
+            Cell::text(self.kind.unwrap_or_default()),
             // JSON, because a tag may contain any separator.
-            "tags" => Cell::text(json!(self.tags).to_string()),
-            "metrics" => {
-                let names: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
-                Cell::text(names.join(" "))
-            }
-            "first_seen" => Cell::text(self.first_seen.to_string()),
-            _ => {
-                let Latest::Asked(Some(values)) = &self.latest else { return Cell::EMPTY };
-                values.get(column).map_or(Cell::EMPTY, |value| Cell::number(&value.value))
-            }
-        }
+            Cell::text(json!(self.tags).to_string()),
+            Cell::text(metrics.join(" ")),
+            Cell::text(self.first_seen.to_string()),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        let latest = match &self.latest {
+            Latest::Asked(latest) => latest.as_ref(),
+            Latest::Unasked => None,
+        };
+        latest.into_iter().flat_map(LatestValues::values)
     }
 }
 
@@ -178,12 +179,16 @@ impl<'a> From<&'a Room> for RoomRow<'a> {
 pub(crate) const ROOM_COLUMNS: [&str; 3] = ["room_id", "name", "first_seen"];
 
 impl Row for RoomRow<'_> {
-    fn cell(&self, _place: usize, column: &str) -> Cell {
-        match column {
-            "room_id" => Cell::text(self.room_id.as_str()),
-            "name" => Cell::text(self.name.unwrap_or_default()),
-            _ => Cell::text(self.first_seen.to_string()),
-        }
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.room_id.as_str()),
+            Cell::text(self.name.unwrap_or_default()),
+            Cell::text(self.first_seen.to_string()),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        std::iter::empty()
     }
 }
 
@@ -200,7 +205,7 @@ pub(crate) struct LatestValues {
 /// The newest value of one metric.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValue {
-    pub(crate) value: Number,
+    value: Number,
     timestamp: Instant,
 }
 
@@ -218,8 +223,9 @@ impl LatestValues {
         Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
     }
 
-    pub(crate) fn get(&self, metric: &str) -> Option<&LatestValue> {
-        self.metrics.iter().find(|(name, _)| name.as_str() == metric).map(|(_, value)| value)
+    /// Each metric with its value.
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        self.metrics.iter().map(|(name, latest)| (name, &latest.value))
     }
 
     /// Whether every one of these metrics is among them.
@@ -236,12 +242,16 @@ pub(crate) struct LatestRow<'a> {
     pub(crate) values: LatestValues,
 }
 
+/// The columns of newest values in CSV, before the metrics.
+pub(crate) const LATEST_COLUMNS: [&str; 2] = ["device_id", "timestamp"];
+
 impl Row for LatestRow<'_> {
-    fn cell(&self, _place: usize, column: &str) -> Cell {
-        match column {
-            "device_id" => Cell::text(self.device_id.as_str()),
-            "timestamp" => Cell::text(self.values.timestamp.to_string()),
-            metric => self.values.get(metric).map_or(Cell::EMPTY, |it| Cell::number(&it.value)),
-        }
+    fn cells(&self) -> Vec<Cell> {
+        let timestamp = Cell::text(self.values.timestamp.to_string());
+        vec![Cell::text(self.device_id.as_str()), timestamp]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        self.values.values()
     }
 }

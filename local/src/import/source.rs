@@ -1,10 +1,11 @@
 //! A file of readings: opened, inflated, cut into lines. Knows nothing of where they go.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use csv::{ByteRecord, StringRecord};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -13,8 +14,8 @@ use super::columns::Columns;
 use super::refusals::Refusal;
 use super::rows::Rows;
 
-/// The longest line of NDJSON: more than a reading with 64 metrics can be long.
-const MAX_LINE: usize = 1 << 20;
+/// The longest line: more than a reading of the table, or the header row of an answer in CSV, can be.
+const MAX_LINE: usize = 8 << 20;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -113,51 +114,139 @@ impl Source {
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
             Format::Csv => csv_lines(self.reader, columns),
-            Format::Ndjson => Ok(Box::new(NdjsonLines { reader: self.reader, line: 0 })),
+            Format::Ndjson => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
         }
     }
 }
 
-/// The lines of NDJSON but for blank ones.
-struct NdjsonLines<R> {
+/// The lines of a text, none of which takes more memory than [`MAX_LINE`].
+struct TextLines<R> {
     reader: R,
+    /// The line that was read last, from 1.
     line: u64,
+    /// What it holds, with its end.
+    text: Vec<u8>,
 }
+
+impl<R: BufRead> TextLines<R> {
+    const fn new(reader: R) -> Self {
+        Self { reader, line: 0, text: Vec::new() }
+    }
+
+    /// Reads the next line, and tells whether there is one. One that is too long is passed over.
+    fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
+        self.line += 1;
+        self.read_line().with_context(|| format!("line {} cannot be read", self.line))
+    }
+
+    fn read_line(&mut self) -> io::Result<Option<Result<(), Refusal>>> {
+        self.text.clear();
+        let read = (&mut self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut self.text)?;
+        if read == MAX_LINE && self.text.last() != Some(&b'\n') {
+            self.reader.skip_until(b'\n')?;
+            return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
+        }
+        Ok((read > 0).then_some(Ok(())))
+    }
+
+    /// What is wrong with the line.
+    const fn refusal(&self, reason: String) -> Refusal {
+        Refusal { line: self.line, reason }
+    }
+}
+
+/// The lines of NDJSON but for blank ones.
+struct NdjsonLines<R>(TextLines<R>);
 
 impl<R: BufRead> Iterator for NdjsonLines<R> {
     type Item = anyhow::Result<Line>;
 
     fn next(&mut self) -> Option<anyhow::Result<Line>> {
+        let Self(lines) = self;
         loop {
-            self.line += 1;
-            let line = self.line;
-            let refused = |reason: String| Some(Ok(Line::Refused(Refusal { line, reason })));
-            let mut bytes = Vec::new();
-            match (&mut self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut bytes) {
-                Ok(0) => return None,
-                Ok(MAX_LINE) if bytes.last() != Some(&b'\n') => {
-                    if let Err(error) = self.reader.skip_until(b'\n') {
-                        return Some(Err(error).with_context(|| cannot_read_line(line)));
-                    }
-                    return refused(format!("is longer than {MAX_LINE} bytes"));
-                }
-                Ok(_) => {}
-                Err(error) => return Some(Err(error).with_context(|| cannot_read_line(line))),
+            match lines.read().transpose()? {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
+                Err(error) => return Some(Err(error)),
             }
-            match String::from_utf8(bytes) {
+            let line = lines.line;
+            match String::from_utf8(std::mem::take(&mut lines.text)) {
                 Ok(json) if json.trim().is_empty() => {}
                 Ok(json) => return Some(Ok(Line::Reading(Record { line, json }))),
                 Err(error) => {
                     let at = error.utf8_error().valid_up_to();
-                    return refused(format!("is not UTF-8: byte {at} cannot be read"));
+                    let reason = format!("is not UTF-8: byte {at} cannot be read");
+                    return Some(Ok(Line::Refused(lines.refusal(reason))));
                 }
             }
         }
     }
 }
 
-fn cannot_read_line(line: u64) -> String {
-    format!("line {line} cannot be read")
+/// The rows of a CSV, each within its own line: a quote that does not end takes no other line with it.
+struct CsvRows<R> {
+    lines: TextLines<R>,
+    /// Over the line that was read last.
+    parser: csv::Reader<Cursor<Vec<u8>>>,
+}
+
+impl<R: BufRead> CsvRows<R> {
+    /// The header row and what parts its columns; then the rows behind it.
+    fn open(reader: R) -> anyhow::Result<(StringRecord, u8, Self)> {
+        let mut lines = TextLines::new(reader);
+        if let Some(Err(refusal)) = lines.read()? {
+            bail!("the header row {}", refusal.reason);
+        }
+        let separator = separator(&lines.text);
+        let mut builder = csv::ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).delimiter(separator);
+        let mut rows = Self { lines, parser: builder.from_reader(Cursor::default()) };
+        rows.parse_line()?;
+        match rows.read()? {
+            Some(Ok((_, header))) => Ok((header, separator, rows)),
+            Some(Err(refusal)) => bail!("the header row {}", refusal.reason),
+            None => Ok((StringRecord::new(), separator, rows)),
+        }
+    }
+
+    /// Reads the next row, with its line.
+    fn read(&mut self) -> anyhow::Result<Option<Result<(u64, StringRecord), Refusal>>> {
+        let mut row = ByteRecord::new();
+        while !self.parser.read_byte_record(&mut row)? {
+            match self.lines.read()? {
+                Some(Ok(())) => self.parse_line()?,
+                Some(Err(refusal)) => return Ok(Some(Err(refusal))),
+                None => return Ok(None),
+            }
+        }
+        let row = text_of(row).map_err(|reason| self.lines.refusal(reason));
+        Ok(Some(row.map(|row| (self.lines.line, row))))
+    }
+
+    /// Takes the line that was read last as what is to be parsed.
+    fn parse_line(&mut self) -> csv::Result<()> {
+        let text = self.parser.get_mut().get_mut();
+        std::mem::swap(text, &mut self.lines.text);
+        if text.last() != Some(&b'\n') {
+            text.push(b'\n'); // which the last line of a file may lack
+        }
+        self.parser.seek_raw(SeekFrom::Start(0), csv::Position::new())
+    }
+}
+
+/// The cells of a row, or why they cannot be read.
+fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
+    // Only within quotes is the end of a line part of a cell.
+    if row.iter().next_back().is_some_and(|cell| cell.ends_with(b"\n")) {
+        let column = row.len();
+        return Err(format!(
+            "has a quote in column {column} that does not end on this line; a cell holds no line break"
+        ));
+    }
+    let mut row = StringRecord::from_byte_record(row)
+        .map_err(|error| format!("is not UTF-8 in column {}", error.utf8_error().field() + 1))?;
+    row.trim();
+    Ok(row)
 }
 
 /// The readings of a CSV with a header row.
@@ -165,59 +254,38 @@ pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
 ) -> anyhow::Result<Lines> {
-    let mut reader = BufReader::new(reader);
-    let mut header = Vec::new();
-    reader.read_until(b'\n', &mut header).context("the header row cannot be read")?;
-    let separator = separator(&header);
-    let mut csv = csv::ReaderBuilder::new()
-        .delimiter(separator)
-        .trim(csv::Trim::All)
-        .from_reader(Cursor::new(header).chain(reader));
-    let header = csv.headers().context("the header row cannot be read")?;
-    let mut rows = Rows::new(columns, header, separator)?;
+    let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader))?;
+    let mut rows = Rows::new(columns, &header, separator)?;
     let mut passes = Passes::default();
     // Behind the last row stands the end, which decides what waited for it.
-    let records = csv.into_records().map(Some).chain([None]);
+    let records = std::iter::from_fn(move || csv.read().transpose()).map(Some).chain([None]);
     let mut failed = false;
     let lines = records.flat_map(move |record| {
         let mut lines = Vec::new();
         match record {
             _ if failed => {}
             None => passes.finish(&mut lines),
-            Some(Ok(row)) => {
-                let line = row.position().map_or(0, csv::Position::line);
+            Some(Ok(Ok((line, row)))) if row.len() != header.len() => {
+                let reason = format!("has {} columns; the header has {}", row.len(), header.len());
+                lines.push(Line::Refused(Refusal { line, reason }));
+            }
+            Some(Ok(Ok((line, row)))) => {
                 let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
                 rows.read(line, &row, &mut drafts, &mut refusals);
                 lines.extend(refusals.into_iter().map(Line::Refused));
                 drafts.into_iter().for_each(|draft| passes.push(draft, &mut lines));
             }
-            Some(Err(error)) => match refusal(&error) {
-                Some(refusal) => lines.push(Line::Refused(refusal)),
-                None => {
-                    failed = true;
-                    return vec![Err(anyhow::Error::from(error))];
-                }
-            },
+            Some(Ok(Err(refusal))) => lines.push(Line::Refused(refusal)),
+            Some(Err(error)) => {
+                failed = true;
+                return vec![Err(error)];
+            }
         }
         lines.into_iter().map(Ok).collect()
     });
     // What follows an error of the disk would be an error again, for ever.
     let mut ended = false;
     Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
-}
-
-/// What is wrong with a row that is none; nothing if it is the file that cannot be read.
-fn refusal(error: &csv::Error) -> Option<Refusal> {
-    let (position, reason) = match error.kind() {
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            (pos.as_ref(), format!("has {len} columns; the header has {expected_len}"))
-        }
-        csv::ErrorKind::Utf8 { pos, err } => {
-            (pos.as_ref(), format!("is not UTF-8 in column {}", err.field() + 1))
-        }
-        _ => return None,
-    };
-    Some(Refusal { line: position.map_or(0, csv::Position::line), reason })
 }
 
 /// The separator of a header row: the one that stands most often outside of quotes.
@@ -326,6 +394,48 @@ mod tests {
         let long = [b"{}\n{\"".as_slice(), &vec![b'x'; MAX_LINE + 5], b"\n{}\n"].concat();
         let (readings, refusals) = told(&long);
         assert_eq!((readings, refusals.len()), (vec![1, 3], 1));
+    }
+
+    #[test]
+    fn a_quote_that_does_not_end_takes_no_other_line_with_it() {
+        let row = |n: u32| format!("176814{n:04},d,{n}\n");
+        let mut csv = "timestamp,device_id,\"t\"\n".to_owned();
+        csv.extend((2..2_000).map(row));
+        csv += "1768149000,d,\"10\n";
+        csv.extend((2_001..4_000).map(row));
+        let reason = "does not end on this line; a cell holds no line break";
+        for end in ["", "1768149001,\"d,5", "1768149001,\"d,5\r\n"] {
+            let (readings, refusals) = told(format!("{csv}{end}").as_bytes());
+            assert_eq!(readings.len(), 3_997, "{end:?}");
+            assert_eq!(refusals[0], format!("line 2000: has a quote in column 3 that {reason}"));
+            let last = format!("line 4000: has a quote in column 2 that {reason}");
+            assert_eq!(refusals[1..], if end.is_empty() { vec![] } else { vec![last] });
+        }
+        let spanning = b"timestamp,device_id,t,note\n1768147201,d,1,\"two\nlines\"\n1768147203,d,3,\"\"\"one\"\"\"\n";
+        let (readings, refusals) = told(spanning);
+        assert_eq!(readings, [4]);
+        assert!(refusals[0].starts_with("line 2: has a quote in column 4 that"), "{refusals:?}");
+        assert_eq!(refusals[1], "line 3: has 1 columns; the header has 4");
+        let error = lines(b"timestamp,\"device_id\n1,d\n").unwrap_err();
+        assert!(format!("{error:#}").contains("the header row has a quote"), "{error:#}");
+    }
+
+    #[test]
+    fn a_line_of_csv_takes_no_more_memory_than_the_longest_may() {
+        let long = vec![b'1'; MAX_LINE + 5];
+        let csv =
+            [b"timestamp,device_id,t\n1768147201,d,".as_slice(), &long, b"\n1768147202,d,2\n"];
+        let (readings, refusals) = told(&csv.concat());
+        assert_eq!(readings, [3]);
+        assert_eq!(refusals, [format!("line 2: is longer than {MAX_LINE} bytes")]);
+    }
+
+    #[test]
+    fn lines_may_end_in_any_of_the_three_ways() {
+        for end in ["\n", "\r\n", "\r"] {
+            let csv = ["timestamp,device_id,t", "1768147201,d,1", "", "1768147202,d,2"].join(end);
+            assert_eq!(told(csv.as_bytes()).0.len(), 2, "{end:?}");
+        }
     }
 
     #[test]

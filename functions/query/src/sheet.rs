@@ -1,0 +1,206 @@
+//! A page of CSV: which rows fit into it, and which columns those have. Reads nothing.
+
+use std::collections::HashMap;
+
+use shared::domain::{MetricName, Number};
+use shared::http::response::{MAX_CARRIED, carried_bytes};
+
+use crate::format::{Row, TAIL};
+
+/// Of more known metrics than this a page has the columns of its own rows alone: each column is a
+/// separator in every row.
+const MAX_KNOWN: usize = 1_024;
+
+/// The columns that a page has whatever its rows are.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    /// What all rows have.
+    pub(crate) own: &'static [&'static str],
+    /// The metrics that are known before any row is, so that every page has the same.
+    pub(crate) known: Vec<MetricName>,
+}
+
+/// One cell of CSV.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell(String);
+
+impl Cell {
+    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
+    ///
+    /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self(if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+            format!("'{text}")
+        } else {
+            text
+        })
+    }
+}
+
+/// The columns of a page, which grow with its rows, and how large it is.
+#[derive(Debug)]
+pub(crate) struct Sheet {
+    own: &'static [&'static str],
+    /// The metrics that have a column: the known ones, then the others as they came.
+    metrics: Vec<MetricName>,
+    places: HashMap<MetricName, usize>,
+    rows: usize,
+    /// What all cells take, without what parts those of metrics from the ones before.
+    cells: usize,
+}
+
+impl Sheet {
+    /// A page without rows.
+    pub(crate) fn new(columns: Columns) -> Self {
+        let Columns { own, known } = columns;
+        let cells = carried_bytes(&record(own)) + TAIL;
+        let (metrics, places) = (Vec::new(), HashMap::new());
+        let mut sheet = Self { own, metrics, places, rows: 0, cells };
+        if known.len() <= MAX_KNOWN {
+            known.iter().for_each(|name| sheet.add_column(name));
+        }
+        sheet
+    }
+
+    /// Adds a row and the columns that it alone has, unless Lambda would then refuse the answer; the
+    /// first row is added however large it is. Tells whether it is added.
+    pub(crate) fn add(&mut self, row: &impl Row) -> bool {
+        let mut cells = carried_bytes(&record(row.cells().iter().map(|Cell(text)| text)));
+        let mut new = Vec::new();
+        for (name, value) in row.values() {
+            cells += value.as_str().len();
+            if !self.places.contains_key(name) {
+                new.push(name);
+            }
+        }
+        let names: usize = new.iter().map(|name| name.as_str().len()).sum();
+        let columns = self.metrics.len() + new.len();
+        if self.rows > 0 && size(self.cells + cells + names, self.rows + 1, columns) > MAX_CARRIED {
+            return false;
+        }
+        new.into_iter().for_each(|name| self.add_column(name));
+        self.cells += cells;
+        self.rows += 1;
+        true
+    }
+
+    fn add_column(&mut self, name: &MetricName) {
+        self.cells += name.as_str().len();
+        self.places.insert(name.clone(), self.metrics.len());
+        self.metrics.push(name.clone());
+    }
+
+    /// How large the answer is so far.
+    pub(crate) fn bytes(&self) -> usize {
+        size(self.cells, self.rows, self.metrics.len())
+    }
+
+    /// The page of the rows that were added.
+    pub(crate) fn write(&self, rows: &[impl Row]) -> Vec<u8> {
+        let metrics = self.metrics.iter().map(MetricName::as_str);
+        let mut text = record(self.own.iter().copied().chain(metrics));
+        for row in rows {
+            text.extend(record(row.cells().iter().map(|Cell(text)| text)));
+            text.pop(); // the end of the line, which stands behind the metrics
+            let mut values: Vec<(usize, &Number)> =
+                row.values().map(|(name, value)| (self.places[name], value)).collect();
+            values.sort_unstable_by_key(|(place, _)| *place);
+            let mut written = 0;
+            for (place, value) in values {
+                text.resize(text.len() + place + 1 - written, b',');
+                text.extend_from_slice(value.as_str().as_bytes());
+                written = place + 1;
+            }
+            text.resize(text.len() + self.metrics.len() - written, b',');
+            text.push(b'\n');
+        }
+        text
+    }
+}
+
+/// How large a header and so many rows are: in each a separator stands before each metric.
+const fn size(cells: usize, rows: usize, metrics: usize) -> usize {
+    cells + (rows + 1) * metrics
+}
+
+/// One line of CSV.
+fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(cells).expect("writing to memory does not fail");
+    csv.into_inner().expect("writing to memory does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Sample(&'static str, Vec<(MetricName, Number)>);
+
+    impl Row for Sample {
+        fn cells(&self) -> Vec<Cell> {
+            vec![Cell::text(self.0), Cell::text("x")]
+        }
+
+        fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+            self.1.iter().map(|(name, value)| (name, value))
+        }
+    }
+
+    fn sample(text: &'static str, values: &[(&str, &str)]) -> Sample {
+        let value = |(name, value): &(&str, &str)| {
+            (name.parse().expect("a name"), Number::parse(value).expect("a number"))
+        };
+        Sample(text, values.iter().map(value).collect())
+    }
+
+    fn sheet(known: &[&str]) -> Sheet {
+        let known = known.iter().map(|name| name.parse().expect("a name")).collect();
+        Sheet::new(Columns { own: &["a", "b"], known })
+    }
+
+    #[test]
+    fn known_columns_come_first_and_its_size_is_what_is_counted() {
+        let rows = [
+            sample("=1", &[("t", "-5.5"), ("z", "2")]),
+            sample("with, comma", &[]),
+            sample("", &[("a", "1"), ("h", "3")]),
+        ];
+        let mut sheet = sheet(&["h", "t"]);
+        assert!(rows.iter().all(|row| sheet.add(row)));
+        let text = sheet.write(&rows);
+        let expected = "a,b,h,t,z,a\n'=1,x,,-5.5,2,\n\"with, comma\",x,,,,\n,x,3,,,1\n";
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+        assert_eq!(sheet.bytes(), carried_bytes(&text) + TAIL);
+    }
+
+    #[test]
+    fn a_row_alone_is_added_however_many_columns_it_has() {
+        let names: Vec<String> = (0..100_000).map(|n| format!("m{n:060}")).collect();
+        let values: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        let rows = [sample("wide", &values), sample("next", &[("t", "1")])];
+        let mut sheet = sheet(&[]);
+        assert_eq!(rows.each_ref().map(|row| sheet.add(row)), [true, false]);
+        assert_eq!(sheet.metrics.len(), 100_000);
+    }
+
+    #[test]
+    fn no_text_is_run_as_a_formula() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'\r=1"),
+            ("a=b", "a=b"),
+            ("'quoted", "'quoted"),
+            ("", ""),
+        ] {
+            assert_eq!(Cell::text(text), Cell(cell.to_owned()));
+        }
+    }
+}
