@@ -293,7 +293,7 @@ async fn range_rows(home: &Home) -> Vec<Row> {
             pattern: "the newest value of each metric of a device, one of which it no longer sends",
             operation: "2 × Query, newest first",
             condition: READINGS_OF_DEVICE,
-            expected: (1.5, 0.0),
+            expected: (1.0, 0.0),
             measured: latest_of_device(store, &placed(reading("meter", 0, &METRICS), "chiyoda1-b"))
                 .await,
         },

@@ -193,6 +193,28 @@ async fn what_is_never_done_ends_before_the_deadline() {
 }
 
 #[tokio::test]
+async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let ingest = by_way_of(&proxy, &table);
+    ingest.load().await;
+    for (query, operation) in [("", "BatchWriteItem"), ("merge=true", "UpdateItem")] {
+        // The SDK tries four times.
+        let mut left = 9;
+        proxy.replan(move |call| {
+            let throttled = call.operation == operation && left > 0;
+            left -= i32::from(throttled);
+            throttled.then_some(Fault::Throttled)
+        });
+        let body: Value = readings(1).iter().map(sent).collect();
+        let event = ingest::Event::Http(Box::new(request("POST", "/readings", query, Some(&body))));
+        let reply = ingest.handle(event, minute()).await.expect("a request has an answer");
+        let answer = Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"));
+        assert_eq!(answer.status, 201, "{operation}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_silent_connection_is_given_up_and_the_batch_sent_again() {
     for effect in [Effect::None, Effect::Done] {
         let table = Engine::embedded().await.table(true).await;

@@ -342,3 +342,15 @@ async fn a_room_that_nobody_may_introduce_hides_no_other() {
     bench.write(&[reading("d", 150, Some("r07"))]).await;
     assert_eq!(bench.room_of_device().await, "r06", "a late reading moves it nowhere");
 }
+
+#[tokio::test]
+async fn a_record_that_makes_the_code_panic_is_put_aside_like_other_poison() {
+    let bench = Bench::new();
+    bench.store.panic_at_write_with("a mistake of ours");
+    assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);
+    assert_eq!(bench.device().await.first_seen, instant(0), "the other is learned");
+    let letters = bench.queue.letters();
+    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
+    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
+    assert!(letter.reason.contains("panicked: a mistake of ours"), "{letter:?}");
+}

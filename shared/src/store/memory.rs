@@ -30,6 +30,7 @@ struct State {
     write_failures: Vec<StoreError>,
     unstored: Vec<usize>,
     panic: Option<String>,
+    write_panic: Option<String>,
     calls: Calls,
 }
 
@@ -63,6 +64,11 @@ impl MemoryStore {
     /// Lets the next call panic with this text.
     pub fn panic_with(&self, text: &str) {
         self.state().panic = Some(text.to_owned());
+    }
+
+    /// Lets the next write to the registry panic with this text.
+    pub fn panic_at_write_with(&self, text: &str) {
+        self.state().write_panic = Some(text.to_owned());
     }
 
     /// Leaves the readings at these positions of the next put unstored.
@@ -104,6 +110,10 @@ impl MemoryStore {
 
     fn write(&self) -> StoreResult<MutexGuard<'_, State>> {
         let mut state = self.call();
+        if let Some(text) = state.write_panic.take() {
+            drop(state);
+            panic!("{text}");
+        }
         state.calls.registry_writes += 1;
         let failure = state.write_failures.pop().or_else(|| state.pop_failure());
         failure.map_or(Ok(state), Err)
