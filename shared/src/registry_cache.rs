@@ -71,7 +71,7 @@ struct BackOff {
 const MAX_REFRESH: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How many devices, or rooms, beyond those read a process keeps until the registry is read again.
+/// How many devices, or rooms, a process keeps at most, with those that it met since the registry was read.
 const MAX_KEPT: usize = 2 * REGISTRY_MOST;
 
 impl<C: Clock> RegistryCache<C> {

@@ -70,7 +70,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
-            log.count("readings.rejected", outcome.rejected.len());
+            outcome.count(log);
             return outcome;
         }
         let all = || timed.readings.iter().chain(&arrivals.readings);
@@ -83,6 +83,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 outcome.not_stored = origins.flatten().collect();
                 outcome.not_stored.sort_unstable();
                 outcome.cause = Some(error);
+                outcome.count(log);
                 return outcome;
             }
         };
@@ -108,9 +109,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         if let Some(cause) = &outcome.cause {
             log.error("table.error", cause);
         }
-        log.count("readings.accepted", outcome.accepted);
-        log.count("readings.rejected", outcome.rejected.len());
-        log.count("readings.not_stored", outcome.not_stored.len());
+        outcome.count(log);
         self.register(&known, &stored, budget, log).await;
         self.keep_what_was_told(&stored);
         outcome
@@ -209,13 +208,15 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     /// registry may know.
     fn keep_what_was_told(&self, stored: &[Reading]) {
         let Some(current) = self.registry.current() else { return };
-        let mut told: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
-        for reading in stored {
-            told.entry(&reading.device)
-                .and_modify(|sighting| sighting.see(reading))
-                .or_insert_with(|| Sighting::of(reading));
-        }
-        for (id, sighting) in told {
+        // Most readings tell nothing new.
+        let tells = |reading: &&Reading| {
+            current.devices.get(&reading.device).is_some_and(|device| {
+                let is_elsewhere = |room| device.room.as_ref() != Some(room);
+                reading.named_room.as_ref().is_some_and(is_elsewhere)
+                    || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
+            })
+        };
+        for (id, sighting) in sightings(stored.iter().filter(tells)) {
             let Some(device) = current.devices.get(id) else { continue };
             let lesson = device.learn(&sighting, |room| current.rooms.contains_key(room));
             if lesson.room.is_none() && lesson.metrics.is_empty() {
@@ -258,21 +259,15 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         budget: &Budget,
         log: &mut WideEvent,
     ) {
-        let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
-        let introduced_by = introducers(known, stored);
-        for reading in stored {
-            let is_new = known.device(&reading.device).is_none()
-                || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room));
-            if is_new {
-                sightings
-                    .entry(&reading.device)
-                    .and_modify(|sighting| sighting.see(reading))
-                    .or_insert_with(|| Sighting::of(reading));
-            }
-        }
+        let is_new = |reading: &&Reading| {
+            known.device(&reading.device).is_none()
+                || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
+        };
+        let sightings = sightings(stored.iter().filter(is_new));
         if sightings.is_empty() {
             return;
         }
+        let introduced_by = introducers(known, stored);
         log.set("registry.sightings", sightings.len());
         let registering = sightings.into_iter().take(MAX_REGISTERED).map(|(id, sighting)| {
             let device = known.device(id).cloned();
@@ -297,6 +292,18 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             log.warn("registry.error", &error);
         }
     }
+}
+
+/// What readings say of each device.
+fn sightings<'a>(readings: impl Iterator<Item = &'a Reading>) -> BTreeMap<&'a DeviceId, Sighting> {
+    let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+    for reading in readings {
+        sightings
+            .entry(&reading.device)
+            .and_modify(|sighting| sighting.see(reading))
+            .or_insert_with(|| Sighting::of(reading));
+    }
+    sightings
 }
 
 /// The first device that names each new room and may introduce it: it is registered once.
@@ -364,6 +371,12 @@ fn refuse_endless_metrics(timed: &mut Readings, known: &Known, rejected: &mut Ve
 }
 
 impl Outcome {
+    fn count(&self, log: &mut WideEvent) {
+        log.count("readings.accepted", self.accepted);
+        log.count("readings.rejected", self.rejected.len());
+        log.count("readings.not_stored", self.not_stored.len());
+    }
+
     /// Notes what became of readings, and returns those that are stored.
     fn note(&mut self, put: Readings, result: PutOutcome) -> Vec<Reading> {
         let mut unstored = result.unstored.into_iter().peekable();
