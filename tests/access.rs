@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use domain::{Instant, Scope, Token, TokenHash};
+use dynamodb::DynamoStore;
 use local::{Options, System};
+use runtime::clock::Deadline;
+use runtime::telemetry::Telemetry;
 use serde_json::json;
-use shared::clock::Deadline;
-use shared::domain::{Instant, Scope, Token, TokenHash};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{Budget, ManageTokens as _};
-use shared::telemetry::Telemetry;
+use table::{Budget, ManageTokens as _};
 
 use crate::client::{Answer, send_with};
 

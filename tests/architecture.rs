@@ -16,12 +16,9 @@ const PRODUCT: [&str; 3] = ["functions", "shared", "local"];
 /// A rule: a path within the project and the file's text, to what is wrong with it.
 type Rule = fn(&str, &str) -> Vec<String>;
 
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 5] = [
     ("environment and time have one door each", doors),
     ("only keys.rs writes '#'", hash_signs),
-    ("the domain imports no one", domain),
-    ("only the doors to AWS's services know its SDK", sdk),
-    ("events of AWS stop at the functions", events_stop),
     ("main.rs wires, lib.rs works", thin_main),
     ("no file is called mod.rs", no_mod_rs),
     ("the first line says what a file is", says_what_it_is),
@@ -30,7 +27,7 @@ const RULES: [(&str, Rule); 8] = [
 #[test]
 fn every_file_keeps_every_rule() {
     let files = rust_files();
-    for known in ["shared/src/store/keys.rs", "functions/ingest/src/main.rs", "tests/main.rs"] {
+    for known in ["shared/table/src/keys.rs", "functions/ingest/src/main.rs", "tests/main.rs"] {
         assert!(files.contains_key(known), "{known} was not read");
     }
     let broken: Vec<String> = RULES
@@ -67,28 +64,31 @@ fn every_package_takes_its_versions_and_lints_from_the_workspace() {
 fn doors(path: &str, text: &str) -> Vec<String> {
     const ENVIRONMENT: [&str; 6] =
         ["std::env", "env::var", "env::var_os", "env::vars", "env::vars_os", "env::args"];
-    const TIME: [&str; 5] =
-        ["Utc::now", "Local::now", "SystemTime::now", "Instant::now", "SystemTime::UNIX_EPOCH"];
+    const TIME_OF_DAY: [&str; 4] =
+        ["Utc::now", "Local::now", "SystemTime::now", "SystemTime::UNIX_EPOCH"];
+    const MONOTONIC: [&str; 1] = ["Instant::now"];
+    const CLOCK: &str = "shared/runtime/src/clock.rs";
     if !is_product(path) {
         return Vec::new();
     }
     let code = Source::read(text).without_tests().code;
-    let banned = |door: &str, names: &[&str]| -> Vec<String> {
-        let used = names.iter().filter(|name| path != door && has_path(&code, name));
-        used.map(|name| format!("`{name}` outside {door}")).collect()
+    let banned = |doors: &[&str], names: &[&str]| -> Vec<String> {
+        let used = names.iter().filter(|name| !doors.contains(&path) && has_path(&code, name));
+        used.map(|name| format!("`{name}` outside {}", doors.join(", "))).collect()
     };
-    let mut broken = banned("shared/src/config.rs", &ENVIRONMENT);
-    broken.extend(banned("shared/src/clock.rs", &TIME));
+    let mut broken = banned(&["shared/runtime/src/config.rs"], &ENVIRONMENT);
+    broken.extend(banned(&[CLOCK], &TIME_OF_DAY));
+    broken.extend(banned(&[CLOCK, "shared/table/src/deadline.rs"], &MONOTONIC));
     broken
 }
 
 /// `#` parts keys, so one file writes it. Elsewhere it may stand before a name in an expression of the
 /// store (`#name`), before a path in JSON Schema (`#/components`), and in a format (`{:#}`).
 fn hash_signs(path: &str, text: &str) -> Vec<String> {
-    if !is_product(path) || path == "shared/src/store/keys.rs" {
+    if !is_product(path) || path == "shared/table/src/keys.rs" {
         return Vec::new();
     }
-    let expressions = in_module(path, "shared/src/store/dynamodb");
+    let expressions = in_module(path, "shared/dynamodb/src");
     let literals = Source::read(text).without_tests().literals;
     let broken = literals.into_iter().filter(|literal| {
         let plain = source::without_format_specs(&literal.text);
@@ -102,59 +102,6 @@ fn hash_signs(path: &str, text: &str) -> Vec<String> {
         })
     });
     broken.map(|literal| format!("line {}: '#' in {:?}", literal.line, literal.text)).collect()
-}
-
-/// The domain needs no AWS, no runtime and nothing of the rest of `shared`.
-fn domain(path: &str, text: &str) -> Vec<String> {
-    const OUTSIDE: [&str; 10] = [
-        "lambda_runtime",
-        "tokio",
-        "http",
-        "futures_util",
-        "crate::store",
-        "crate::http",
-        "crate::config",
-        "crate::clock",
-        "crate::telemetry",
-        "std::fs",
-    ];
-    if !in_module(path, "shared/src/domain") {
-        return Vec::new();
-    }
-    let code = Source::read(text).without_tests().code;
-    let mut broken: Vec<String> = OUTSIDE
-        .iter()
-        .filter(|name| imports(&code, name))
-        .map(|name| format!("imports `{name}`"))
-        .collect();
-    if code.contains("aws_") {
-        broken.push("imports AWS".to_owned());
-    }
-    broken
-}
-
-/// The AWS SDK is spoken where a client is built, at the table's door and at the queue's.
-fn sdk(path: &str, text: &str) -> Vec<String> {
-    let doors =
-        ["shared/src/aws", "shared/src/store/dynamodb", "functions/registry/src/dead_letters/sqs"];
-    if !is_product(path) || doors.iter().any(|door| in_module(path, door)) {
-        return Vec::new();
-    }
-    let code = Source::read(text).code;
-    ["aws_sdk_", "aws_smithy_", "aws_config", "aws_credential_types", "aws_types"]
-        .iter()
-        .filter(|name| code.contains(**name))
-        .map(|name| format!("uses `{name}`"))
-        .collect()
-}
-
-/// The domain and the store speak of readings and keys, never of what invoked a function.
-fn events_stop(path: &str, text: &str) -> Vec<String> {
-    let inner = in_module(path, "shared/src/domain") || in_module(path, "shared/src/store");
-    if inner && Source::read(text).code.contains("aws_lambda_events") {
-        return vec!["uses `aws_lambda_events`".to_owned()];
-    }
-    Vec::new()
 }
 
 /// What a `main` does no test can call.
@@ -180,23 +127,53 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
     vec![format!("begins with {first:?}")]
 }
 
-/// Which package of the workspace may use which others; what is not named is used by nobody.
+/// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
+const LAYERS: [(&str, &[&str]); 10] = [
+    ("domain", &[]),
+    ("table", &["domain"]),
+    ("aws", &[]),
+    ("dynamodb", &["domain", "table", "aws"]),
+    ("api", &["domain", "table"]),
+    ("runtime", &["domain", "table", "aws", "api"]),
+    ("ingest", FUNCTION),
+    ("query", FUNCTION),
+    ("registry", FUNCTION),
+    (
+        "local",
+        &["ingest", "query", "registry", "domain", "table", "aws", "dynamodb", "api", "runtime"],
+    ),
+];
+
+/// A function names `dynamodb` where its `main` wires it, and nowhere else.
+const FUNCTION: &[&str] = &["domain", "table", "aws", "dynamodb", "api", "runtime"];
+
+/// Crates with which a layer would reach past its neighbours, and the packages that may use each.
+const RESERVED: [(&str, &[&str]); 8] = [
+    ("aws-sdk-dynamodb", &["dynamodb"]),
+    ("aws-sdk-sqs", &["registry"]),
+    ("aws-smithy-http-client", &["aws"]),
+    ("aws-types", &["aws"]),
+    ("aws_lambda_events", &["api", "ingest", "query", "registry", "local", "tests"]),
+    ("lambda_runtime", &["ingest", "query", "registry"]),
+    ("dynoxide-rs", &["local"]),
+    ("rusqlite", &["local"]),
+];
+
+/// What a package depends on and may not.
 fn upward_dependencies(dependencies: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let allowed = |package: &str| -> &[&str] {
-        match package {
-            "ingest" | "query" | "registry" => &["shared"],
-            "local" => &["ingest", "query", "registry", "shared"],
-            "tests" => &["ingest", "query", "registry", "shared", "local"],
-            _ => &[],
-        }
+    let layer = |package: &str| LAYERS.iter().find(|(name, _)| *name == package).map(|it| it.1);
+    let may_use = |package: &str, other: &str| {
+        let reserved = RESERVED.iter().find(|(name, _)| *name == other);
+        let is_ours = dependencies.contains_key(other);
+        // A package's own tests may ask for one of its features and so name itself.
+        package == other
+            || reserved.is_none_or(|(_, users)| users.contains(&package))
+                && (!is_ours
+                    || package == "tests" && other != "tests"
+                    || layer(package).is_some_and(|lower| lower.contains(&other)))
     };
-    // A package's own tests may ask for one of its features and so name itself.
     let broken = dependencies.iter().flat_map(|(package, used)| {
-        let upward = used.iter().filter(move |other| {
-            *other != package
-                && dependencies.contains_key(*other)
-                && !allowed(package).contains(&other.as_str())
-        });
+        let upward = used.iter().filter(move |other| !may_use(package, other));
         upward.map(move |other| format!("{package} depends on {other}"))
     });
     broken.collect()
@@ -273,10 +250,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
             (name, names(&package["dependencies"]).into_iter().map(|(name, _)| name).collect())
         })
         .collect();
-    assert!(
-        packages.contains_key("shared") && packages["ingest"].contains("shared"),
-        "{packages:?}"
-    );
+    assert!(packages.contains_key("table") && packages["ingest"].contains("table"), "{packages:?}");
     packages
 }
 
@@ -300,21 +274,10 @@ fn has_path(code: &str, name: &str) -> bool {
     })
 }
 
-/// Whether `code` takes anything from `module`: `module::...` or `use module`.
-fn imports(code: &str, module: &str) -> bool {
-    code.match_indices(module).any(|(at, _)| {
-        let (before, after) = (&code[..at], &code[at + module.len()..]);
-        let starts = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-        let used = before.ends_with("use ") && after.starts_with([';', ' ']);
-        starts && (after.starts_with("::") || used)
-    })
-}
-
 // ---- What the rules refuse ---------------------------------------------------------------------
 
-const DOMAIN: &str = "shared/src/domain/id.rs";
 const HANDLER: &str = "functions/ingest/src/lib.rs";
-const EXPRESSION: &str = "shared/src/store/dynamodb/query.rs";
+const EXPRESSION: &str = "shared/dynamodb/src/query.rs";
 
 #[track_caller]
 fn refuses(rule: Rule, path: &str, text: &str) {
@@ -342,10 +305,12 @@ fn a_stray_look_at_the_environment_or_the_clock_is_refused() {
         accepts(doors, HANDLER, &format!("#[cfg(test)]\nmod tests {{ fn f() {{ {code} }} }}"));
         refuses(doors, HANDLER, &format!("#[cfg(test)]\nmod tests {{ }}\n{code}"));
     }
-    accepts(doors, "shared/src/config.rs", "std::env::var(name)");
-    refuses(doors, "shared/src/config.rs", "Utc::now()");
-    accepts(doors, "shared/src/clock.rs", "Utc::now()");
-    refuses(doors, "shared/src/clock.rs", "std::env::var(name)");
+    accepts(doors, "shared/runtime/src/config.rs", "std::env::var(name)");
+    refuses(doors, "shared/runtime/src/config.rs", "Utc::now()");
+    accepts(doors, "shared/runtime/src/clock.rs", "Utc::now()");
+    refuses(doors, "shared/runtime/src/clock.rs", "std::env::var(name)");
+    accepts(doors, "shared/table/src/deadline.rs", "Instant::now()");
+    refuses(doors, "shared/table/src/deadline.rs", "Utc::now()");
     accepts(doors, HANDLER, "clock.now(); env!(\"CARGO_PKG_VERSION\"); say(\"Utc::now\")");
 }
 
@@ -365,7 +330,7 @@ fn a_stray_hash_sign_is_refused() {
     ] {
         refuses(hash_signs, HANDLER, code);
         refuses(hash_signs, EXPRESSION, code);
-        accepts(hash_signs, "shared/src/store/keys.rs", code);
+        accepts(hash_signs, "shared/table/src/keys.rs", code);
         accepts(hash_signs, HANDLER, &format!("/* {code} */ // {code}"));
         accepts(
             hash_signs,
@@ -386,51 +351,10 @@ fn a_stray_hash_sign_is_refused() {
 }
 
 #[test]
-fn an_import_into_the_domain_is_refused() {
-    for code in [
-        "use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;",
-        "use lambda_runtime::Error;",
-        "tokio::spawn(f())",
-        "use http::StatusCode;",
-        "use crate::store::StoreError;",
-        "use crate::http;",
-    ] {
-        refuses(domain, DOMAIN, code);
-        refuses(domain, "shared/src/domain.rs", code);
-        accepts(domain, HANDLER, code);
-        accepts(domain, DOMAIN, &format!("//! Not {code}"));
-    }
-    accepts(domain, DOMAIN, "use serde::Deserialize; use crate::domain::Instant; \"http::\"");
-}
-
-#[test]
-fn the_sdk_elsewhere_is_refused() {
-    for code in ["use aws_sdk_dynamodb::Client;", "fn f(e: aws_smithy_runtime_api::E) {}"] {
-        for path in
-            [HANDLER, "shared/src/store/item.rs", "shared/src/store.rs", "local/src/main.rs"]
-        {
-            refuses(sdk, path, code);
-        }
-        accepts(sdk, EXPRESSION, code);
-        accepts(sdk, "shared/src/store/dynamodb.rs", code);
-    }
-    refuses(sdk, "shared/src/store/dynamodb_too.rs", "use aws_sdk_dynamodb::Client;");
-}
-
-#[test]
-fn an_event_in_the_domain_or_the_store_is_refused() {
-    let code = "use aws_lambda_events::event::dynamodb::EventRecord;";
-    for path in [DOMAIN, EXPRESSION, "shared/src/store.rs"] {
-        refuses(events_stop, path, code);
-    }
-    accepts(events_stop, HANDLER, code);
-}
-
-#[test]
 fn a_fat_main_a_mod_rs_and_a_nameless_file_are_refused() {
     refuses(thin_main, "functions/ingest/src/main.rs", &"\n".repeat(26));
     accepts(thin_main, "functions/ingest/src/main.rs", &"\n".repeat(25));
-    refuses(no_mod_rs, "shared/src/store/mod.rs", "");
+    refuses(no_mod_rs, "shared/table/src/mod.rs", "");
     refuses(says_what_it_is, HANDLER, "use std::fmt;\n");
     refuses(says_what_it_is, HANDLER, "//!\n");
     refuses(says_what_it_is, HANDLER, "");
@@ -443,19 +367,35 @@ fn an_upward_dependency_is_refused() {
         let of = |used: &[&str]| used.iter().map(|&name| name.to_owned()).collect();
         edges.iter().map(|(package, used)| ((*package).to_owned(), of(used))).collect()
     };
-    let all = ["ingest", "query", "registry", "shared", "local", "tests"];
+    let all = LAYERS.map(|(package, _)| (package, &[][..]));
     for (package, used) in [
         ("ingest", "query"),
-        ("registry", "ingest"),
-        ("shared", "ingest"),
-        ("query", "local"),
-        ("local", "tests"),
+        ("ingest", "local"),
+        ("ingest", "tests"),
+        ("domain", "table"),
+        ("table", "dynamodb"),
+        ("runtime", "dynamodb"),
+        ("api", "runtime"),
+        ("table", "aws-sdk-dynamodb"),
+        ("table", "aws_lambda_events"),
+        ("ingest", "aws-sdk-dynamodb"),
+        ("ingest", "dynoxide-rs"),
+        ("runtime", "lambda_runtime"),
+        ("unheard-of", "domain"),
     ] {
-        let mut broken = graph(&all.map(|name| (name, [].as_slice())));
-        broken.insert(package.to_owned(), BTreeSet::from([used.to_owned()]));
-        assert_eq!(upward_dependencies(&broken), [format!("{package} depends on {used}")]);
+        let mut edges = all.to_vec();
+        edges.extend([("tests", &[][..]), ("unheard-of", &[])]);
+        edges.retain(|(name, _)| *name != package);
+        let used = [used];
+        edges.push((package, &used));
+        assert_eq!(upward_dependencies(&graph(&edges)).len(), 1, "{package} on {used:?}");
     }
-    let sound = graph(&[("ingest", &["shared", "serde"]), ("shared", &[]), ("tests", &["ingest"])]);
+    let sound = graph(&[
+        ("domain", &["serde", "domain"]),
+        ("dynamodb", &["domain", "aws-sdk-dynamodb"]),
+        ("ingest", &["domain", "serde", "lambda_runtime"]),
+        ("tests", &["ingest", "domain", "aws_lambda_events"]),
+    ]);
     assert_eq!(upward_dependencies(&sound), Vec::<String>::new());
 }
 
@@ -465,7 +405,7 @@ fn a_version_outside_the_workspace_is_refused() {
     assert!(own_versions_or_lints(&format!("version.workspace = true\n{lints}")).is_empty());
     assert!(!own_versions_or_lints(&format!("serde = {{ version = \"1\" }}\n{lints}")).is_empty());
     assert!(
-        !own_versions_or_lints(&format!("shared = {{ path = \"../shared\" }}\n{lints}")).is_empty()
+        !own_versions_or_lints(&format!("domain = {{ path = \"../domain\" }}\n{lints}")).is_empty()
     );
     assert!(!own_versions_or_lints("serde.workspace = true\n").is_empty());
 }

@@ -12,8 +12,8 @@ mod tokens;
 use std::io::Write as _;
 use std::sync::Once;
 
-use shared::store::memory::MemoryStore;
-use shared::store::{
+use table::memory::MemoryStore;
+use table::{
     AddArrival, EditRegistry, FindRegistry, FindToken, Learn, ManageTokens, MergeReadings,
     PutReadings, QueryReadings, ReadRegistry, Register,
 };

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aws::{Credentials, StoreConfig};
+use dynamodb::DynamoStore;
 use local::table::TableDefinition;
 use local::template::Template;
 use local::{Options, System};
 use serde_json::{Value, json};
-use shared::config::{Credentials, StoreConfig};
-use shared::store::dynamodb::DynamoStore;
 
 use crate::wire::{self, Message};
 

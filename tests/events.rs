@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
+use domain::{Device, Instant};
 use ingest::{Ingest, Reply};
 use query::Query;
 use registry::{MemoryQueue, Registry};
+use runtime::clock::{Deadline, TestClock};
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use shared::clock::{Deadline, TestClock};
-use shared::domain::{Device, Instant};
-use shared::store::memory::MemoryStore;
-use shared::store::{Budget, ReadRegistry as _};
-use shared::telemetry::Telemetry;
+use table::memory::MemoryStore;
+use table::{Budget, ReadRegistry as _};
 
 /// The three functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
@@ -183,7 +183,7 @@ cases! {
         assert_eq!(answer["body"], json!({"accepted": 1}));
         let readings = bench.store.readings();
         let one = readings.iter().find(|r| r.metrics().keys().any(|name| name.as_str() == "co2"));
-        let names: Vec<_> = one.expect("it is there").metrics().keys().map(shared::domain::MetricName::as_str).collect();
+        let names: Vec<_> = one.expect("it is there").metrics().keys().map(domain::MetricName::as_str).collect();
         assert!(names.len() > 1, "what the reading had before is there still: {names:?}");
     }
     "ingest/no-timestamp.json" after [] |bench, answer| {
@@ -296,7 +296,7 @@ cases! {
         assert_eq!(answer["body"]["room"], "attic");
         assert_eq!(bench.registry().await.1, 2, "the room that a person names exists");
         let metrics = bench.device("remo-e").await.metrics;
-        assert_eq!(metrics.keys().map(shared::domain::MetricName::as_str).collect::<Vec<_>>(), ["cumulative_kwh_p"]);
+        assert_eq!(metrics.keys().map(domain::MetricName::as_str).collect::<Vec<_>>(), ["cumulative_kwh_p"]);
     }
     "query/edit-room.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["name"], "Bedroom");
@@ -310,7 +310,7 @@ cases! {
         let (devices, rooms) = bench.registry().await;
         assert_eq!((devices.len(), rooms), (2, 1));
         let metrics = bench.device("remo-3").await.metrics;
-        assert_eq!(metrics.keys().map(shared::domain::MetricName::as_str).collect::<Vec<_>>(), ["humidity", "temperature"]);
+        assert_eq!(metrics.keys().map(domain::MetricName::as_str).collect::<Vec<_>>(), ["humidity", "temperature"]);
     }
     "registry/new-metric.json" after [NEW_DEVICE] |bench, _answer| {
         let metrics = bench.device("remo-3").await.metrics;
@@ -335,7 +335,7 @@ cases! {
     }
     "registry/own-writes.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));
-        assert_eq!(bench.store.calls(), shared::store::memory::Calls::default(), "it asks for nothing");
+        assert_eq!(bench.store.calls(), table::memory::Calls::default(), "it asks for nothing");
     }
     "registry/poison.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}), "poison blocks nothing");

@@ -1,7 +1,7 @@
 //! The way of readings through the whole system over HTTP, on the embedded engine. Injects no faults.
 
+use aws::StoreConfig;
 use serde_json::{Value, json};
-use shared::config::StoreConfig;
 
 use crate::client::{get, post, send, system};
 
@@ -65,24 +65,18 @@ async fn what_is_posted_is_listed_and_found_again_and_sending_it_again_changes_n
 async fn readings_that_ingest_never_saw_are_registered_all_the_same() {
     let system = system().await;
     let config: &StoreConfig = system.store_config();
-    let store = shared::store::dynamodb::DynamoStore::connect(config);
-    let reading = shared::domain::Reading::new(
+    let store = dynamodb::DynamoStore::connect(config);
+    let reading = domain::Reading::new(
         "imported".parse().expect("an id"),
-        shared::domain::Instant::from_millis(1_768_147_200_000).expect("an instant"),
+        domain::Instant::from_millis(1_768_147_200_000).expect("an instant"),
         Some("attic".parse().expect("an id")),
-        [("co2".parse().expect("a name"), shared::domain::Number::parse("612").expect("a number"))]
-            .into(),
+        [("co2".parse().expect("a name"), domain::Number::parse("612").expect("a number"))].into(),
     );
-    let budget = shared::store::Budget::until(shared::clock::Deadline::after(
-        std::time::Duration::from_secs(5),
-    ));
-    let put = shared::store::PutReadings::put_readings(
-        &store,
-        &[reading.expect("a reading")],
-        None,
-        &budget,
-    )
-    .await;
+    let budget =
+        table::Budget::until(runtime::clock::Deadline::after(std::time::Duration::from_secs(5)));
+    let put =
+        table::PutReadings::put_readings(&store, &[reading.expect("a reading")], None, &budget)
+            .await;
     assert!(put.unstored.is_empty());
     system.settle().await.expect("delivered");
     let device = get(&system, "/devices/imported").await.json();

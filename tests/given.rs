@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, TimeRange};
+use runtime::clock::{Deadline, TestClock};
 use serde_json::{Value, json};
-use shared::clock::{Deadline, TestClock};
-use shared::domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, TimeRange};
-use shared::store::Budget;
+use table::Budget;
 
 /// 2026-01-11T16:00:00Z, in milliseconds: the instant from which tests count.
 pub(crate) const START: i64 = 1_768_147_200_000;

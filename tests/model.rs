@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId, Sighting};
+use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use query::Query;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
 use serde_json::Value;
-use shared::clock::TestClock;
-use shared::domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId, Sighting};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{Position, PutReadings as _, QueryReadings as _, RangeQuery, Register as _};
-use shared::telemetry::Telemetry;
+use table::{Position, PutReadings as _, QueryReadings as _, RangeQuery, Register as _};
 use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};
@@ -194,7 +194,7 @@ async fn register(store: &DynamoStore) {
         store.register_device(&new, &budget()).await.expect("written");
     }
     for id in ROOMS {
-        let new = shared::domain::Room { id: room(id), name: None, first_seen: at(0) };
+        let new = domain::Room { id: room(id), name: None, first_seen: at(0) };
         store.register_room(&new, &budget()).await.expect("written");
     }
 }
@@ -258,7 +258,7 @@ async fn assert_walked(
 fn position(row: &Value, whose: Result<&str, &str>) -> Position {
     let text = |member: &str| row[member].as_str().unwrap_or_default().to_owned();
     let id = whose.map_or_else(|_| text("device_id"), str::to_owned);
-    let instant = shared::domain::Instant::parse(&text("timestamp"), at(0)).expect("an instant");
+    let instant = domain::Instant::parse(&text("timestamp"), at(0)).expect("an instant");
     Position { at: instant, device: device(&id) }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use api::MAX_BODY;
+use api::routes::ROUTES;
 use serde_json::{Value, json};
-use shared::http::MAX_BODY;
-use shared::http::routes::ROUTES;
 
 use crate::client::{get, post, send, send_with, system};
 

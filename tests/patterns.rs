@@ -5,18 +5,18 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use shared::domain::{
+use domain::{
     DevicePatch, Edit, Learned, Order, Reading, Room, Scope, Sighting, TimeRange, Token, TokenHash,
 };
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{
+use dynamodb::DynamoStore;
+use futures_util::future::join_all;
+use table::{
     AddArrival as _, Added, Budget, EditRegistry as _, FindRegistry as _, FindToken as _,
     Learn as _, Learning, ManageTokens as _, MergeReadings as _, PutReadings as _,
     QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
 };
 
-use shared::telemetry::Telemetry;
+use runtime::telemetry::Telemetry;
 
 use crate::engine::Engine;
 use crate::given::{

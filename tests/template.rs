@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::routes::{Function, ROUTES, Route};
 use local::table::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
-use shared::http::routes::{Function, ROUTES, Route};
-use shared::store::keys;
+use table::keys;
 
 use crate::architecture::{is_product, rust_files};
 use crate::source::Source;
@@ -319,7 +319,7 @@ fn the_environment_is_what_the_code_reads() {
         set.extend(variables.keys().cloned());
     }
     // What begins with AWS_ is set by Lambda, or by whoever uses an emulator.
-    let door = Source::read(include_str!("../shared/src/config.rs")).without_tests();
+    let door = Source::read(include_str!("../shared/runtime/src/config.rs")).without_tests();
     let read: BTreeSet<_> = door
         .literals
         .into_iter()
@@ -491,7 +491,7 @@ fn what_is_allowed_by_partition_is_not_allowed_without_one() {
 
 #[test]
 fn the_actions_of_the_ports_are_those_that_the_store_takes() {
-    let store = dense(&code("shared/src/store/dynamodb"));
+    let store = dense(&code("shared/dynamodb/src"));
     let taken: BTreeSet<&str> = CALLS
         .iter()
         .filter(|(call, action)| store.contains(call) && !action.is_empty())

@@ -8,7 +8,7 @@ mod welcome;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use shared::clock::{Clock as _, SystemClock};
+use runtime::clock::{Clock as _, SystemClock};
 
 use crate::terminal::complain;
 use crate::{export, import};

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use runtime::clock::Stopwatch;
 use serde::Deserialize;
-use shared::clock::Stopwatch;
 
 /// How often a request is sent before the client gives up, and the longest pause between.
 const ATTEMPTS: u32 = 8;

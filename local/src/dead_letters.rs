@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use registry::{DeadLetter, NotPut};
-use shared::store::Budget;
+use table::Budget;
 
 use crate::terminal::complain;
 

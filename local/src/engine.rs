@@ -24,11 +24,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, bail};
+use aws::{Credentials, StoreConfig};
 use dynoxide::Database;
 use dynoxide::actions::scan::ScanRequest;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
-use shared::config::{Credentials, StoreConfig};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

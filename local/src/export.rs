@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use domain::{DeviceId, RoomId};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use shared::domain::{DeviceId, RoomId};
 
 use self::api::Api;
 use self::file::{ExportFile, Format};

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use api::request::MAX_BODY;
+use api::routes::{self, Function};
+use api::{Problem, ProblemKind, gateway};
 use aws_lambda_events::encodings;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use axum::body::{Body, to_bytes};
@@ -21,12 +24,9 @@ use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use runtime::clock::{Clock as _, Deadline, SystemClock};
 use serde_json::{Value, json};
-use shared::clock::{Clock as _, Deadline, SystemClock};
-use shared::http::request::MAX_BODY;
-use shared::http::routes::{self, Function};
-use shared::http::{Problem, ProblemKind, gateway};
-use shared::store::Budget;
+use table::Budget;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -256,10 +256,10 @@ fn json_response(status: StatusCode, media_type: &'static str, body: &Value) -> 
 mod tests {
     use std::net::SocketAddr;
 
-    use shared::domain::{Scope, Token, TokenHash};
-    use shared::store::ManageTokens as _;
-    use shared::store::dynamodb::DynamoStore;
-    use shared::telemetry::Telemetry;
+    use domain::{Scope, Token, TokenHash};
+    use dynamodb::DynamoStore;
+    use runtime::telemetry::Telemetry;
+    use table::ManageTokens as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use shared::clock::SystemClock;
-use shared::config::StoreConfig;
-use shared::store::dynamodb::DynamoStore;
+use aws::StoreConfig;
+use dynamodb::DynamoStore;
+use runtime::clock::SystemClock;
 
 use crate::Options;
 use crate::dead_letters::DeadLetters;

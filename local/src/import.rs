@@ -22,8 +22,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use domain::Instant;
 use serde_json::Value;
-use shared::domain::Instant;
 
 use crate::client::{self, Ask, Client};
 use crate::terminal::say;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use registry::DeadLetter;
+use runtime::clock::Deadline;
 use serde_dynamo::AttributeValue;
-use shared::clock::Deadline;
-use shared::store::keys::{PK, SK};
+use table::keys::{PK, SK};
 use tokio::sync::watch;
 
 use crate::dead_letters::DeadLetters;

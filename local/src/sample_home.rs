@@ -91,7 +91,7 @@ mod tests {
             })
             .collect();
         assert_eq!(lines.len(), 3 * 7 * 144 * 10);
-        let now = shared::domain::Instant::from_millis(1_800_000_000_000).unwrap();
+        let now = domain::Instant::from_millis(1_800_000_000_000).unwrap();
         let readings: Vec<_> =
             lines.iter().map(|line| ingest::read_reading(line, now).unwrap()).collect();
         let last =

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use aws::StoreConfig;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use domain::Instant;
 use registry::DeadLetter;
-use shared::clock::{Deadline, Stopwatch};
-use shared::config::StoreConfig;
-use shared::domain::Instant;
-use shared::telemetry::Telemetry;
+use runtime::clock::{Deadline, Stopwatch};
+use runtime::telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use shared::clock::Stopwatch;
+use runtime::clock::Stopwatch;
 
 /// Says a line. `println!` would end a server whose output nobody reads any more.
 pub(crate) fn say(line: impl Display) {

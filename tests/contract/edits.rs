@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use shared::domain::{Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch};
-use shared::store::{Edited, Registration};
+use domain::{Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch};
+use table::{Edited, Registration};
 
 use super::Ports;
 use super::registry::{device_now, registered};

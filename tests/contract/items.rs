@@ -1,13 +1,13 @@
 //! What is in the table behind the ports: other programs read it too. Not for a store without items.
 
 use chrono::TimeDelta;
+use domain::{Order, Room};
+use runtime::telemetry::chain;
 use serde_json::{Value, json};
-use shared::domain::{Order, Room};
-use shared::store::{
+use table::{
     FindRegistry as _, MergeReadings as _, PutReadings as _, QueryReadings as _, RangeQuery,
     ReadRegistry as _, Register as _,
 };
-use shared::telemetry::chain;
 
 use super::readings::put;
 use super::registry::registered;

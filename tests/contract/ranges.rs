@@ -1,7 +1,7 @@
 //! Ranges of devices and rooms: bounds, order, limits and walks from page to page.
 
-use shared::domain::{DeviceId, Instant, Order, Reading, TimeRange};
-use shared::store::{Page, Position, RangeQuery};
+use domain::{DeviceId, Instant, Order, Reading, TimeRange};
+use table::{Page, Position, RangeQuery};
 
 use super::Ports;
 use super::readings::put;

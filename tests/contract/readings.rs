@@ -1,9 +1,9 @@
 //! Readings go in and come out. Ranges are next door.
 
 use chrono::TimeDelta;
+use domain::{MAX_METRICS, Order, Reading};
 use futures_util::future::join_all;
-use shared::domain::{MAX_METRICS, Order, Reading};
-use shared::store::{Added, RangeQuery};
+use table::{Added, RangeQuery};
 
 use super::Ports;
 use crate::given::{always, budget, device, placed, reading, reading_in};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::future::join_all;
-use shared::domain::{
+use domain::{
     Device, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricName,
     MetricPatch, Room, Sighting,
 };
-use shared::store::{Edited, Learning, Registration};
+use futures_util::future::join_all;
+use table::{Edited, Learning, Registration};
 
 use super::Ports;
 use crate::given::{at, budget, device, metric, number, reading_in, room};

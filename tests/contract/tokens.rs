@@ -1,6 +1,6 @@
 //! Access tokens: found by their hash, added once, revoked for good. Who may do what is not the store's.
 
-use shared::domain::{Scope, Token, TokenHash};
+use domain::{Scope, Token, TokenHash};
 
 use super::Ports;
 use crate::given::{at, budget, device};

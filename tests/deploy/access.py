@@ -9,7 +9,7 @@ import home
 from processes import Failed
 from report import ok, same
 
-# So long a revoked token may go on: REMEMBERED in shared/src/access.rs.
+# So long a revoked token may go on: REMEMBERED in shared/runtime/src/access.rs.
 REMEMBERED = 30
 # Stands in query strings only.
 CANARY = "canary-" + secrets.token_hex(8)

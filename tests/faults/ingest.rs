@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use domain::Reading;
+use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
+use runtime::clock::{Deadline, Stopwatch, TestClock};
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use shared::clock::{Deadline, Stopwatch, TestClock};
-use shared::domain::Reading;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
 
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;

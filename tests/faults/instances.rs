@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
+use domain::Instant;
+use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
 use registry::MemoryQueue;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use shared::clock::TestClock;
-use shared::domain::Instant;
-use shared::store::ReadRegistry as _;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
+use table::ReadRegistry as _;
 
 use super::proxy::Proxy;
 use super::seeded;

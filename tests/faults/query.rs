@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use shared::domain::{DeviceId, DevicePatch, Edit, Order, Room, Sighting};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{
+use domain::{DeviceId, DevicePatch, Edit, Order, Room, Sighting};
+use dynamodb::DynamoStore;
+use table::{
     EditRegistry as _, Edited, Position, PutReadings as _, QueryReadings as _, RangeQuery,
     ReadRegistry as _, Register as _,
 };

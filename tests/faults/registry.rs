@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
+use domain::{Device, Instant, Reading, Room};
+use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
 use registry::MemoryQueue;
+use runtime::clock::{Deadline, TestClock};
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use shared::clock::{Deadline, TestClock};
-use shared::domain::{Device, Instant, Reading, Room};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::memory::MemoryStore;
-use shared::store::{PutReadings as _, ReadRegistry};
-use shared::telemetry::Telemetry;
+use table::memory::MemoryStore;
+use table::{PutReadings as _, ReadRegistry};
 
 use super::proxy::{Fault, Proxy};
 use super::seeded;

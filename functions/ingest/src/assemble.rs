@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use shared::domain::{DeviceId, Reading};
-use shared::http::FieldError;
-use shared::store::Position;
+use api::FieldError;
+use domain::{DeviceId, Reading};
+use table::Position;
 
 use crate::body;
 use crate::reading::{self, Draft, Refusal, Sender, Times};

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use api::json::{self, Members};
+use api::{MAX_READINGS, Problem, ProblemKind, is_ndjson};
+use domain::MAX_METRICS;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use shared::domain::MAX_METRICS;
-use shared::http::members::{self, Members};
-use shared::http::{MAX_READINGS, Problem, ProblemKind, is_ndjson};
 
 /// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
 pub(crate) const MAX_MEMBERS: usize = MAX_METRICS + 3;
@@ -59,7 +59,7 @@ fn object(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
             let readings = members.take_non_null("readings");
             if let Some((name, _)) = members.into_iter().next() {
                 let message = "is not expected beside \"readings\"";
-                return Err(Problem::field(&shared::domain::excerpt(&name), message));
+                return Err(Problem::field(&domain::excerpt(&name), message));
             }
             match readings {
                 Some(readings) if readings.get().starts_with('[') => array(readings.get()),
@@ -67,7 +67,7 @@ fn object(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
             }
         }
         Ok(members) => Ok(vec![Ok(members)]),
-        Err(error) => Ok(vec![Err(members::reason(&error))]),
+        Err(error) => Ok(vec![Err(json::reason(&error))]),
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn entry(text: &str) -> Entry<'_> {
             "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}"
                 .to_owned()
         } else {
-            members::reason(&error)
+            json::reason(&error)
         }
     })
 }
@@ -168,8 +168,8 @@ fn too_many() -> Problem {
 mod tests {
     use std::time::Duration;
 
-    use shared::clock::Stopwatch;
-    use shared::http::MAX_INFLATED;
+    use api::MAX_INFLATED;
+    use runtime::clock::Stopwatch;
 
     use super::*;
     use crate::reading::{self, Sender};
@@ -286,7 +286,7 @@ mod tests {
             long("{\"a\":1}", " ", "5"),
             repeated("{}\n"),
         ];
-        let (earliest, arrived) = (shared::domain::Instant::MIN, shared::domain::Instant::MAX);
+        let (earliest, arrived) = (domain::Instant::MIN, domain::Instant::MAX);
         let times = reading::Times { arrived, earliest, retention_days: None };
         for shape in shapes {
             let watch = Stopwatch::start();

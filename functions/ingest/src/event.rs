@@ -1,13 +1,13 @@
 //! What invokes the function: an HTTP request or an IoT Core rule. Reads no reading.
 
+use api::FieldError;
+use api::problem::told_in_full;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use shared::http::FieldError;
-use shared::http::problem::told_in_full;
 
 /// What AWS sends to the function.
 #[derive(Debug, Clone)]

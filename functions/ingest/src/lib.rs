@@ -16,21 +16,21 @@ mod tests;
 
 use std::time::Duration;
 
+use api::routes::{self, Function};
+use api::{FieldError, Params, Problem, ProblemKind, Request, Response, gateway, inflate};
 use chrono::TimeDelta;
+use domain::{DeviceId, Instant, Reading, excerpt};
+use runtime::access::Gate;
+use runtime::clock::{Clock, Deadline};
+use runtime::config::{Config, EARLIEST_TIMESTAMP};
+use runtime::panic::catching;
+use runtime::registry_cache::RegistryCache;
+use runtime::telemetry::{Telemetry, WideEvent};
 use sha2::{Digest as _, Sha256};
-use shared::access::Gate;
-use shared::clock::{Clock, Deadline};
-use shared::config::{Config, EARLIEST_TIMESTAMP};
-use shared::domain::{DeviceId, Instant, Reading, excerpt};
-use shared::http::routes::{self, Function};
-use shared::http::{FieldError, Params, Problem, ProblemKind, Request, Response, gateway, inflate};
-use shared::panic::catching;
-use shared::registry_cache::RegistryCache;
-use shared::store::{
+use table::{
     AddArrival, Budget, FindRegistry, FindToken, MergeReadings, PutReadings, ReadRegistry,
     Register, StoreError,
 };
-use shared::telemetry::{Telemetry, WideEvent};
 
 use assemble::assemble;
 use reading::{Sender, Times};

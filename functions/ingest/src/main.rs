@@ -1,11 +1,11 @@
 //! The deployed `ingest` function: wiring only.
 
+use dynamodb::DynamoStore;
 use ingest::{Event, Ingest, Settings};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use shared::clock::{Deadline, SystemClock};
-use shared::config::Config;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
+use runtime::clock::{SystemClock, end_of_invocation};
+use runtime::config::Config;
+use runtime::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     ingest.load().await;
     let ingest = &ingest;
     let handle = |event: LambdaEvent<Event>| async move {
-        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         ingest.handle(event.payload, deadline).await.map_err(Error::from)
     };
     lambda_runtime::run(service_fn(handle)).await

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+use api::json::{Members, describe, string};
 use chrono::TimeDelta;
+use domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, excerpt};
 use serde_json::value::RawValue;
-use shared::domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, excerpt};
-use shared::http::members::{Members, describe, string};
 
 /// How far ahead of its arrival a reading may be: clocks drift, but not by days.
 const FURTHEST_AHEAD: TimeDelta = TimeDelta::days(1);

@@ -1,8 +1,8 @@
 //! What became of a request's readings, and the answer that says so. Decides nothing about a reading.
 
-use shared::access::forbidden;
-use shared::http::{FieldError, Problem, ProblemKind, Response};
-use shared::store::StoreError;
+use api::{FieldError, Problem, ProblemKind, Response};
+use runtime::access::forbidden;
+use table::StoreError;
 
 use crate::event::Receipt;
 

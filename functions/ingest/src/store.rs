@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::FieldError;
 use chrono::TimeDelta;
+use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Reading, RoomId, Sighting};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use shared::clock::Clock;
-use shared::domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Reading, RoomId, Sighting};
-use shared::http::FieldError;
-use shared::registration;
-use shared::registry_cache::Snapshot;
-use shared::store::{Added, Budget, PutOutcome, StoreError, StoreResult};
-use shared::telemetry::WideEvent;
+use runtime::clock::Clock;
+use runtime::registration;
+use runtime::registry_cache::Snapshot;
+use runtime::telemetry::WideEvent;
+use table::{Added, Budget, PutOutcome, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
 use crate::reply::Outcome;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use domain::{DevicePatch, Edit, Number, RoomId, Scope, Token, TokenHash};
+use runtime::clock::TestClock;
 use serde_json::{Value, json};
-use shared::clock::TestClock;
-use shared::domain::{DevicePatch, Edit, Number, RoomId, Scope, Token, TokenHash};
-use shared::store::memory::MemoryStore;
-use shared::store::{EditRegistry as _, ManageTokens as _, StoreError};
+use table::memory::MemoryStore;
+use table::{EditRegistry as _, ManageTokens as _, StoreError};
 
 use super::*;
 
@@ -586,7 +586,7 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     let budget = Budget::until(Deadline::after(COLD_START));
     let hash = TokenHash::of("one");
     assert!(bench.store.revoke_token(&hash, bench.clock.now(), &budget).await.expect("memory"));
-    bench.clock.advance(shared::access::REMEMBERED);
+    bench.clock.advance(runtime::access::REMEMBERED);
     assert_eq!(bench.post_with("one", ONE).await.0, 401);
 }
 

@@ -5,12 +5,12 @@
 //! one reaches only another place of the query that they may ask anyway, for a cursor names no
 //! partition.
 
+use api::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::{Instant, TimeRange};
 use sha2::{Digest as _, Sha256};
-use shared::domain::{Instant, TimeRange};
-use shared::http::Problem;
-use shared::store::Position;
+use table::Position;
 
 const CHECKSUM: usize = 12;
 const LONGEST: usize = 1_024;

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::value::RawValue;
-use shared::clock::Clock;
-use shared::domain::{
+use api::json::{Members, describe, reason, string};
+use api::{Problem, ProblemKind, Request, Response};
+use domain::{
     Device, DevicePatch, Edit, LabelError, MetricName, MetricPatch, Number, Room, RoomId,
     RoomPatch, check_label, excerpt,
 };
-use shared::http::members::{Members, describe, reason, string};
-use shared::http::{Problem, ProblemKind, Request, Response};
-use shared::store::{EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Registration};
+use runtime::clock::Clock;
+use serde_json::value::RawValue;
+use table::{EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Registration};
 
 use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};

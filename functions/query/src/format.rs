@@ -1,11 +1,11 @@
 //! How rows are written: JSON, NDJSON or, by `sheet.rs`, CSV. Knows no endpoint.
 
+use api::preferences::weighted;
+use api::response::{MAX_CARRIED, carried_bytes};
+use api::{Params, Problem, Request, Response, is_ndjson};
+use domain::{MetricName, Number, excerpt};
 use serde::Serialize;
 use serde_json::json;
-use shared::domain::{MetricName, Number, excerpt};
-use shared::http::preferences::weighted;
-use shared::http::response::{MAX_CARRIED, carried_bytes};
-use shared::http::{Params, Problem, Request, Response, is_ndjson};
 
 use crate::sheet::{Cell, Columns, Sheet};
 

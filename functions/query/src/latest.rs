@@ -1,10 +1,10 @@
 //! Newest values, by the readings' own time. Writes nothing: what is newest is asked, never kept.
 
+use api::{Params, Problem, ProblemKind, Response};
+use domain::{Device, Instant, MAX_METRICS, Order, Reading, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shared::clock::Clock;
-use shared::domain::{Device, Instant, MAX_METRICS, Order, Reading, TimeRange};
-use shared::http::{Params, Problem, ProblemKind, Response};
-use shared::store::{
+use runtime::clock::Clock;
+use table::{
     Budget, EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
     StoreResult,
 };

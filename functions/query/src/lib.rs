@@ -15,17 +15,17 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::routes::{self, Operation};
+use api::{Params, Problem, ProblemKind, Request, Response, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use runtime::access::Gate;
+use runtime::clock::{Clock, Deadline};
+use runtime::config::Config;
+use runtime::panic::catching;
+use runtime::registry_cache::{RegistryCache, Snapshot};
+use runtime::telemetry::{Telemetry, WideEvent};
 use serde_json::json;
-use shared::access::Gate;
-use shared::clock::{Clock, Deadline};
-use shared::config::Config;
-use shared::http::routes::{self, Operation};
-use shared::http::{Params, Problem, ProblemKind, Request, Response, gateway};
-use shared::panic::catching;
-use shared::registry_cache::{RegistryCache, Snapshot};
-use shared::store::{Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, StoreError};
-use shared::telemetry::{Telemetry, WideEvent};
+use table::{Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, StoreError};
 
 /// What may be set from outside.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! The deployed `query` function: wiring only.
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use dynamodb::DynamoStore;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use query::{Query, Settings};
-use shared::clock::{Deadline, SystemClock};
-use shared::config::Config;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
+use runtime::clock::{SystemClock, end_of_invocation};
+use runtime::config::Config;
+use runtime::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Error> {
     query.load().await;
     let query = &query;
     let handle = |event: LambdaEvent<ApiGatewayV2httpRequest>| async move {
-        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(query.handle(event.payload, deadline).await)
     };
     lambda_runtime::run(service_fn(handle)).await

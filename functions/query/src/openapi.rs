@@ -1,9 +1,9 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the route table. Answers nothing itself.
 
+use api::routes::{Operation, ROUTES};
+use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
+use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
-use shared::domain::MAX_METRICS;
-use shared::http::routes::{Operation, ROUTES};
-use shared::http::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 
 use crate::edit::{MOST_METRICS, MOST_TAGS};
 use crate::{ranges, registry};

@@ -1,10 +1,10 @@
 //! Readings in a time range, of a device or a room. Aggregates nothing.
 
-use shared::clock::Clock;
-use shared::domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange};
-use shared::http::response::MAX_CARRIED;
-use shared::http::{Params, Problem, Response};
-use shared::store::{
+use api::response::MAX_CARRIED;
+use api::{Params, Problem, Response};
+use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange};
+use runtime::clock::Clock;
+use table::{
     Budget, EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
     StoreResult,
 };
@@ -202,13 +202,13 @@ impl Asked<'_> {
 mod tests {
     use std::time::Duration;
 
-    use shared::clock::{Deadline, TestClock};
-    use shared::domain::{Instant, Number};
-    use shared::http::Request;
-    use shared::http::routes::Operation;
-    use shared::store::PutReadings as _;
-    use shared::store::memory::MemoryStore;
-    use shared::telemetry::{Telemetry, WideEvent};
+    use api::Request;
+    use api::routes::Operation;
+    use domain::{Instant, Number};
+    use runtime::clock::{Deadline, TestClock};
+    use runtime::telemetry::{Telemetry, WideEvent};
+    use table::PutReadings as _;
+    use table::memory::MemoryStore;
 
     use super::*;
     use crate::Settings;
@@ -230,8 +230,8 @@ mod tests {
             })
             .collect();
         store.put_readings(&readings, None, &budget).await;
-        let device = shared::domain::Sighting::of(&readings[0])
-            .register("d".parse().expect("an id"), |_| true);
+        let device =
+            domain::Sighting::of(&readings[0]).register("d".parse().expect("an id"), |_| true);
         let settings = Settings { registry_max_age: Duration::ZERO, auth: false };
         let telemetry = Telemetry::to(std::sync::Arc::new(|_: &str| {}));
         let query = Query::new(store, TestClock::at(instant(9_000)), telemetry, settings);

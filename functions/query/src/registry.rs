@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use api::response::MAX_CARRIED;
+use api::{Params, Problem, ProblemKind, Request, Response};
+use domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
+use runtime::clock::Clock;
+use runtime::registry_cache::Snapshot;
 use sha2::{Digest as _, Sha256};
-use shared::clock::Clock;
-use shared::domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
-use shared::http::response::MAX_CARRIED;
-use shared::http::{Params, Problem, ProblemKind, Request, Response};
-use shared::registry_cache::Snapshot;
-use shared::store::{EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry};
+use table::{EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry};
 
 use crate::format::Format;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};

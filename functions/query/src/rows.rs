@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use domain::{Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
-use shared::domain::{
-    Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId,
-};
 
 use crate::format::Row;
 use crate::sheet::Cell;

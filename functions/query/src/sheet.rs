@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use shared::domain::{MetricName, Number};
-use shared::http::response::{MAX_CARRIED, carried_bytes};
+use api::response::{MAX_CARRIED, carried_bytes};
+use domain::{MetricName, Number};
 
 use crate::format::{Row, TAIL};
 

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use domain::{Instant, MetricName, Number, Reading, Scope, Sighting, Token, TokenHash};
+use runtime::clock::TestClock;
 use serde_json::{Value, json};
-use shared::clock::TestClock;
-use shared::domain::{Instant, MetricName, Number, Reading, Scope, Sighting, Token, TokenHash};
-use shared::store::memory::MemoryStore;
-use shared::store::{ManageTokens as _, PutReadings as _, Register as _, StoreError};
+use table::memory::MemoryStore;
+use table::{ManageTokens as _, PutReadings as _, Register as _, StoreError};
 
 use super::*;
 
@@ -72,11 +72,8 @@ impl Bench {
             let id = device.parse().expect("an id");
             let device = Sighting::of(&readings[0]).register(id, |_| true);
             bench.store.register_device(&device, &budget()).await.expect("memory");
-            let room = shared::domain::Room {
-                id: room.parse().expect("an id"),
-                name: None,
-                first_seen: at(0),
-            };
+            let room =
+                domain::Room { id: room.parse().expect("an id"), name: None, first_seen: at(0) };
             bench.store.register_room(&room, &budget()).await.expect("memory");
         }
         bench
@@ -204,8 +201,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
         bench.store.put_readings(&[reading], None, &budget()).await;
         bench.store.register_device(&device, &budget()).await.expect("memory");
     }
-    let room =
-        shared::domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
     bench.store.register_room(&room, &budget()).await.expect("memory");
     for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
         let (mut seen, mut cursor) = (0, String::new());
@@ -390,7 +386,7 @@ async fn lists_page_and_filter() {
 #[tokio::test]
 async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_device() {
     let bench = Bench::new().await;
-    for n in 0..shared::store::REGISTRY_MOST {
+    for n in 0..table::REGISTRY_MOST {
         let id = format!("d{n:05}").parse().expect("an id");
         let device = Sighting::of(&reading("x", 0, "r")).register(id, |_| true);
         bench.store.register_device(&device, &budget()).await.expect("memory");
@@ -544,8 +540,7 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     bench.store.put_readings(std::slice::from_ref(&new), None, &budget()).await;
     let device = Sighting::of(&new).register(new.device.clone(), |_| true);
     bench.store.register_device(&device, &budget()).await.expect("memory");
-    let room =
-        shared::domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };
+    let room = domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };
     bench.store.register_room(&room, &budget()).await.expect("memory");
     let latest = bench.get("/rooms/attic/latest").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
@@ -620,8 +615,7 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
             .await
             .expect("memory");
     }
-    let room =
-        shared::domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
     bench.store.register_room(&room, &budget()).await.expect("memory");
     for (format, pages) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
         let url = format!("/rooms/r/readings?from=-2h&limit=10000&format={format}");
@@ -690,8 +684,7 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
         let device = sighting.register(reading.device, |_| true);
         bench.store.register_device(&device, &budget()).await.expect("memory");
     }
-    let room =
-        shared::domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
     bench.store.register_room(&room, &budget()).await.expect("memory");
     for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
         let mut next = format!("{path}format=csv&limit=1000");
@@ -810,7 +803,7 @@ async fn a_parameter_that_cannot_be_taken_costs_no_read() {
     assert_eq!(bench.patch("/devices/a?x=1", r#"{"name": "x"}"#).await.status, 400);
     assert_eq!(
         bench.store.calls(),
-        shared::store::memory::Calls {
+        table::memory::Calls {
             registry_writes: bench.store.calls().registry_writes,
             puts: bench.store.calls().puts,
             reads: 0,

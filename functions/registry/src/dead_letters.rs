@@ -5,7 +5,7 @@ mod memory;
 mod sqs;
 
 use serde::Serialize;
-use shared::store::{Budget, StoreError};
+use table::{Budget, StoreError};
 
 #[cfg(any(test, feature = "fake"))]
 pub use memory::MemoryQueue;

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::clock::Clock;
-use shared::domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange};
-use shared::panic::{Panic, catching};
-use shared::registration;
-use shared::store::keys::{DEVICES, ROOMS};
-use shared::store::{
+use domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange};
+use runtime::clock::Clock;
+use runtime::panic::{Panic, catching};
+use runtime::registration;
+use runtime::telemetry::{WideEvent, chain};
+use table::keys::{DEVICES, ROOMS};
+use table::{
     Budget, Learning, Listing, Position, RangeQuery, StoreError, StoreResult, UnreadableItem,
 };
-use shared::telemetry::{WideEvent, chain};
 
 use crate::{DeadLetter, DeadLetters, Learned, Poison, Registry, Seen, Store};
 

@@ -16,11 +16,11 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use shared::clock::{Clock, Deadline};
-use shared::domain::{DeviceId, Sighting};
-use shared::panic::catching;
-use shared::store::{Budget, FindRegistry, Learn, QueryReadings, Register};
-use shared::telemetry::{Telemetry, WideEvent, chain};
+use domain::{DeviceId, Sighting};
+use runtime::clock::{Clock, Deadline};
+use runtime::panic::catching;
+use runtime::telemetry::{Telemetry, WideEvent, chain};
+use table::{Budget, FindRegistry, Learn, QueryReadings, Register};
 
 use record::Change;
 

@@ -1,12 +1,12 @@
 //! The deployed `registry` function: wiring only.
 
 use aws_lambda_events::event::dynamodb::Event;
+use dynamodb::DynamoStore;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use registry::{Registry, SqsQueue};
-use shared::clock::{Deadline, SystemClock};
-use shared::config::Config;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::Telemetry;
+use runtime::clock::{SystemClock, end_of_invocation};
+use runtime::config::Config;
+use runtime::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     let queue = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
     let registry = &Registry::new(store, queue, SystemClock, Telemetry::stdout());
     let handle = |event: LambdaEvent<Event>| async move {
-        let deadline = Deadline::of_invocation(event.context.deadline, &SystemClock);
+        let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(registry.handle(event.payload, deadline).await)
     };
     lambda_runtime::run(service_fn(handle)).await

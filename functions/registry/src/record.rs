@@ -1,10 +1,10 @@
 //! One stream record: a reading, nothing of ours, or poison. Asks nobody and stores nothing.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
+use domain::{Reading, excerpt};
 use serde_dynamo::AttributeValue;
-use shared::domain::{Reading, excerpt};
-use shared::store::item::{self, Attribute, Item, ItemError};
-use shared::store::keys::{PK, READING_PREFIX, SK};
+use table::item::{self, Attribute, Item, ItemError};
+use table::keys::{PK, READING_PREFIX, SK};
 
 /// What a record says.
 #[derive(Debug)]

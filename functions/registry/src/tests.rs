@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading};
+use runtime::clock::TestClock;
 use serde_json::{Value, json};
-use shared::clock::TestClock;
-use shared::domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading};
-use shared::store::memory::MemoryStore;
-use shared::store::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
+use table::memory::MemoryStore;
+use table::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn reading(device: &str, minute: i64, room: Option<&str>) -> Reading {
 }
 
 fn record((n, reading): (usize, &Reading)) -> Value {
-    let sk = shared::store::keys::reading_sk(reading.at);
+    let sk = table::keys::reading_sk(reading.at);
     let mut image =
         json!({"pk": {"S": reading.device}, "sk": {"S": sk}, "temperature": {"N": "20"}});
     if let Some(room) = &reading.room {
@@ -291,7 +291,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms_however_its_records_come(
 async fn an_empty_batch_is_nothing() {
     let bench = Bench::new();
     assert_eq!(bench.deliver(&[]).await, None);
-    assert_eq!(bench.store.calls(), shared::store::memory::Calls::default());
+    assert_eq!(bench.store.calls(), table::memory::Calls::default());
 }
 
 #[tokio::test]

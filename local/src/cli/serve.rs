@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use shared::config::{EARLIEST_TIMESTAMP, StoreConfig};
-use shared::domain::Instant;
-use shared::telemetry::Telemetry;
+use aws::StoreConfig;
+use domain::Instant;
+use runtime::config::EARLIEST_TIMESTAMP;
+use runtime::telemetry::Telemetry;
 
 use super::welcome;
 use crate::terminal::say;

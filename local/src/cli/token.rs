@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use aws::StoreConfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use shared::clock::{Clock as _, Deadline, SystemClock};
-use shared::config::{Credentials, StoreConfig};
-use shared::domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{Budget, ManageTokens};
+use domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
+use dynamodb::DynamoStore;
+use runtime::clock::{Clock as _, Deadline, SystemClock};
+use table::{Budget, ManageTokens};
 
 use crate::Data;
 use crate::engine::{self, Engine};
@@ -93,7 +93,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Some(table) = place.table {
-        let (credentials, region) = Credentials::from_env().context(NO_CREDENTIALS)?;
+        let (credentials, region) = runtime::config::credentials().context(NO_CREDENTIALS)?;
         let region =
             place.region.or(region).context("no region; add --region, such as eu-west-1")?;
         let endpoint = place.endpoint;
@@ -226,7 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
-        use shared::store::FindToken as _;
+        use table::FindToken as _;
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
         let store = DynamoStore::connect(&engine.store_config(true));
         let budget = Budget::until(Deadline::after(PATIENCE));

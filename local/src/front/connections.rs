@@ -180,7 +180,7 @@ async fn linger(mut stream: TcpStream) {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use shared::clock::Stopwatch;
+    use runtime::clock::Stopwatch;
     use tokio::task::JoinHandle;
 
     use super::*;

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use api::routes;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
+use domain::Instant;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
 use http::request::Parts;
 use serde_json::json;
-use shared::domain::Instant;
-use shared::http::routes;
 
 /// The event of a request that came from `peer` at `now`, without its body; `id` tells it from all others.
 pub(crate) fn event(

@@ -1,12 +1,12 @@
 //! The look at a request's token before its body is taken. Permits nothing: the functions look again.
 
-use shared::access::Gate;
-use shared::clock::SystemClock;
-use shared::config::StoreConfig;
-use shared::http::{Problem, ProblemKind, Request};
-use shared::store::Budget;
-use shared::store::dynamodb::DynamoStore;
-use shared::telemetry::{Telemetry, WideEvent};
+use api::{Problem, ProblemKind, Request};
+use aws::StoreConfig;
+use dynamodb::DynamoStore;
+use runtime::access::Gate;
+use runtime::clock::SystemClock;
+use runtime::telemetry::{Telemetry, WideEvent};
+use table::Budget;
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///

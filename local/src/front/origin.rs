@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use domain::excerpt;
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
-use shared::domain::excerpt;
 
 /// Returns why a request is refused that a web page of another origin may have sent, under its own name
 /// or, after DNS rebinding, under ours.

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDateTime;
-use shared::domain::Instant;
+use domain::Instant;
 
 use super::refusals::Refusal;
 use super::rows::Draft;

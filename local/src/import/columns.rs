@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail, ensure};
+use domain::{DeviceId, MetricName, RoomId};
 use rust_decimal::Decimal;
-use shared::domain::{DeviceId, MetricName, RoomId};
 
 use super::timestamp::Zone;
 

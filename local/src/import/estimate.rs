@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use shared::domain::{DeviceId, Instant, Reading, RoomId};
+use domain::{DeviceId, Instant, Reading, RoomId};
 
 use super::refusals::Refusals;
 use super::round::{Entry, Rounds, batches};

@@ -1,6 +1,6 @@
 //! Parses number cells of a CSV, with their decimal mark. Knows no column.
 
-use shared::domain::{Number, excerpt};
+use domain::{Number, excerpt};
 
 /// Cells that mean that nothing was measured, in any letter case, as Home Assistant, Python and
 /// spreadsheets write them.

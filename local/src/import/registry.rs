@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use domain::{DeviceId, MetricKind, MetricName, RoomId};
+use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared::clock::Stopwatch;
-use shared::domain::{DeviceId, MetricKind, MetricName, RoomId};
 
 use super::refusals::Refusal;
 use super::source::Record;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
+use domain::Reading;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use shared::domain::Reading;
 
 /// The lines at the beginning of a file that are processed: stored or refused.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn reading() -> Reading {
-        let now = shared::domain::Instant::MAX;
+        let now = domain::Instant::MAX;
         ingest::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 

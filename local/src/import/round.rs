@@ -12,12 +12,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use api::json::Members;
+use domain::{DeviceId, Instant, MAX_METRICS, Reading};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
-use shared::domain::{DeviceId, Instant, MAX_METRICS, Reading};
-use shared::http::members::Members;
 
 use super::refusals::Refusal;
 use super::registry::RegistryLine;

@@ -5,9 +5,9 @@ use std::str::FromStr as _;
 
 use anyhow::{Context as _, ensure};
 use csv::StringRecord;
+use domain::{MetricName, Number, excerpt};
 use rust_decimal::Decimal;
 use serde_json::Value;
-use shared::domain::{MetricName, Number, excerpt};
 
 use super::columns::{Columns, Device, Metric, Shape};
 use super::number::DecimalMark;
@@ -45,7 +45,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// The reading, now that its instant is decided.
-    pub(super) fn record(&self, at: shared::domain::Instant) -> Option<Line> {
+    pub(super) fn record(&self, at: domain::Instant) -> Option<Line> {
         if self.metrics.is_empty() {
             return None;
         }
@@ -273,7 +273,7 @@ fn decimal(number: &Number) -> Option<Decimal> {
 mod tests {
     use super::*;
     use crate::import::columns::TimestampColumn;
-    use shared::domain::Instant;
+    use domain::Instant;
 
     fn wide(maps: &[&str]) -> Columns {
         let timestamp = TimestampColumn {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use chrono_tz::Tz;
-use shared::domain::{Instant, InstantError, excerpt};
+use domain::{Instant, InstantError, excerpt};
 
 /// The time zone of local times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::thread;
 
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
+use runtime::clock::Stopwatch;
 use serde::Deserialize;
-use shared::clock::Stopwatch;
 
 use super::refusals::{Refusal, Refusals};
 use super::registry;
@@ -268,9 +268,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use domain::Instant;
     use proptest::prelude::*;
     use serde_json::Value;
-    use shared::domain::Instant;
 
     use super::*;
     use crate::import::fake::{self, Reply, Request, Server};

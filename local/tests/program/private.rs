@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use shared::clock::Deadline;
-use shared::domain::{Instant, Scope, Token, TokenHash};
-use shared::store::dynamodb::DynamoStore;
-use shared::store::{Budget, ManageTokens as _};
+use domain::{Instant, Scope, Token, TokenHash};
+use dynamodb::DynamoStore;
+use runtime::clock::Deadline;
+use table::{Budget, ManageTokens as _};
 
 use crate::server::{PROGRAM, Server, devices};
 
@@ -235,11 +235,11 @@ fn listening(process: u32) -> BTreeSet<u16> {
 fn fill_with_tokens(directory: &Path) {
     let address = fs::read_to_string(directory.join("engine-address")).unwrap();
     let (endpoint, key) = address.trim_end().split_once('\n').unwrap();
-    let config = shared::config::StoreConfig {
+    let config = aws::StoreConfig {
         table: "roomtide".to_owned(),
         region: "us-east-1".to_owned(),
         endpoint: Some(endpoint.to_owned()),
-        credentials: shared::config::Credentials {
+        credentials: aws::Credentials {
             access_key_id: key.to_owned(),
             secret_access_key: "local".to_owned(),
             session_token: None,

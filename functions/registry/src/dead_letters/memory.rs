@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use shared::store::Budget;
+use table::Budget;
 
 use super::{DeadLetter, DeadLetters, NotPut};
 

@@ -1,10 +1,9 @@
 //! The failures queue on Amazon SQS, as one JSON message a letter. Reads no message.
 
+use aws::QueueConfig;
 use aws_sdk_sqs::Client;
-use shared::aws;
-use shared::config::QueueConfig;
-use shared::store::Budget;
-use shared::telemetry::chain;
+use runtime::telemetry::chain;
+use table::Budget;
 
 use super::{DeadLetter, DeadLetters, NotPut};
 
@@ -45,9 +44,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use aws::Credentials;
+    use runtime::clock::Deadline;
     use serde_json::{Value, json};
-    use shared::clock::Deadline;
-    use shared::config::Credentials;
 
     use super::*;
 

@@ -1,0 +1,273 @@
+//! What went wrong, as RFC 9457 says it to a client: the one place where the status of a failure is decided.
+
+use serde::Serialize;
+
+use super::Response;
+use super::response::carried_bytes;
+use table::StoreError;
+
+/// The kinds of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The request cannot be understood.
+    BadRequest,
+    /// No token, or none that is valid.
+    Unauthorized,
+    /// A valid token that does not permit this.
+    Forbidden,
+    /// Nothing of that name is here.
+    NotFound,
+    /// The path exists, the method on it does not.
+    MethodNotAllowed,
+    /// Too many bytes or readings.
+    TooLarge,
+    /// A body of a type that cannot be what is expected.
+    UnsupportedType,
+    /// A body in a content coding that is not understood.
+    UnsupportedCoding,
+    /// The table is asked for too much.
+    Throttled,
+    /// The table cannot be reached, or time ran out.
+    Unavailable,
+    /// Our own fault.
+    Internal,
+}
+
+impl ProblemKind {
+    /// The status code.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::TooLarge => 413,
+            Self::UnsupportedType | Self::UnsupportedCoding => 415,
+            Self::Throttled => 429,
+            Self::Unavailable => 503,
+            Self::Internal => 500,
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::BadRequest => "The request is not valid",
+            Self::Unauthorized => "A valid token is needed",
+            Self::Forbidden => "The token does not permit this",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::TooLarge => "The request is too large",
+            Self::UnsupportedType => "The body's type is not supported",
+            Self::UnsupportedCoding => "The body's coding is not supported",
+            Self::Throttled => "Too many requests",
+            Self::Unavailable => "The table is unavailable",
+            Self::Internal => "Something went wrong",
+        }
+    }
+
+    const fn slug(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad-request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not-found",
+            Self::MethodNotAllowed => "method-not-allowed",
+            Self::TooLarge => "too-large",
+            Self::UnsupportedType => "unsupported-type",
+            Self::UnsupportedCoding => "unsupported-coding",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// One thing that is wrong with one part of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Which of several readings, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// Which member or parameter; absent where the whole is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+/// How many bytes of an answer tell refusals in full.
+const MAX_TOLD: usize = 1_000_000;
+
+/// Parts the refusals of one request into those that an answer tells in full and the places of the
+/// others, so that ten thousand of them fit into one answer and none is left out in silence.
+#[must_use]
+pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usize>) {
+    let mut bytes = 0;
+    let fits = |refusal: &&FieldError| {
+        let text = serde_json::to_vec(refusal).expect("our own types have string keys");
+        bytes += carried_bytes(&text) + 1;
+        bytes <= MAX_TOLD
+    };
+    let told = refusals.iter().take_while(fits).count();
+    let others = refusals.split_off(told);
+    (refusals, others.into_iter().filter_map(|refusal| refusal.index).collect())
+}
+
+/// A failure as the client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What sort of failure.
+    pub kind: ProblemKind,
+    /// What happened, for a person.
+    pub detail: String,
+    /// Where several things are wrong, each.
+    pub errors: Vec<FieldError>,
+    /// Readings that are not stored, by their place in the request, where others are.
+    pub not_stored: Vec<usize>,
+    /// The methods that the path has, where the one asked for is none of them.
+    pub allowed: Vec<&'static str>,
+}
+
+/// After how many seconds a client should try again.
+const RETRY_AFTER: u32 = 2;
+/// The types of bodies that a client should send.
+const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    more_errors: &'a [usize],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_stored: &'a [usize],
+}
+
+impl Problem {
+    /// A failure of that kind.
+    #[must_use]
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            errors: Vec::new(),
+            not_stored: Vec::new(),
+            allowed: Vec::new(),
+        }
+    }
+
+    /// The answer of a function whose code panicked; what it said is for the log.
+    #[must_use]
+    pub fn panicked() -> Self {
+        Self::new(ProblemKind::Internal, "The request could not be handled; the log says why.")
+    }
+
+    /// A request with one parameter or member that cannot be taken.
+    #[must_use]
+    pub fn field(field: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let error =
+            FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
+        let detail = format!("{field}: {message}");
+        Self { errors: vec![error], ..Self::new(ProblemKind::BadRequest, detail) }
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn respond(&self) -> Response {
+        let (errors, more_errors) = told_in_full(self.errors.clone());
+        let body = Body {
+            r#type: format!("urn:roomtide:problem:{}", self.kind.slug()),
+            title: self.kind.title(),
+            status: self.kind.status(),
+            detail: &self.detail,
+            errors: &errors,
+            more_errors: &more_errors,
+            not_stored: &self.not_stored,
+        };
+        let mut response = Response::json(self.kind.status(), &body);
+        response.headers = vec![("content-type", "application/problem+json".to_owned())];
+        match self.kind {
+            ProblemKind::Throttled | ProblemKind::Unavailable => {
+                response.with("retry-after", RETRY_AFTER)
+            }
+            ProblemKind::MethodNotAllowed => response.with("allow", self.allowed.join(", ")),
+            ProblemKind::UnsupportedType => response.with("accept", MEDIA_TYPES),
+            ProblemKind::UnsupportedCoding => response.with("accept-encoding", "gzip"),
+            ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
+            _ => response,
+        }
+    }
+}
+
+impl From<&StoreError> for Problem {
+    /// The client learns what it can do; the chain of causes is for the log.
+    fn from(error: &StoreError) -> Self {
+        let kind = match error {
+            StoreError::Throttled(_) => ProblemKind::Throttled,
+            StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
+            StoreError::Refused(_) | StoreError::Inapplicable(_) | StoreError::Unreadable(_) => {
+                ProblemKind::Internal
+            }
+        };
+        let mut detail = error.to_string();
+        detail[..1].make_ascii_uppercase();
+        Self::new(kind, detail + ".")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retryable_failure_says_when_to_come_back() {
+        let response = Problem::from(&StoreError::Throttled("x".into())).respond();
+        assert_eq!(response.status, 429);
+        assert!(response.headers.contains(&("retry-after", "2".to_owned())));
+        assert_eq!(Problem::from(&StoreError::TimedOut).respond().status, 503);
+    }
+
+    #[test]
+    fn the_chain_of_causes_stays_in_the_log() {
+        let response = Problem::from(&StoreError::Refused("secret table name".into())).respond();
+        assert_eq!(response.status, 500);
+        assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
+    }
+
+    #[test]
+    fn a_client_is_told_what_it_may_send_instead() {
+        for (kind, header) in [
+            (ProblemKind::UnsupportedType, ("accept", MEDIA_TYPES)),
+            (ProblemKind::UnsupportedCoding, ("accept-encoding", "gzip")),
+        ] {
+            let response = Problem::new(kind, "x").respond();
+            assert_eq!(response.status, 415);
+            assert!(response.headers.contains(&(header.0, header.1.to_owned())));
+        }
+    }
+
+    #[test]
+    fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
+        let message = "\"\u{1f3e0}".repeat(100);
+        let refusal =
+            |n| FieldError { index: Some(n), field: Some("t".into()), message: message.clone() };
+        let errors: Vec<_> = (0..10_000).map(refusal).collect();
+        let problem = Problem { errors, ..Problem::new(ProblemKind::BadRequest, "x") };
+        let body = problem.respond().body;
+        assert!(carried_bytes(&body) < 1_200_000, "{} bytes", carried_bytes(&body));
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        let places = |member: &str| body[member].as_array().expect("a list").clone();
+        let told = places("errors").into_iter().map(|error| error["index"].clone());
+        let all: Vec<_> = told.chain(places("more_errors")).collect();
+        assert_eq!(all, (0..10_000).map(serde_json::Value::from).collect::<Vec<_>>());
+        let few = Problem::field("t", "is bad").respond().body;
+        assert!(!String::from_utf8_lossy(&few).contains("more_errors"));
+    }
+}

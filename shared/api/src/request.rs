@@ -1,0 +1,178 @@
+//! A request, decoded: method, path, query, headers, body. Routes nothing.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use super::credentials::Secret;
+use super::{Problem, ProblemKind, media};
+use domain::{Instant, excerpt};
+
+/// The largest body that is taken, as sent: 1 MiB.
+pub const MAX_BODY: usize = 1 << 20;
+/// The largest body that a compressed one may become: 8 MiB.
+pub const MAX_INFLATED: usize = 8 << 20;
+
+/// How many readings one request may carry.
+pub const MAX_READINGS: usize = 10_000;
+
+/// A request, whichever way it came.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// `GET`, `POST`, ...
+    pub method: String,
+    /// The path as sent, still percent-encoded, beginning with a slash.
+    pub path: String,
+    /// The query as sent, without its question mark.
+    pub raw_query: String,
+    /// Headers by lower-case name.
+    pub headers: BTreeMap<String, String>,
+    /// The body as sent.
+    pub body: Vec<u8>,
+    /// The token that came with it.
+    pub secret: Option<Secret>,
+    /// The id that the answer echoes.
+    pub id: String,
+    /// When the gateway took the request; none where the event does not say.
+    pub arrived: Option<Instant>,
+    /// The gateway's own id of the request, which no other request has and no client chooses.
+    pub arrival: Option<String>,
+}
+
+impl Request {
+    /// A header's value.
+    #[must_use]
+    pub fn header(&self, lower_case_name: &str) -> Option<&str> {
+        self.headers.get(lower_case_name).map(String::as_str)
+    }
+
+    /// The query's parameters, decoded, in order.
+    #[must_use]
+    pub fn query(&self) -> Vec<(String, String)> {
+        form_urlencoded::parse(self.raw_query.as_bytes()).into_owned().collect()
+    }
+
+    /// The body of a request that sends JSON or lines of it, without its content coding.
+    ///
+    /// Refuses what by `Content-Type` or `Content-Encoding` cannot be that.
+    pub fn json_body(&self) -> Result<Cow<'_, [u8]>, Problem> {
+        let content_type = self.header("content-type").unwrap_or_default();
+        if !media::may_be_json(content_type) {
+            let detail = format!(
+                "A body of the type {:?} is not taken; send application/json or application/x-ndjson.",
+                excerpt(content_type)
+            );
+            return Err(Problem::new(ProblemKind::UnsupportedType, detail));
+        }
+        let coding = self.header("content-encoding").unwrap_or_default();
+        match coding.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => {}
+            "gzip" | "x-gzip" if is_gzip(&self.body) => {}
+            "gzip" | "x-gzip" => {
+                let detail = "The body is not gzip, though Content-Encoding says so.";
+                return Err(Problem::new(ProblemKind::BadRequest, detail));
+            }
+            _ => {
+                let detail = format!(
+                    "A body in the coding {:?} is not taken; send it as it is, or as gzip.",
+                    excerpt(coding)
+                );
+                return Err(Problem::new(ProblemKind::UnsupportedCoding, detail));
+            }
+        }
+        inflate(&self.body)
+    }
+}
+
+fn is_gzip(body: &[u8]) -> bool {
+    body.starts_with(&[0x1f, 0x8b])
+}
+
+/// A body, inflated where it is gzip by its first bytes, whatever the headers say.
+///
+/// Inflating stops at [`MAX_INFLATED`]: a bomb is refused before it takes memory.
+pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
+    if body.len() > MAX_BODY {
+        let detail = format!(
+            "The body is {} bytes long; at most {MAX_BODY} are taken. Send fewer readings at a time, or gzip.",
+            body.len()
+        );
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    if !is_gzip(body) {
+        return Ok(body.into());
+    }
+    let mut inflated = Vec::new();
+    let limit = u64::try_from(MAX_INFLATED).expect("8 MiB") + 1;
+    flate2::read::MultiGzDecoder::new(body).take(limit).read_to_end(&mut inflated).map_err(
+        |_| Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short."),
+    )?;
+    if inflated.len() > MAX_INFLATED {
+        let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    Ok(inflated.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text).expect("memory");
+        gzip.finish().expect("memory")
+    }
+
+    fn read(headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<u8>, (u16, String)> {
+        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let request =
+            Request { headers: headers.collect(), body: body.into(), ..Request::default() };
+        let body = request.json_body().map(Cow::into_owned);
+        body.map_err(|problem| (problem.kind.status(), problem.detail))
+    }
+
+    #[test]
+    fn a_coding_is_undone_or_named_as_not_understood() {
+        let packed = gzip(b"{}");
+        for coding in ["gzip", "x-gzip", " GZIP ", "identity", ""] {
+            let answer = read(&[("content-encoding", coding)], &packed);
+            assert_eq!(answer.as_deref(), Ok(&b"{}"[..]), "{coding}");
+        }
+        assert_eq!(read(&[], &packed).as_deref(), Ok(&b"{}"[..]), "gzip without the header");
+        for coding in ["br", "deflate", "zstd", "gzip, gzip", "identity, gzip", "aws-chunked"] {
+            let (status, detail) =
+                read(&[("content-encoding", coding)], &packed).expect_err(coding);
+            assert_eq!(status, 415, "{coding}");
+            assert!(detail.contains(coding), "{detail}");
+        }
+        let (status, detail) = read(&[("content-encoding", "gzip")], b"{}").expect_err("plain");
+        assert_eq!(status, 400);
+        assert!(detail.contains("not gzip"), "{detail}");
+        let (status, detail) = read(&[], &packed[..12]).expect_err("cut short");
+        assert_eq!(status, 400);
+        assert!(detail.contains("cut short"), "{detail}");
+    }
+
+    #[test]
+    fn a_type_that_cannot_be_json_is_refused_by_name() {
+        assert!(read(&[("content-type", "application/x-www-form-urlencoded")], b"{}").is_ok());
+        let (status, detail) = read(&[("content-type", "multipart/form-data; boundary=x")], b"{}")
+            .expect_err("a form");
+        assert_eq!(status, 415);
+        assert!(detail.contains("multipart/form-data"), "{detail}");
+    }
+
+    #[test]
+    fn a_body_is_bounded_as_sent_and_as_inflated() {
+        assert!(read(&[], &vec![b' '; MAX_BODY]).is_ok());
+        assert_eq!(read(&[], &vec![b' '; MAX_BODY + 1]).expect_err("one too many").0, 413);
+        assert!(read(&[], &gzip(&vec![b' '; MAX_INFLATED])).is_ok());
+        assert_eq!(read(&[], &gzip(&vec![b' '; MAX_INFLATED + 1])).expect_err("a bomb").0, 413);
+    }
+}

@@ -1,0 +1,48 @@
+//! Where a service is and who asks it: plain values. Reads no environment.
+
+/// Where the table is and who may reach it.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// The table's name.
+    pub table: String,
+    /// The AWS region.
+    pub region: String,
+    /// Another address than AWS's own, for an emulator or an embedded engine.
+    pub endpoint: Option<String>,
+    /// Who asks.
+    pub credentials: Credentials,
+    /// Whether the table has its index by room; without it a room's range is merged from its devices.
+    pub room_index: bool,
+}
+
+/// Where the registry puts what it can never apply.
+#[derive(Debug, Clone)]
+pub struct QueueConfig {
+    /// The queue's URL.
+    pub url: String,
+    /// The AWS region.
+    pub region: String,
+    /// Another address than AWS's own, for an emulator.
+    pub endpoint: Option<String>,
+    /// Who asks.
+    pub credentials: Credentials,
+}
+
+/// The keys with which requests to AWS are signed. Their `Debug` shows no secret.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The public part.
+    pub access_key_id: String,
+    /// The secret part.
+    pub secret_access_key: String,
+    /// The third part of temporary keys.
+    pub session_token: Option<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
+    }
+}

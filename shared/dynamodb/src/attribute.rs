@@ -1,0 +1,40 @@
+//! Items to and from the SDK's attribute values. Knows no attribute by name.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use table::item::{Attribute, Item};
+
+/// The SDK's form of an item.
+pub(super) type SdkItem = HashMap<String, AttributeValue>;
+
+pub(super) fn to_sdk(item: Item) -> SdkItem {
+    item.into_iter().map(|(name, value)| (name, value_to_sdk(value))).collect()
+}
+
+pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
+    match attribute {
+        Attribute::S(text) => AttributeValue::S(text),
+        Attribute::N(number) => AttributeValue::N(number),
+        Attribute::L(list) => AttributeValue::L(list.into_iter().map(value_to_sdk).collect()),
+        Attribute::M(item) => AttributeValue::M(to_sdk(item)),
+        Attribute::Ss(set) => AttributeValue::Ss(set),
+        Attribute::Other => AttributeValue::Null(true),
+    }
+}
+
+pub(super) fn from_sdk(item: SdkItem) -> Item {
+    item.into_iter().map(|(name, value)| (name, value_from_sdk(value))).collect()
+}
+
+fn value_from_sdk(value: AttributeValue) -> Attribute {
+    match value {
+        AttributeValue::S(text) => Attribute::S(text),
+        AttributeValue::N(number) => Attribute::N(number),
+        AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
+        AttributeValue::M(item) => Attribute::M(from_sdk(item)),
+        AttributeValue::Ss(set) => Attribute::Ss(set),
+        _ => Attribute::Other,
+    }
+}

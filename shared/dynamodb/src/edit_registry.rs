@@ -1,0 +1,184 @@
+//! `UpdateItem`, and `TransactWriteItems` with a new room: a person's edits of the registry.
+
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    CancellationReason, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem,
+};
+
+use crate::attribute::{from_sdk, to_sdk};
+use crate::error::store_error;
+use crate::update::{Update, Updated};
+use crate::{DynamoStore, note_write};
+use domain::{Device, DeviceId, DevicePatch, Edit, Instant, Number, Room, RoomId, RoomPatch};
+use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
+use table::item::{self, Attribute, Item};
+use table::keys::{Key, PK, ROOM};
+use table::{
+    Budget, EditRegistry, Edited, ReadRegistry as _, Registration, StoreError, StoreResult,
+};
+
+impl EditRegistry for DynamoStore {
+    async fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        budget: &Budget,
+    ) -> StoreResult<Edited<Device>> {
+        match device_update(id, patch).send(self, budget).await? {
+            Updated::Written(now) => item::read(now, item::to_device)
+                .map(Edited::Written)
+                .map_err(StoreError::Unreadable),
+            Updated::Refused(was) => refused(was, patch),
+        }
+    }
+
+    async fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        budget: &Budget,
+    ) -> StoreResult<Edited<(Device, Registration<Room>)>> {
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(to_sdk(item::from_room(room))))
+            .condition_expression("attribute_not_exists(#p)")
+            .expression_attribute_names("#p", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .expect("item and table are set");
+        let answer = self
+            .client
+            .transact_write_items()
+            .transact_items(
+                TransactWriteItem::builder()
+                    .update(device_update(id, patch).transact(self))
+                    .build(),
+            )
+            .transact_items(TransactWriteItem::builder().put(put).build())
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        let error = match budget.within(answer).await? {
+            Ok(answer) => {
+                answer.consumed_capacity().iter().for_each(|units| note_write(budget, Some(units)));
+                // A transaction does not return what it wrote.
+                let device = self.device(id, budget).await?;
+                return Ok(
+                    device.map_or(Edited::Unknown, |now| Edited::Written((now, Registration::New)))
+                );
+            }
+            Err(error) => error,
+        };
+        let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) =
+            error.as_service_error()
+        else {
+            return Err(store_error(error));
+        };
+        budget.add_write(CANCELED);
+        let [device, known] = canceled.cancellation_reasons() else {
+            return Err(store_error(error));
+        };
+        if failed(device) {
+            return refused(device.item.clone().map(from_sdk), patch);
+        }
+        if failed(known) {
+            let known = from_sdk(known.item.clone().unwrap_or_default());
+            let known = item::read(known, item::to_room).map_err(StoreError::Unreadable)?;
+            return Ok(match self.edit_device(id, patch, budget).await? {
+                Edited::Written(now) => Edited::Written((now, Registration::Known(known))),
+                Edited::Unknown => Edited::Unknown,
+                Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
+            });
+        }
+        let is_busy =
+            [device, known].iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it)));
+        Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
+    }
+
+    async fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        budget: &Budget,
+    ) -> StoreResult<Edited<Room>> {
+        let mut update = Update::of(Key::Room(id.clone()));
+        edit(&mut update, &[NAME], &patch.name, text);
+        match update.send(self, budget).await? {
+            Updated::Written(now) => {
+                item::read(now, item::to_room).map(Edited::Written).map_err(StoreError::Unreadable)
+            }
+            Updated::Refused(_) => Ok(Edited::Unknown),
+        }
+    }
+}
+
+/// The write units of a transaction of two small items that was canceled: as many as of one that was not.
+const CANCELED: f64 = 4.0;
+
+/// The reasons for which a transaction is canceled that succeeds later: another one holds the item, or
+/// the table is asked for too much.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
+const BUSY: [&str; 3] = ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"];
+
+fn failed(reason: &CancellationReason) -> bool {
+    reason.code() == Some("ConditionalCheckFailed")
+}
+
+/// An update of the device, refused where it is not registered or has not sent a metric to be set.
+fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
+    let mut update = Update::of(Key::Device(id.clone()));
+    edit(&mut update, &[NAME], &patch.name, text);
+    edit(&mut update, &[KIND], &patch.kind, text);
+    edit(&mut update, &[TAGS], &patch.tags, |tags| item::tags(tags));
+    edit(&mut update, &[ROOM], &patch.room, |room| Attribute::S(room.to_string()));
+    // A person's choice counts as newer than any reading; taken back, the readings decide again.
+    match patch.room {
+        Edit::Keep => {}
+        Edit::Clear => update.remove(&[ROOM_AT]),
+        Edit::Set(_) => update.set(&[ROOM_AT], Attribute::S(Instant::MAX.to_string())),
+    }
+    for (name, patch) in &patch.metrics {
+        let name = name.as_str();
+        update.only_if_present(&[METRICS, name]);
+        edit(&mut update, &[METRICS, name, UNIT], &patch.unit, text);
+        edit(&mut update, &[METRICS, name, MODULUS], &patch.modulus, number);
+        edit(&mut update, &[METRICS, name, MAX_W], &patch.max_w, number);
+        edit(&mut update, &[METRICS, name, DIP], &patch.dip, number);
+    }
+    for name in &patch.dropped_metrics {
+        update.remove(&[METRICS, name.as_str()]);
+    }
+    update
+}
+
+/// Why a device was not edited, by what it was.
+fn refused<T>(was: Option<Item>, patch: &DevicePatch) -> StoreResult<Edited<T>> {
+    let Some(was) = was else { return Ok(Edited::Unknown) };
+    let was = item::read(was, item::to_device).map_err(StoreError::Unreadable)?;
+    let unknown = patch.metrics.keys().find(|name| !was.metrics.contains_key(name));
+    Ok(unknown.cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
+}
+
+fn edit<T>(
+    update: &mut Update,
+    path: &[&str],
+    edit: &Edit<T>,
+    attribute: impl Fn(&T) -> Attribute,
+) {
+    match edit {
+        Edit::Keep => {}
+        Edit::Clear => update.remove(path),
+        Edit::Set(value) => update.set(path, attribute(value)),
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "an edit hands over what it holds: a String")]
+fn text(text: &String) -> Attribute {
+    Attribute::S(text.clone())
+}
+
+fn number(number: &Number) -> Attribute {
+    Attribute::N(number.to_string())
+}

@@ -1,0 +1,38 @@
+//! The SDK's errors as the store's. Retries nothing: the SDK has retried already.
+
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+
+use table::StoreError;
+
+/// The error codes with which `DynamoDB` says that it was asked for too much.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
+const THROTTLES: [&str; 4] = [
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "LimitExceededException",
+];
+
+pub(super) fn store_error<E>(error: SdkError<E, HttpResponse>) -> StoreError
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    match &error {
+        SdkError::ServiceError(service) => {
+            let code = service.err().code().unwrap_or_default();
+            if THROTTLES.contains(&code) {
+                StoreError::Throttled(Box::new(error))
+            } else if code == "ValidationException" {
+                StoreError::Inapplicable(Box::new(error))
+            } else if service.raw().status().is_server_error() {
+                StoreError::Unavailable(Box::new(error))
+            } else {
+                StoreError::Refused(Box::new(error))
+            }
+        }
+        SdkError::ConstructionFailure(_) => StoreError::Refused(Box::new(error)),
+        _ => StoreError::Unavailable(Box::new(error)),
+    }
+}

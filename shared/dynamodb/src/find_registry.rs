@@ -1,0 +1,77 @@
+//! `BatchGetItem` on the registry's two partitions, consistent. Lists nothing.
+
+use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
+
+use crate::attribute::{SdkItem, from_sdk, to_sdk};
+use crate::error::store_error;
+use crate::pause::{Pauses, while_throttled};
+use crate::{DynamoStore, note_read};
+use domain::{Device, DeviceId, Room, RoomId};
+use table::item::{Item, ItemError};
+use table::keys::Key;
+use table::{Budget, FindRegistry, Listing, StoreError, StoreResult, item};
+
+/// `DynamoDB` takes at most 100 keys in a `BatchGetItem`.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
+const MAX_KEYS: usize = 100;
+
+impl FindRegistry for DynamoStore {
+    async fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        budget: &Budget,
+    ) -> StoreResult<Listing<Device>> {
+        let keys = ids.iter().map(|id| Key::Device(id.clone())).collect();
+        self.find_all(keys, item::to_device, budget).await
+    }
+
+    async fn find_rooms(&self, ids: &[RoomId], budget: &Budget) -> StoreResult<Listing<Room>> {
+        let keys = ids.iter().map(|id| Key::Room(id.clone())).collect();
+        self.find_all(keys, item::to_room, budget).await
+    }
+}
+
+impl DynamoStore {
+    async fn find_all<T>(
+        &self,
+        keys: Vec<Key>,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Listing<T>> {
+        let mut listing = Listing::default();
+        for keys in keys.chunks(MAX_KEYS) {
+            let mut waiting: Vec<SdkItem> = keys.iter().map(|key| to_sdk(item::key(key))).collect();
+            let mut pauses = Pauses::default();
+            while !waiting.is_empty() {
+                let asked = KeysAndAttributes::builder()
+                    .set_keys(Some(waiting))
+                    .consistent_read(true)
+                    .build()
+                    .expect("the keys are set");
+                let ask = || {
+                    let request = self
+                        .client
+                        .batch_get_item()
+                        .request_items(&self.table, asked.clone())
+                        .return_consumed_capacity(ReturnConsumedCapacity::Total);
+                    async { budget.within(request.send()).await?.map_err(store_error) }
+                };
+                let answer = while_throttled(budget, ask).await?;
+                answer.consumed_capacity().iter().for_each(|it| note_read(budget, Some(it)));
+                let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
+                listing.extend(found.unwrap_or_default().into_iter().map(from_sdk), decode);
+                // They come with a 200, and nobody retries them but us.
+                let rest = answer.unprocessed_keys;
+                waiting = rest
+                    .and_then(|mut tables| tables.remove(&self.table))
+                    .map(|rest| rest.keys)
+                    .unwrap_or_default();
+                if !waiting.is_empty() && !pauses.pause(budget).await {
+                    return Err(StoreError::Throttled("unprocessed keys remained".into()));
+                }
+            }
+        }
+        Ok(listing)
+    }
+}

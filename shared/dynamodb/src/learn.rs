@@ -1,0 +1,79 @@
+//! `UpdateItem`: what readings teach the registry. Never touches what a person set.
+
+use crate::DynamoStore;
+use crate::update::{Update, Updated};
+use domain::{Device, Instant, Learned, MetricInfo, Room, RoomId};
+use table::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
+use table::item::{Attribute, Item, ItemError};
+use table::keys::{Key, ROOM};
+use table::{Budget, Learn, Learning, StoreError, StoreResult, item};
+
+/// How many metrics one update adds: an expression may be 4 KB long.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
+const AT_ONCE: usize = 32;
+
+impl Learn for DynamoStore {
+    async fn learn_device(
+        &self,
+        known: &Device,
+        learned: &Learned,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let key = || Key::Device(known.id.clone());
+        let mut update = Update::of(key());
+        if let Some(first_seen) = learned.first_seen {
+            earlier(&mut update, first_seen);
+        }
+        if let Some((at, room)) = &learned.room {
+            update.set(&[ROOM], Attribute::S(room.to_string()));
+            update.set(&[ROOM_AT], Attribute::S(at.to_string()));
+            // Which reading is the newest was asked for this room; for another, it must be asked again.
+            let text = |text: String| Attribute::S(text);
+            update.only_if_still(&[ROOM], known.room.as_ref().map(|it| text(it.to_string())));
+            update.only_if_still(&[ROOM_AT], known.room_at.map(|it| text(it.to_string())));
+        }
+        for (n, name) in learned.metrics.iter().enumerate() {
+            if n > 0 && n % AT_ONCE == 0 {
+                // Only the first has conditions that may be refused; the others add what is absent.
+                let sent = std::mem::replace(&mut update, Update::of(key()));
+                if let Updated::Refused(was) = sent.send(self, budget).await? {
+                    return learning(Updated::Refused(was), item::to_device);
+                }
+            }
+            let info = item::metric(&MetricInfo::from(name));
+            update.set_if_absent(&[METRICS, name.as_str()], info);
+        }
+        learning(update.send(self, budget).await?, item::to_device)
+    }
+
+    async fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Room>> {
+        let mut update = Update::of(Key::Room(id.clone()));
+        earlier(&mut update, first_seen);
+        learning(update.send(self, budget).await?, item::to_room)
+    }
+}
+
+fn earlier(update: &mut Update, first_seen: Instant) {
+    let first_seen = Attribute::S(first_seen.to_string());
+    update.set(&[FIRST_SEEN], first_seen.clone());
+    update.only_if_above(&[FIRST_SEEN], first_seen);
+}
+
+pub(super) fn learning<T>(
+    updated: Updated,
+    decode: fn(Item) -> Result<T, ItemError>,
+) -> StoreResult<Learning<T>> {
+    match updated {
+        Updated::Written(now) => item::read(now, decode).map(Learning::Written),
+        Updated::Refused(was) => {
+            was.map(|was| item::read(was, decode)).transpose().map(Learning::Refused)
+        }
+    }
+    .map_err(StoreError::Unreadable)
+}

@@ -1,0 +1,54 @@
+//! The ports on `DynamoDB`, one file per operation. Decides nothing of the domain.
+
+mod add_arrival;
+mod attribute;
+mod edit_registry;
+mod error;
+mod find_registry;
+mod learn;
+mod merge_readings;
+mod pause;
+mod put_readings;
+mod query_readings;
+mod read_registry;
+mod register;
+mod tokens;
+mod update;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::ConsumedCapacity;
+
+use aws::StoreConfig;
+use table::Budget;
+
+/// The table on `DynamoDB`, or on anything that speaks its protocol.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+    room_index: bool,
+}
+
+impl DynamoStore {
+    /// A store that will ask the table of `config`; nothing is sent yet.
+    #[must_use]
+    pub fn connect(config: &StoreConfig) -> Self {
+        let endpoint = config.endpoint.as_deref();
+        let settings = aws::settings(&config.region, endpoint, &config.credentials);
+        Self::with_client(Client::new(&settings), config)
+    }
+
+    /// A store that asks through a client of the caller's: one that a test lets fail on demand.
+    #[must_use]
+    pub fn with_client(client: Client, config: &StoreConfig) -> Self {
+        Self { client, table: config.table.clone(), room_index: config.room_index }
+    }
+}
+
+fn note_read(budget: &Budget, consumed: Option<&ConsumedCapacity>) {
+    budget.add_read(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
+}
+
+fn note_write(budget: &Budget, consumed: Option<&ConsumedCapacity>) {
+    budget.add_write(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
+}

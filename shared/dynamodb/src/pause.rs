@@ -1,0 +1,57 @@
+//! Pauses between tries at what `DynamoDB` left undone: growing, jittered, within the time left. Tries nothing.
+
+use std::time::Duration;
+
+use table::{Budget, StoreError, StoreResult};
+
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The pauses of one batch.
+#[derive(Debug)]
+pub(super) struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST)
+    }
+}
+
+/// Repeats what the table throttles as a whole until the deadline: the SDK tries some times only, for
+/// less time than there is.
+pub(super) async fn while_throttled<T, F>(
+    budget: &Budget,
+    mut attempt: impl FnMut() -> F + Send,
+) -> StoreResult<T>
+where
+    F: Future<Output = StoreResult<T>> + Send,
+{
+    let mut pauses = Pauses::default();
+    let mut cause = None;
+    loop {
+        match (attempt().await, cause.take()) {
+            (Err(throttled @ StoreError::Throttled(_)), _) => {
+                if !pauses.pause(budget).await {
+                    return Err(throttled);
+                }
+                cause = Some(throttled);
+            }
+            // The time ran out while the SDK tried again.
+            (Err(StoreError::TimedOut), Some(throttled)) => return Err(throttled),
+            (done, _) => return done,
+        }
+    }
+}
+
+impl Pauses {
+    /// Waits, longer each time; tells whether there is time left to try again.
+    pub(super) async fn pause(&mut self, budget: &Budget) -> bool {
+        let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
+        if budget.remaining() <= pause {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        self.0 = (self.0 * 2).min(LONGEST);
+        true
+    }
+}

@@ -1,0 +1,85 @@
+//! `Query` and `GetItem` on the registry's two partitions. Caches nothing.
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+
+use crate::attribute::{from_sdk, to_sdk};
+use crate::error::store_error;
+use crate::{DynamoStore, note_read};
+use domain::{Device, DeviceId, Room, RoomId};
+use table::item::{Item, ItemError};
+use table::keys::{DEVICES, Key, PK, ROOMS};
+use table::{Budget, Listing, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult, item};
+
+impl ReadRegistry for DynamoStore {
+    async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
+        self.list(DEVICES, item::to_device, budget).await
+    }
+
+    async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
+        self.list(ROOMS, item::to_room, budget).await
+    }
+
+    async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
+        self.find(&Key::Device(id.clone()), item::to_device, budget).await
+    }
+
+    async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
+        self.find(&Key::Room(id.clone()), item::to_room, budget).await
+    }
+}
+
+impl DynamoStore {
+    pub(super) async fn list<T>(
+        &self,
+        partition: &str,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Listing<T>> {
+        let mut listing = Listing::default();
+        let mut start = None;
+        loop {
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("#p = :p")
+                .expression_attribute_names("#p", PK)
+                .expression_attribute_values(":p", AttributeValue::S(partition.to_owned()))
+                // Twice the price of next to nothing; a person asks for what they have just set.
+                .consistent_read(true)
+                .set_exclusive_start_key(start)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send();
+            let answer = budget.within(answer).await?.map_err(store_error)?;
+            note_read(budget, answer.consumed_capacity());
+            let found = answer.items.unwrap_or_default().into_iter().map(from_sdk);
+            listing.extend(found, decode);
+            start = answer.last_evaluated_key;
+            if start.is_none() || listing.found.len() > REGISTRY_MOST {
+                listing.found.truncate(REGISTRY_MOST + 1);
+                return Ok(listing);
+            }
+        }
+    }
+
+    /// Consistent, because it is asked where a list that may be old has no answer.
+    pub(super) async fn find<T>(
+        &self,
+        key: &Key,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Option<T>> {
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(to_sdk(item::key(key))))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        let answer = budget.within(answer).await?.map_err(store_error)?;
+        note_read(budget, answer.consumed_capacity());
+        let found = answer.item.map(|found| item::read(from_sdk(found), decode));
+        found.transpose().map_err(StoreError::Unreadable)
+    }
+}

@@ -1,0 +1,78 @@
+//! `PutItem` where nothing is, for devices, rooms, tokens and arrivals; and `UpdateItem` for which
+//! device introduced a room. Never overwrites.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+
+use crate::attribute::{from_sdk, to_sdk};
+use crate::error::store_error;
+use crate::learn::learning;
+use crate::update::Update;
+use crate::{DynamoStore, note_write};
+use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use table::item::attribute::INTRODUCED_ROOMS;
+use table::item::{Item, ItemError};
+use table::keys::{Key, PK};
+use table::{Budget, Learning, Register, Registration, StoreError, StoreResult, item};
+
+impl Register for DynamoStore {
+    async fn register_device(
+        &self,
+        device: &Device,
+        budget: &Budget,
+    ) -> StoreResult<Registration<Device>> {
+        self.put_if_absent(item::from_device(device), item::to_device, budget).await
+    }
+
+    async fn register_room(&self, room: &Room, budget: &Budget) -> StoreResult<Registration<Room>> {
+        self.put_if_absent(item::from_room(room), item::to_room, budget).await
+    }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut update = Update::of(Key::Device(device.clone()));
+        update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
+        update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
+        learning(update.send(self, budget).await?, item::to_device)
+    }
+}
+
+impl DynamoStore {
+    pub(super) async fn put_if_absent<T>(
+        &self,
+        new: Item,
+        decode: fn(Item) -> Result<T, ItemError>,
+        budget: &Budget,
+    ) -> StoreResult<Registration<T>> {
+        let answer = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(to_sdk(new)))
+            .condition_expression("attribute_not_exists(#p)")
+            .expression_attribute_names("#p", PK)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match budget.within(answer).await? {
+            Ok(answer) => {
+                note_write(budget, answer.consumed_capacity());
+                Ok(Registration::New)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                    budget.add_write(1.0);
+                    let known = failed.item.clone().unwrap_or_default();
+                    item::read(from_sdk(known), decode)
+                        .map(Registration::Known)
+                        .map_err(StoreError::Unreadable)
+                }
+                _ => Err(store_error(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `UpdateItem` built clause by clause, every name behind a placeholder. Knows no attribute by name.
+
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{
+    self, AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+};
+
+use crate::attribute::{SdkItem, from_sdk, to_sdk, value_to_sdk};
+use crate::error::store_error;
+use crate::{DynamoStore, note_write};
+use table::item::{self, Attribute, Item};
+use table::keys::{Key, PK};
+use table::{Budget, StoreResult};
+
+/// An update of one item.
+pub(super) struct Update {
+    key: Key,
+    sets: Vec<String>,
+    removes: Vec<String>,
+    adds: Vec<String>,
+    conditions: Vec<String>,
+    names: Vec<(String, String)>,
+    values: SdkItem,
+}
+
+/// What came of an update: the whole item as it is now, or as it was when a condition failed.
+pub(super) enum Updated {
+    Written(Item),
+    Refused(Option<Item>),
+}
+
+impl Update {
+    /// An update of the item under `key`, which is made where there is none.
+    pub(super) fn or_put(key: Key) -> Self {
+        Self {
+            key,
+            sets: Vec::new(),
+            removes: Vec::new(),
+            adds: Vec::new(),
+            conditions: Vec::new(),
+            names: Vec::new(),
+            values: SdkItem::new(),
+        }
+    }
+
+    /// An update of the item under `key`, refused where there is none.
+    pub(super) fn of(key: Key) -> Self {
+        let mut update = Self::or_put(key);
+        let pk = update.name(&[PK]);
+        update.conditions.push(format!("attribute_exists({pk})"));
+        update
+    }
+
+    /// A placeholder for a path: hundreds of ordinary words are reserved in expressions.
+    fn name(&mut self, path: &[&str]) -> String {
+        let mut placeholder = |part: &&str| {
+            let known = self.names.iter().position(|(_, name)| name == part);
+            let n = known.unwrap_or_else(|| {
+                self.names.push((format!("#n{}", self.names.len()), (*part).to_owned()));
+                self.names.len() - 1
+            });
+            self.names[n].0.clone()
+        };
+        path.iter().map(&mut placeholder).collect::<Vec<_>>().join(".")
+    }
+
+    fn value(&mut self, value: Attribute) -> String {
+        let placeholder = format!(":v{}", self.values.len());
+        self.values.insert(placeholder.clone(), value_to_sdk(value));
+        placeholder
+    }
+
+    pub(super) fn set(&mut self, path: &[&str], value: Attribute) {
+        let clause = format!("{} = {}", self.name(path), self.value(value));
+        self.sets.push(clause);
+    }
+
+    pub(super) fn set_if_absent(&mut self, path: &[&str], value: Attribute) {
+        let name = self.name(path);
+        let clause = format!("{name} = if_not_exists({name}, {})", self.value(value));
+        self.sets.push(clause);
+    }
+
+    pub(super) fn remove(&mut self, path: &[&str]) {
+        let name = self.name(path);
+        self.removes.push(name);
+    }
+
+    /// Adds to a set, which is made where it is missing; what it holds already is held once.
+    pub(super) fn add_to_set(&mut self, path: &[&str], element: String) {
+        let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
+        self.adds.push(clause);
+    }
+
+    /// Writes only where the set at `path` is missing, holds `element` or fewer than `limit` others.
+    pub(super) fn only_if_in_set_or_below(&mut self, path: &[&str], element: &str, limit: usize) {
+        let name = self.name(path);
+        let element = self.value(Attribute::S(element.to_owned()));
+        let limit = self.value(Attribute::N(limit.to_string()));
+        self.conditions.push(format!(
+            "(attribute_not_exists({name}) OR contains({name}, {element}) OR size({name}) < {limit})"
+        ));
+    }
+
+    /// Writes only where `path` has this value, or is absent where there is none.
+    pub(super) fn only_if_still(&mut self, path: &[&str], value: Option<Attribute>) {
+        let name = self.name(path);
+        let clause = match value {
+            Some(value) => format!("{name} = {}", self.value(value)),
+            None => format!("attribute_not_exists({name})"),
+        };
+        self.conditions.push(clause);
+    }
+
+    /// Writes only where something is at `path`.
+    pub(super) fn only_if_present(&mut self, path: &[&str]) {
+        let clause = format!("attribute_exists({})", self.name(path));
+        self.conditions.push(clause);
+    }
+
+    /// Writes only where `path` is greater than `value`.
+    pub(super) fn only_if_above(&mut self, path: &[&str], value: Attribute) {
+        let clause = format!("{} > {}", self.name(path), self.value(value));
+        self.conditions.push(clause);
+    }
+
+    fn expression(&self) -> Option<String> {
+        let clause = |word: &str, parts: &[String]| match parts {
+            [] => String::new(),
+            parts => format!("{word} {} ", parts.join(", ")),
+        };
+        let expression = clause("SET", &self.sets)
+            + &clause("REMOVE", &self.removes)
+            + &clause("ADD", &self.adds);
+        (!expression.is_empty()).then_some(expression)
+    }
+
+    fn condition(&self) -> Option<String> {
+        (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "))
+    }
+
+    /// The update as a part of a transaction.
+    pub(super) fn transact(self, store: &DynamoStore) -> types::Update {
+        types::Update::builder()
+            .table_name(&store.table)
+            .set_key(Some(to_sdk(item::key(&self.key))))
+            .set_update_expression(self.expression())
+            .set_condition_expression(self.condition())
+            .set_expression_attribute_names(Some(self.names.into_iter().collect()))
+            .set_expression_attribute_values(none_if_empty(self.values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .expect("key, table and expression are set")
+    }
+
+    pub(super) async fn send(self, store: &DynamoStore, budget: &Budget) -> StoreResult<Updated> {
+        let update = store
+            .client
+            .update_item()
+            .table_name(&store.table)
+            .set_key(Some(to_sdk(item::key(&self.key))))
+            .set_update_expression(self.expression())
+            .set_condition_expression(self.condition())
+            .set_expression_attribute_names(Some(self.names.into_iter().collect()))
+            .set_expression_attribute_values(none_if_empty(self.values))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match budget.within(update).await? {
+            Ok(answer) => {
+                note_write(budget, answer.consumed_capacity());
+                Ok(Updated::Written(from_sdk(answer.attributes.unwrap_or_default())))
+            }
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                    budget.add_write(1.0);
+                    Ok(Updated::Refused(failed.item.clone().map(from_sdk)))
+                }
+                _ => Err(store_error(error)),
+            },
+        }
+    }
+}
+
+/// `DynamoDB` refuses an empty map of values.
+fn none_if_empty(values: SdkItem) -> Option<std::collections::HashMap<String, AttributeValue>> {
+    (!values.is_empty()).then_some(values)
+}

@@ -1,0 +1,85 @@
+//! The only door to the time of day. How much time is left is known to [`Deadline`].
+
+use std::time::Duration;
+
+use domain::Instant;
+pub use table::Deadline;
+
+/// Somebody who knows what time it is.
+pub trait Clock: Clone + Send + Sync + 'static {
+    /// The instant at which this is called.
+    fn now(&self) -> Instant;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    fn now(&self) -> Instant {
+        Instant::from_millis(chrono::Utc::now().timestamp_millis())
+            .expect("the machine's clock is between the years 1970 and 9999")
+    }
+}
+
+/// The end of a Lambda invocation that its runtime gives in milliseconds since 1970, less half a second
+/// in which the answer is written.
+#[must_use]
+pub fn end_of_invocation(ends_at_millis: u64, clock: &impl Clock) -> Deadline {
+    let now = u64::try_from(clock.now().as_millis()).unwrap_or(0);
+    let left = ends_at_millis.saturating_sub(now).saturating_sub(500);
+    Deadline::after(Duration::from_millis(left))
+}
+
+/// A point from which the time that has passed is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(tokio::time::Instant);
+
+impl Stopwatch {
+    /// Starts measuring.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn start() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+
+    /// The time since the start.
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A clock that stands still until a test moves it.
+#[cfg(any(test, feature = "fake"))]
+#[derive(Debug, Clone)]
+pub struct TestClock(std::sync::Arc<std::sync::atomic::AtomicI64>);
+
+#[cfg(any(test, feature = "fake"))]
+impl TestClock {
+    /// A clock that shows `instant`.
+    #[must_use]
+    pub fn at(instant: Instant) -> Self {
+        Self(std::sync::Arc::new(instant.as_millis().into()))
+    }
+
+    /// Sets it, forward or back.
+    pub fn set(&self, instant: Instant) {
+        self.0.store(instant.as_millis(), std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, duration: Duration) {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        self.0.fetch_add(millis, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[cfg(any(test, feature = "fake"))]
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        let millis = self.0.load(std::sync::atomic::Ordering::SeqCst);
+        Instant::from_millis(millis).expect("a test's clock stays within the years 1970 to 9999")
+    }
+}

@@ -1,0 +1,355 @@
+//! The registry in memory: read once at cold start, again when it has grown old. Decides nothing by itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::clock::Clock;
+use crate::telemetry::chain;
+use domain::{Device, DeviceId, Instant, Room, RoomId};
+use table::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult};
+
+/// The devices and rooms as they were when the registry was last read, plus what this process has
+/// changed itself since.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Devices by id.
+    pub devices: BTreeMap<DeviceId, Device>,
+    /// Rooms by id.
+    pub rooms: BTreeMap<RoomId, Room>,
+    /// Whether these are all devices: a function's memory is bounded, the registry is not. Who must
+    /// know of a device that is not here asks the table.
+    pub has_all_devices: bool,
+    /// Whether these are all rooms, likewise.
+    pub has_all_rooms: bool,
+    /// The items that could not be read, each with its key and why.
+    pub unreadable: Vec<String>,
+    /// When it was read.
+    pub read_at: Instant,
+}
+
+impl Snapshot {
+    /// Whether nothing is registered yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty() && self.rooms.is_empty()
+    }
+}
+
+/// A registry that is at most so old. One process has one; it is shared by reference.
+#[derive(Debug)]
+pub struct RegistryCache<C> {
+    current: RwLock<Option<Arc<Snapshot>>>,
+    // What this process has read or written itself since the registry was last asked for: an answer
+    // that was under way must not put the old back.
+    kept: std::sync::Mutex<Kept>,
+    // Held while the registry is read, so that it is read once however many ask for it.
+    reading: Mutex<()>,
+    // What keeps a table that does not answer from being asked by every request.
+    back_off: RwLock<Option<BackOff>>,
+    max_age: Duration,
+    clock: C,
+}
+
+/// Devices and rooms that were kept.
+#[derive(Debug, Default)]
+struct Kept {
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeMap<RoomId, Room>,
+}
+
+/// The table did not answer; an old snapshot serves meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct BackOff {
+    pause: Duration,
+    since: Instant,
+}
+
+/// How long a refresh may take while an old snapshot waits to answer.
+const MAX_REFRESH: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How many devices, or rooms, a process keeps at most, with those that it met since the registry was read.
+const MAX_KEPT: usize = 2 * REGISTRY_MOST;
+
+impl<C: Clock> RegistryCache<C> {
+    /// A cache that holds nothing yet.
+    #[must_use]
+    pub fn new(max_age: Duration, clock: C) -> Self {
+        Self {
+            current: RwLock::new(None),
+            kept: std::sync::Mutex::default(),
+            reading: Mutex::new(()),
+            back_off: RwLock::new(None),
+            max_age,
+            clock,
+        }
+    }
+
+    /// How old a snapshot is now.
+    #[must_use]
+    pub fn age(&self, snapshot: &Snapshot) -> Duration {
+        self.since(snapshot.read_at)
+    }
+
+    /// The time since `then`; for ever where the clock has been set back behind it.
+    fn since(&self, then: Instant) -> Duration {
+        let millis = u64::try_from(self.clock.now().as_millis() - then.as_millis());
+        millis.map_or(Duration::MAX, Duration::from_millis)
+    }
+
+    /// The registry: from memory while it is fresh, else read from the table.
+    ///
+    /// Where it cannot be read, an old snapshot is better than none; then the error comes beside it,
+    /// and for a while, longer each time, the old one is given at once.
+    pub async fn snapshot(
+        &self,
+        store: &impl ReadRegistry,
+        budget: &Budget,
+    ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
+        let Some(current) = self.current() else {
+            let _reading = self.reading.lock().await;
+            return match self.current() {
+                Some(read_meanwhile) => Ok((read_meanwhile, None)),
+                None => self.read(store, budget).await.map(|read| (read, None)),
+            };
+        };
+        if self.age(&current) < self.max_age || self.must_wait() {
+            return Ok((current, None));
+        }
+        // Whoever reads it reads it for all; but while the table does not answer nobody waits for that.
+        let _reading = match self.reading.try_lock() {
+            Ok(reading) => reading,
+            Err(_) if self.back_off().is_some() => return Ok((current, None)),
+            Err(_) => {
+                let reading = self.reading.lock().await;
+                match self.current() {
+                    Some(read) if self.age(&read) < self.max_age || self.must_wait() => {
+                        return Ok((read, None));
+                    }
+                    _ => reading,
+                }
+            }
+        };
+        let read = tokio::time::timeout(MAX_REFRESH, self.read(store, budget)).await;
+        match read.unwrap_or(Err(StoreError::TimedOut)) {
+            Ok(snapshot) => Ok((snapshot, None)),
+            Err(error) => {
+                self.wait_longer();
+                Ok((current, Some(error)))
+            }
+        }
+    }
+
+    fn must_wait(&self) -> bool {
+        self.back_off().is_some_and(|it| self.since(it.since) < it.pause)
+    }
+
+    fn back_off(&self) -> Option<BackOff> {
+        *self.back_off.read().expect("nothing panics while it holds the pause")
+    }
+
+    fn wait_longer(&self) {
+        let mut back_off = self.back_off.write().expect("nothing panics while it holds the pause");
+        let pause = back_off.map_or(FIRST_PAUSE, |it| (it.pause * 2).min(MAX_PAUSE));
+        *back_off = Some(BackOff { pause, since: self.clock.now() });
+    }
+
+    /// Reads the registry whatever its age: something has turned up that the snapshot lacks.
+    pub async fn refresh(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<()> {
+        let _reading = self.reading.lock().await;
+        self.read(store, budget).await.map(drop)
+    }
+
+    async fn read(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<Arc<Snapshot>> {
+        let read_at = self.clock.now();
+        *self.kept() = Kept::default();
+        let (devices, rooms) =
+            futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
+        let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
+        let unreadable = unreadable.map(|item| chain(item)).collect();
+        let has_all_devices = devices.found.len() <= REGISTRY_MOST;
+        let has_all_rooms = rooms.found.len() <= REGISTRY_MOST;
+        let devices = devices.found.into_iter().take(REGISTRY_MOST);
+        let rooms = rooms.found.into_iter().take(REGISTRY_MOST);
+        let mut devices: BTreeMap<_, _> = devices.map(|it| (it.id.clone(), it)).collect();
+        let mut rooms: BTreeMap<_, _> = rooms.map(|it| (it.id.clone(), it)).collect();
+        // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
+        let kept = self.kept();
+        devices.extend(kept.devices.clone());
+        rooms.extend(kept.rooms.clone());
+        let snapshot = Arc::new(Snapshot {
+            devices,
+            rooms,
+            has_all_devices,
+            has_all_rooms,
+            unreadable,
+            read_at,
+        });
+        *self.back_off.write().expect("nothing panics while it holds the pause") = None;
+        *self.write() = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Takes over a device that this process has just read or written.
+    pub fn keep_device(&self, device: Device) {
+        let mut kept = self.kept();
+        if kept.devices.len() < MAX_KEPT {
+            kept.devices.insert(device.id.clone(), device.clone());
+        }
+        if let Some(snapshot) = self.write().as_mut().filter(|it| it.devices.len() < MAX_KEPT) {
+            Arc::make_mut(snapshot).devices.insert(device.id.clone(), device);
+        }
+    }
+
+    /// Takes over a room that this process has just read or written.
+    pub fn keep_room(&self, room: Room) {
+        let mut kept = self.kept();
+        if kept.rooms.len() < MAX_KEPT {
+            kept.rooms.insert(room.id.clone(), room.clone());
+        }
+        if let Some(snapshot) = self.write().as_mut().filter(|it| it.rooms.len() < MAX_KEPT) {
+            Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
+        }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().expect("nothing panics while it holds what was kept")
+    }
+
+    /// The registry as far as this process knows it, however old.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
+        self.current.read().expect("nothing panics while it holds the snapshot").clone()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Option<Arc<Snapshot>>> {
+        self.current.write().expect("nothing panics while it holds the snapshot")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Deadline, TestClock};
+    use table::Listing;
+    use table::memory::MemoryStore;
+
+    fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Budget) {
+        let clock = TestClock::at(Instant::from_millis(1_768_147_200_000).expect("an instant"));
+        let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
+        (
+            MemoryStore::default(),
+            cache,
+            clock,
+            Budget::until(Deadline::after(Duration::from_secs(5))),
+        )
+    }
+
+    #[tokio::test]
+    async fn it_is_read_once_until_it_has_grown_old() {
+        let (store, cache, clock, budget) = setup();
+        for _ in 0..3 {
+            cache.snapshot(&store, &budget).await.expect("read");
+        }
+        assert_eq!(store.calls().reads, 2, "devices and rooms");
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&store, &budget).await.expect("read");
+        assert_eq!(store.calls().reads, 4);
+    }
+
+    #[tokio::test]
+    async fn an_old_snapshot_is_better_than_none() {
+        let (store, cache, clock, budget) = setup();
+        store.fail_with([StoreError::TimedOut]);
+        assert!(cache.snapshot(&store, &budget).await.is_err());
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        store.fail_with([StoreError::TimedOut]);
+        let (_, error) = cache.snapshot(&store, &budget).await.expect("the old one");
+        assert!(matches!(error, Some(StoreError::TimedOut)));
+    }
+
+    #[tokio::test]
+    async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        let outage = || (0..1_000).map(|_| StoreError::TimedOut);
+        store.fail_with(outage());
+        let before = store.calls().reads;
+        for _ in 0..600 {
+            cache.snapshot(&store, &budget).await.expect("the old one");
+            clock.advance(Duration::from_millis(100));
+        }
+        let asked = store.calls().reads - before;
+        // After 0, 1, 3, 7, 15 and 31 of 60 seconds; the first of two requests fails at once.
+        assert_eq!(asked, 6);
+        store.end_failures();
+        clock.advance(MAX_PAUSE);
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&store, &budget).await.expect("read");
+        assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
+    }
+
+    /// A table that is asked while this process writes a room to it.
+    struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
+
+    impl ReadRegistry for Meanwhile<'_> {
+        async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
+            self.0.devices(budget).await
+        }
+
+        async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
+            let before = self.0.rooms(budget).await;
+            self.1.keep_room(self.2.clone());
+            before
+        }
+
+        async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
+            self.0.device(id, budget).await
+        }
+
+        async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
+            self.0.room(id, budget).await
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
+        let (store, cache, _, budget) = setup();
+        let kitchen: RoomId = "kitchen".parse().expect("an id");
+        let room = Room { id: kitchen.clone(), name: None, first_seen: Instant::MIN };
+        let (read, _) =
+            cache.snapshot(&Meanwhile(&store, &cache, room), &budget).await.expect("read");
+        assert!(read.rooms.contains_key(&kitchen));
+        cache.refresh(&store, &budget).await.expect("read");
+        let (read, _) = cache.snapshot(&store, &budget).await.expect("read");
+        assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
+    }
+
+    #[tokio::test]
+    async fn of_requests_at_once_each_has_the_new_registry() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        let asked = (0..5).map(|_| cache.snapshot(&store, &budget));
+        let now = clock.now();
+        for read in futures_util::future::join_all(asked).await {
+            assert_eq!(read.expect("read").0.read_at, now);
+        }
+        assert_eq!(store.calls().reads, 4, "and it is read once");
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
+        let (store, cache, clock, budget) = setup();
+        cache.snapshot(&store, &budget).await.expect("read");
+        clock.set(Instant::MIN);
+        cache.snapshot(&store, &budget).await.expect("read");
+        assert_eq!(store.calls().reads, 4);
+    }
+}

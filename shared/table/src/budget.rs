@@ -1,0 +1,72 @@
+//! What one invocation may take and has taken of the table. Decides nothing.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::StoreError;
+use crate::deadline::Deadline;
+
+/// The time left to an invocation and the capacity units it has consumed.
+#[derive(Debug)]
+pub struct Budget {
+    deadline: Deadline,
+    // DynamoDB counts in halves of a unit.
+    read_halves: AtomicU64,
+    write_halves: AtomicU64,
+}
+
+/// No single request to the table takes longer, whatever time is left.
+const LONGEST_OPERATION: Duration = Duration::from_secs(5);
+
+impl Budget {
+    /// Everything up to `deadline`, with nothing consumed.
+    #[must_use]
+    pub const fn until(deadline: Deadline) -> Self {
+        Self { deadline, read_halves: AtomicU64::new(0), write_halves: AtomicU64::new(0) }
+    }
+
+    /// The time left.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.deadline.remaining()
+    }
+
+    /// Runs one operation within the time left.
+    pub async fn within<T>(&self, operation: impl Future<Output = T>) -> Result<T, StoreError> {
+        let limit = self.remaining().min(LONGEST_OPERATION);
+        tokio::time::timeout(limit, operation).await.map_err(|_| StoreError::TimedOut)
+    }
+
+    /// Adds read units.
+    pub fn add_read(&self, units: f64) {
+        self.read_halves.fetch_add(halves(units), Ordering::Relaxed);
+    }
+
+    /// Adds write units.
+    pub fn add_write(&self, units: f64) {
+        self.write_halves.fetch_add(halves(units), Ordering::Relaxed);
+    }
+
+    /// The read units consumed so far.
+    #[must_use]
+    pub fn read_units(&self) -> f64 {
+        units(&self.read_halves)
+    }
+
+    /// The write units consumed so far.
+    #[must_use]
+    pub fn write_units(&self) -> f64 {
+        units(&self.write_halves)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+fn halves(units: f64) -> u64 {
+    (units * 2.0).round() as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no invocation consumes 2^53 units")]
+fn units(halves: &AtomicU64) -> f64 {
+    halves.load(Ordering::Relaxed) as f64 / 2.0
+}

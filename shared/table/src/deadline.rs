@@ -1,0 +1,25 @@
+//! The time left to an invocation, on the clock that no one can set. Does not know the time of day.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The moment by which an invocation must have answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// That long from now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
+    pub fn after(duration: Duration) -> Self {
+        Self(Instant::now() + duration)
+    }
+
+    /// What is left; zero once it has passed.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the door to the monotonic clock")]
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}

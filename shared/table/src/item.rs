@@ -1,0 +1,514 @@
+//! Domain to item and back: one codec for ingest, query and the stream. Speaks neither the SDK nor events.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use self::attribute::{
+    ARRIVAL, CREATED, DEVICES, DIP, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS,
+    NAME, NAMED, NAMED_ROOM, REVOKED, ROOM_AT, SCOPE, TAGS, UNIT,
+};
+use super::keys::{self, Key};
+use domain::{
+    Device, DeviceId, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
+    Scope, Token,
+};
+
+/// An item's attributes by name.
+pub type Item = BTreeMap<String, Attribute>;
+
+/// The types of attributes that the table holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attribute {
+    /// A string.
+    S(String),
+    /// A number, as text.
+    N(String),
+    /// A list.
+    L(Vec<Attribute>),
+    /// A map.
+    M(Item),
+    /// A set of strings, never empty.
+    Ss(Vec<String>),
+    /// A type that no item of ours has.
+    Other,
+}
+
+/// Why an item is not what its key says.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// An attribute that has to be there is not, or has another type.
+    #[error("{0} is missing or has another type")]
+    Missing(&'static str),
+    /// The key is none of the table's, or of another kind of item.
+    #[error("the key {0:?}, {1:?} is not that of such an item")]
+    Key(String, String),
+    /// An attribute whose content cannot be.
+    #[error("{attribute} is not valid")]
+    Invalid {
+        /// Which.
+        attribute: &'static str,
+        /// Why.
+        #[source]
+        why: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// An item that cannot be what its key says.
+#[derive(Debug, thiserror::Error)]
+#[error("the item {} {}", domain::excerpt(pk), domain::excerpt(sk))]
+pub struct UnreadableItem {
+    /// Its partition key.
+    pub pk: String,
+    /// Its sort key.
+    pub sk: String,
+    /// Why.
+    #[source]
+    pub why: ItemError,
+}
+
+/// Reads an item; the error names it.
+pub fn read<T>(item: Item, decode: fn(Item) -> Result<T, ItemError>) -> Result<T, UnreadableItem> {
+    let [pk, sk] = [keys::PK, keys::SK].map(|name| match item.get(name) {
+        Some(Attribute::S(text)) => text.clone(),
+        _ => String::new(),
+    });
+    decode(item).map_err(|why| UnreadableItem { pk, sk, why })
+}
+
+/// How long readings stay after their retention is over: whatever reads all of a day, or sums it up,
+/// finds it whole until its last reading has expired.
+const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
+
+/// The attributes of readings and registry items, for those who write some of them.
+#[expect(missing_docs, reason = "most are the fields of the same names")]
+pub mod attribute {
+    /// A mark: the sender of a reading named its room; it was not filled in.
+    pub const NAMED: &str = "_named";
+    /// The room that the sender of a reading named where a person had chosen another.
+    pub const NAMED_ROOM: &str = "_named_room";
+    /// What tells the arrival of a reading without a timestamp from all others.
+    pub const ARRIVAL: &str = "_arrival";
+    /// The rooms that a device introduced.
+    pub const INTRODUCED_ROOMS: &str = "_rooms";
+    pub const NAME: &str = "name";
+    pub const ROOM_AT: &str = "room_at";
+    pub const KIND: &str = "kind";
+    pub const TAGS: &str = "tags";
+    pub const METRICS: &str = "metrics";
+    pub const FIRST_SEEN: &str = "first_seen";
+    pub const UNIT: &str = "unit";
+    pub const MODULUS: &str = "modulus";
+    pub const MAX_W: &str = "max_w";
+    pub const DIP: &str = "dip";
+    pub const SCOPE: &str = "scope";
+    pub const DEVICES: &str = "devices";
+    pub const CREATED: &str = "created";
+    pub const REVOKED: &str = "revoked";
+}
+
+/// The key attributes of an item.
+#[must_use]
+pub fn key(key: &Key) -> Item {
+    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))]
+        .into()
+}
+
+/// The item of a reading, to be deleted some days after its `retention` is over.
+#[must_use]
+pub fn from_reading(reading: &Reading, retention: Option<TimeDelta>) -> Item {
+    let mut item = key(&Key::Reading(reading.device.clone(), reading.at));
+    put(&mut item, keys::ROOM, reading.room.as_ref().map(RoomId::to_string));
+    if reading.named_room.is_some() && reading.named_room == reading.room {
+        item.insert(NAMED.to_owned(), mark());
+    } else {
+        put(&mut item, NAMED_ROOM, reading.named_room.as_ref().map(RoomId::to_string));
+    }
+    if let Some(retention) = retention {
+        item.insert(keys::TTL.to_owned(), expiry(reading.at, retention));
+    }
+    for (name, value) in reading.metrics() {
+        item.insert(name.to_string(), Attribute::N(value.to_string()));
+    }
+    item
+}
+
+/// The item of a reading that arrived without a timestamp; `arrival` tells it from all others.
+#[must_use]
+pub fn from_arrival(reading: &Reading, arrival: &str, retention: Option<TimeDelta>) -> Item {
+    let mut item = from_reading(reading, retention);
+    put(&mut item, ARRIVAL, Some(arrival.to_owned()));
+    item
+}
+
+/// What tells the arrival of a reading from all others; none where it had a timestamp.
+#[must_use]
+pub fn arrival(mut item: Item) -> Option<String> {
+    text(&mut item, ARRIVAL)
+}
+
+/// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
+#[must_use]
+pub fn expiry(at: Instant, retention: TimeDelta) -> Attribute {
+    let expires = at.saturating_add(retention + EXPIRY_GRACE);
+    Attribute::N((expires.as_millis() / 1_000).to_string())
+}
+
+/// The reading of an item.
+///
+/// Attributes that are no metrics are passed over: other writers may add their own.
+pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
+    let Key::Reading(device, at) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let room = room_of(&item, keys::ROOM)?;
+    let named_room = room_of(&item, NAMED_ROOM)?;
+    let named_room = named_room.or_else(|| room.clone().filter(|_| item.contains_key(NAMED)));
+    let metrics = item.into_iter().filter_map(|(name, value)| match value {
+        Attribute::N(value) => {
+            Some((MetricName::try_from(name).ok()?, Number::parse(&value).ok()?))
+        }
+        _ => None,
+    });
+    let mut reading =
+        Reading::stored(device, at, room, metrics.collect()).map_err(invalid(METRICS))?;
+    reading.named_room = named_room;
+    Ok(reading)
+}
+
+/// The value of an attribute that says something by being there: as short as any.
+#[must_use]
+pub fn mark() -> Attribute {
+    Attribute::N("1".to_owned())
+}
+
+fn room_of(item: &Item, attribute: &'static str) -> Result<Option<RoomId>, ItemError> {
+    match item.get(attribute) {
+        None => Ok(None),
+        Some(Attribute::S(room)) => room.parse().map(Some).map_err(invalid(attribute)),
+        Some(_) => Err(ItemError::Missing(attribute)),
+    }
+}
+
+/// The item of a device.
+#[must_use]
+pub fn from_device(device: &Device) -> Item {
+    let mut item = key(&Key::Device(device.id.clone()));
+    put(&mut item, NAME, device.name.clone());
+    put(&mut item, keys::ROOM, device.room.as_ref().map(RoomId::to_string));
+    put(&mut item, ROOM_AT, device.room_at.map(|at| at.to_string()));
+    put(&mut item, KIND, device.kind.clone());
+    put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
+    if !device.tags.is_empty() {
+        item.insert(TAGS.to_owned(), tags(&device.tags));
+    }
+    if !device.introduced_rooms.is_empty() {
+        let rooms = device.introduced_rooms.iter().map(RoomId::to_string).collect();
+        item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
+    }
+    // Always there, even empty: a nested attribute can be set only where its parent exists.
+    let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
+    item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
+    item
+}
+
+/// The device of an item.
+pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
+    let Key::Device(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let metrics = match item.remove(METRICS) {
+        Some(Attribute::M(metrics)) => metrics,
+        _ => Item::new(),
+    };
+    let tags = match item.remove(TAGS) {
+        Some(Attribute::L(tags)) => tags,
+        _ => Vec::new(),
+    };
+    let introduced_rooms = match item.remove(INTRODUCED_ROOMS) {
+        Some(Attribute::Ss(rooms)) => rooms,
+        _ => Vec::new(),
+    };
+    Ok(Device {
+        id,
+        name: text(&mut item, NAME),
+        room: text(&mut item, keys::ROOM)
+            .map(RoomId::try_from)
+            .transpose()
+            .map_err(invalid(keys::ROOM))?,
+        room_at: instant(&mut item, ROOM_AT)?,
+        kind: text(&mut item, KIND),
+        tags: tags.into_iter().filter_map(string).collect(),
+        metrics: metrics
+            .into_iter()
+            .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
+            .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
+            .collect::<Result<_, _>>()?,
+        first_seen: instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
+        introduced_rooms: introduced_rooms
+            .into_iter()
+            .map(RoomId::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(invalid(INTRODUCED_ROOMS))?,
+    })
+}
+
+/// The item of a room.
+#[must_use]
+pub fn from_room(room: &Room) -> Item {
+    let mut item = key(&Key::Room(room.id.clone()));
+    put(&mut item, NAME, room.name.clone());
+    put(&mut item, FIRST_SEEN, Some(room.first_seen.to_string()));
+    item
+}
+
+/// The room of an item.
+pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
+    let Key::Room(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let first_seen = instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
+    Ok(Room { id, name: text(&mut item, NAME), first_seen })
+}
+
+/// The item of an access token.
+#[must_use]
+pub fn from_token(token: &Token) -> Item {
+    let mut item = key(&Key::Token(token.hash));
+    let scope = match &token.scope {
+        Scope::Write(devices) => {
+            let devices = devices.iter().map(|id| Attribute::S(id.to_string())).collect();
+            item.insert(DEVICES.to_owned(), Attribute::L(devices));
+            "write"
+        }
+        Scope::Read => "read",
+        Scope::Admin => "admin",
+    };
+    put(&mut item, SCOPE, Some(scope.to_owned()));
+    put(&mut item, NAME, token.name.clone());
+    put(&mut item, CREATED, Some(token.created.to_string()));
+    put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
+    item
+}
+
+/// The access token of an item.
+pub fn to_token(mut item: Item) -> Result<Token, ItemError> {
+    let Key::Token(hash) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+    let scope = match text(&mut item, SCOPE).as_deref() {
+        Some("write") => {
+            let Some(Attribute::L(devices)) = item.remove(DEVICES) else {
+                return Err(ItemError::Missing(DEVICES));
+            };
+            let ids = devices.into_iter().filter_map(string).map(DeviceId::try_from);
+            Scope::Write(ids.collect::<Result<_, _>>().map_err(invalid(DEVICES))?)
+        }
+        Some("read") => Scope::Read,
+        Some("admin") => Scope::Admin,
+        _ => return Err(ItemError::Missing(SCOPE)),
+    };
+    let created = instant(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
+    let revoked = instant(&mut item, REVOKED)?;
+    Ok(Token { hash, scope, name: text(&mut item, NAME), created, revoked })
+}
+
+/// The attribute of a device's labels.
+pub fn tags(tags: &[String]) -> Attribute {
+    Attribute::L(tags.iter().cloned().map(Attribute::S).collect())
+}
+
+/// The attribute of what is known of a metric.
+#[must_use]
+pub fn metric(info: &MetricInfo) -> Attribute {
+    let mut item = Item::new();
+    put(&mut item, KIND, Some(info.kind.as_str().to_owned()));
+    put(&mut item, UNIT, info.unit.clone());
+    for (name, value) in [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (DIP, &info.dip)] {
+        if let Some(value) = value {
+            item.insert(name.to_owned(), Attribute::N(value.to_string()));
+        }
+    }
+    Attribute::M(item)
+}
+
+fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError> {
+    let Attribute::M(mut item) = info else { return Err(ItemError::Missing(METRICS)) };
+    let kind = text(&mut item, KIND).and_then(|kind| MetricKind::parse(&kind));
+    let mut number = |attribute| match item.remove(attribute) {
+        Some(Attribute::N(value)) => Number::parse(&value).map(Some).map_err(invalid(attribute)),
+        _ => Ok(None),
+    };
+    let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
+    let kind = kind.unwrap_or_else(|| name.well_known().0);
+    Ok(MetricInfo { kind, unit: text(&mut item, UNIT), modulus, max_w, dip })
+}
+
+/// The two parts of an item's key, cut short, for a log.
+#[must_use]
+pub fn describe_key(item: &Item) -> (String, String) {
+    let part = |name| match item.get(name) {
+        Some(Attribute::S(text)) => domain::excerpt(text),
+        _ => String::new(),
+    };
+    (part(keys::PK), part(keys::SK))
+}
+
+fn parse_key(item: &Item) -> Result<Key, ItemError> {
+    let part = |name| match item.get(name) {
+        Some(Attribute::S(text)) => Ok(text.as_str()),
+        _ => Err(ItemError::Missing(name)),
+    };
+    Key::parse(part(keys::PK)?, part(keys::SK)?).ok_or_else(|| foreign_key(item))
+}
+
+fn foreign_key(item: &Item) -> ItemError {
+    let (pk, sk) = describe_key(item);
+    ItemError::Key(pk, sk)
+}
+
+fn put(item: &mut Item, name: &str, text: Option<String>) {
+    if let Some(text) = text {
+        item.insert(name.to_owned(), Attribute::S(text));
+    }
+}
+
+fn string(attribute: Attribute) -> Option<String> {
+    match attribute {
+        Attribute::S(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn text(item: &mut Item, name: &str) -> Option<String> {
+    item.remove(name).and_then(string)
+}
+
+fn instant(item: &mut Item, name: &'static str) -> Result<Option<Instant>, ItemError> {
+    let parse = |text: String| Instant::parse(&text, Instant::MIN).map_err(invalid(name));
+    text(item, name).map(parse).transpose()
+}
+
+fn invalid<E: std::error::Error + Send + Sync + 'static>(
+    attribute: &'static str,
+) -> impl Fn(E) -> ItemError {
+    move |why| ItemError::Invalid { attribute, why: Box::new(why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Sighting, TokenHash};
+
+    fn reading() -> Reading {
+        Reading::new(
+            "remo-e".parse().expect("an id"),
+            Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant"),
+            Some("chiyoda1-a".parse().expect("an id")),
+            [("current_w".parse().expect("a name"), Number::parse("512").expect("a number"))]
+                .into(),
+        )
+        .expect("a reading")
+    }
+
+    #[test]
+    fn a_reading_is_one_item_and_comes_back() {
+        let item = from_reading(&reading(), Some(TimeDelta::days(1)));
+        let expected: Item = [
+            ("pk", Attribute::S("remo-e".into())),
+            ("sk", Attribute::S("TS#2026-01-11T16:00:00.000Z".into())),
+            ("room", Attribute::S("chiyoda1-a".into())),
+            ("_named", Attribute::N("1".into())),
+            ("current_w", Attribute::N("512".into())),
+            // A day of retention, and three of grace.
+            ("exp", Attribute::N("1768492800".into())),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        assert_eq!(item, expected);
+        assert_eq!(to_reading(item).expect("a reading"), reading());
+    }
+
+    #[test]
+    fn a_filled_in_room_is_not_one_that_the_sender_named() {
+        let mut filled = reading();
+        filled.named_room = None;
+        let item = from_reading(&filled, None);
+        assert!(item.contains_key("room") && !item.contains_key("_named"));
+        assert_eq!(to_reading(item).expect("a reading"), filled);
+        // Named, and a person has chosen another.
+        filled.named_room = Some("study".parse().expect("an id"));
+        assert_eq!(to_reading(from_reading(&filled, None)).expect("a reading"), filled);
+    }
+
+    #[test]
+    fn a_reading_that_merging_made_larger_than_any_request_is_a_reading() {
+        let mut item = from_reading(&reading(), None);
+        for n in 0..300 {
+            item.insert(format!("m{n}"), Attribute::N("1".into()));
+        }
+        assert_eq!(to_reading(item).expect("a reading").metrics().len(), 301);
+    }
+
+    #[test]
+    fn attributes_of_others_are_passed_over() {
+        let mut item = from_reading(&reading(), None);
+        item.insert("note".into(), Attribute::S("hello".into()));
+        item.insert("Upper".into(), Attribute::N("1".into()));
+        item.insert("_ver".into(), Attribute::N("1".into()));
+        assert_eq!(to_reading(item).expect("a reading"), reading());
+    }
+
+    #[test]
+    fn an_item_that_is_no_reading_says_why() {
+        let broken = |change: &dyn Fn(&mut Item)| {
+            let mut item = from_reading(&reading(), None);
+            change(&mut item);
+            format!("{:?}", to_reading(item).expect_err("broken"))
+        };
+        let set = |name: &'static str, value: Attribute| {
+            move |item: &mut Item| drop(item.insert(name.to_owned(), value.clone()))
+        };
+        assert!(broken(&set("pk", Attribute::S("DEVICE".into()))).contains("DEVICE"));
+        assert!(broken(&set("sk", Attribute::S("TS#now".into()))).contains("TS#now"));
+        assert!(broken(&set("room", Attribute::N("1".into()))).contains("room is missing or"));
+        assert!(broken(&set("room", Attribute::S("a#b".into()))).contains("holds '#'"));
+        assert!(broken(&|item| drop(item.remove("pk"))).contains("pk is missing"));
+        assert!(broken(&|item| drop(item.remove("current_w"))).contains("no metric"));
+    }
+
+    #[test]
+    fn registry_items_come_back() {
+        let mut device =
+            Sighting::of(&reading()).register("remo-e".parse().expect("an id"), |_| false);
+        assert_eq!(device.introduced_rooms.len(), 1);
+        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+        device.name = Some("Smart meter".into());
+        device.kind = Some("power".into());
+        device.tags = vec!["meter".into(), "B-route".into()];
+        device.room_at = Some(Instant::MAX);
+        let info = device.metrics.values_mut().next().expect("one");
+        info.modulus = Some(Number::parse("100000").expect("a number"));
+        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+
+        let room = Room {
+            id: "chiyoda1-a".parse().expect("an id"),
+            name: Some("Bedroom".into()),
+            first_seen: device.first_seen,
+        };
+        assert_eq!(to_room(from_room(&room)).expect("a room"), room);
+    }
+
+    #[test]
+    fn tokens_come_back_and_broken_ones_permit_nothing() {
+        let devices = ["a", "b"].map(|id| id.parse().expect("an id")).into();
+        for scope in [Scope::Write(devices), Scope::Read, Scope::Admin] {
+            let token = Token {
+                hash: TokenHash::of("secret"),
+                scope,
+                name: Some("kitchen plug".into()),
+                created: reading().at,
+                revoked: Some(reading().at),
+            };
+            let item = from_token(&token);
+            assert_eq!(to_token(item.clone()).expect("a token"), token);
+            for missing in ["scope", "created"] {
+                let mut item = item.clone();
+                item.remove(missing);
+                assert!(to_token(item).is_err(), "{missing}");
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The ports: one trait per access pattern, in words of the domain. Says nothing of keys, items or the SDK.
+
+pub mod item;
+pub mod keys;
+#[cfg(any(test, feature = "fake"))]
+pub mod memory;
+
+mod budget;
+mod deadline;
+
+use std::future::Future;
+
+use chrono::TimeDelta;
+
+pub use budget::Budget;
+pub use deadline::Deadline;
+pub use item::UnreadableItem;
+
+use domain::{
+    Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId,
+    RoomPatch, TimeRange, Token, TokenHash,
+};
+
+/// Why the table did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// More was asked than the table's capacity gives; the same request succeeds later.
+    #[error("the table is asked for more than its capacity")]
+    Throttled(#[source] Cause),
+    /// The table could not be reached or failed; the same request may succeed later.
+    #[error("the table cannot be reached")]
+    Unavailable(#[source] Cause),
+    /// The invocation's time is over.
+    #[error("there was no time left to ask the table")]
+    TimedOut,
+    /// The table refuses the request; it may be granted once a person has set something right, such
+    /// as a permission.
+    #[error("the table refuses the request")]
+    Refused(#[source] Cause),
+    /// The item is not what the request takes it for, or would grow too large; repeating does not help.
+    #[error("the table cannot apply the request to the item")]
+    Inapplicable(#[source] Cause),
+    /// An item that cannot be what its key says; repeating does not help.
+    #[error("an item of the table cannot be read")]
+    Unreadable(#[source] UnreadableItem),
+}
+
+/// What a [`StoreError`] came from.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+impl StoreError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Throttled(_) | Self::Unavailable(_) | Self::TimedOut)
+    }
+
+    /// Whether the same request fails for as long as the item is what it is.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Inapplicable(_) | Self::Unreadable(_))
+    }
+}
+
+/// The answer of a port.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Pattern 1: store readings.
+///
+/// Done twice, it changes nothing: a reading is a full put under a key made of its device and instant.
+pub trait PutReadings: Send + Sync {
+    /// Stores readings, of which no two have the same device and instant, each to be deleted some
+    /// days after its `retention` is over.
+    fn put_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1c: add metrics to readings that may be stored already.
+///
+/// Done twice, it changes nothing: it only sets.
+pub trait MergeReadings: Send + Sync {
+    /// Sets the metrics of each reading, and leaves the others of that device and instant as they
+    /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
+    /// person chose it.
+    fn merge_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1d: store a reading that has no timestamp, at the instant of its arrival.
+pub trait AddArrival: Send + Sync {
+    /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
+    /// done twice, it changes nothing.
+    fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Added>> + Send;
+}
+
+/// What came of adding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is stored.
+    Stored,
+    /// Another reading of the device has this instant.
+    Taken,
+}
+
+/// What became of readings: those not named here are stored.
+#[derive(Debug, Default)]
+pub struct PutOutcome {
+    /// The positions of the readings that may not be stored, ascending.
+    pub unstored: Vec<usize>,
+    /// Why, where anything is unstored.
+    pub cause: Option<StoreError>,
+}
+
+/// Patterns 3, 4 and 6: readings of a device or a room in a range.
+pub trait QueryReadings: Send + Sync {
+    /// A page of one device's readings.
+    fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+
+    /// A page of one room's readings, all its devices merged in time order.
+    ///
+    /// `devices` are those that the registry says are in the room; a table without its index by room
+    /// is asked for them one by one.
+    fn room_readings(
+        &self,
+        room: &RoomId,
+        devices: &[DeviceId],
+        query: &RangeQuery,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+}
+
+/// Which part of a range is asked for.
+#[derive(Debug, Clone)]
+pub struct RangeQuery {
+    /// The whole range.
+    pub range: TimeRange,
+    /// Oldest or newest first.
+    pub order: Order,
+    /// The last reading of the page before.
+    pub after: Option<Position>,
+    /// How many readings at the most; fewer where they are large.
+    pub limit: usize,
+    /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
+    pub consistent: bool,
+}
+
+/// The place of a reading among others, in time and then by device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// When.
+    pub at: Instant,
+    /// Who.
+    pub device: DeviceId,
+}
+
+impl Position {
+    /// The place of a reading.
+    #[must_use]
+    pub fn of(reading: &Reading) -> Self {
+        Self { at: reading.at, device: reading.device.clone() }
+    }
+}
+
+/// Some readings of a range, in its order.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The readings.
+    pub readings: Vec<Reading>,
+    /// Whether there are more behind the last.
+    pub has_more: bool,
+}
+
+/// So many devices, and so many rooms, a function keeps in memory.
+pub const REGISTRY_MOST: usize = 10_000;
+
+/// Pattern 2: list devices and rooms; and look one of them up.
+pub trait ReadRegistry: Send + Sync {
+    /// All devices by id; of more than [`REGISTRY_MOST`] one more than that, which tells.
+    fn devices(&self, budget: &Budget)
+    -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// All rooms by id, likewise.
+    fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+    /// One device, as it is this moment.
+    fn device(
+        &self,
+        id: &DeviceId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// One room, as it is this moment.
+    fn room(
+        &self,
+        id: &RoomId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+}
+
+/// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
+pub trait FindRegistry: Send + Sync {
+    /// Those of the devices that are registered, in any order.
+    fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// Those of the rooms that are registered, in any order.
+    fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Items of the registry, and those that a person or a program has damaged.
+#[derive(Debug)]
+pub struct Listing<T> {
+    /// Those that can be read.
+    pub found: Vec<T>,
+    /// Those that cannot.
+    pub unreadable: Vec<UnreadableItem>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { found: Vec::new(), unreadable: Vec::new() }
+    }
+}
+
+impl<T> Listing<T> {
+    /// Adds items. One that cannot be read is kept aside: it would otherwise take all others down.
+    pub fn extend(
+        &mut self,
+        items: impl Iterator<Item = item::Item>,
+        decode: fn(item::Item) -> Result<T, item::ItemError>,
+    ) {
+        for item in items {
+            match item::read(item, decode) {
+                Ok(found) => self.found.push(found),
+                Err(unreadable) => self.unreadable.push(unreadable),
+            }
+        }
+    }
+}
+
+/// Looks up an access token.
+pub trait FindToken: Send + Sync {
+    /// The token of that hash, revoked or not, as it is this moment.
+    fn token(
+        &self,
+        hash: &TokenHash,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
+}
+
+/// What the command line does with access tokens; no function may.
+pub trait ManageTokens: Send + Sync {
+    /// Keeps a new token. Done twice, the second time is refused.
+    fn add_token(
+        &self,
+        token: &Token,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// All tokens, revoked ones too.
+    fn tokens(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
+    /// Revokes a token, and tells whether there is one. Done twice, the first time counts.
+    fn revoke_token(
+        &self,
+        hash: &TokenHash,
+        at: Instant,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// The registration of what is met for the first time.
+///
+/// Done twice, or by many at once, it leaves the item of whoever came first.
+pub trait Register: Send + Sync {
+    /// Registers a device, unless it is registered.
+    fn register_device(
+        &self,
+        device: &Device,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Registration<Device>>> + Send;
+    /// Registers a room, unless it is registered.
+    fn register_room(
+        &self,
+        room: &Room,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Registration<Room>>> + Send;
+    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+    /// it is noted once.
+    fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
+}
+
+/// What came of a registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registration<T> {
+    /// It is registered as given.
+    New,
+    /// It was registered before, as this.
+    Known(T),
+}
+
+/// What the stream's readings add to the registry.
+///
+/// Done twice, the second time is refused and changes nothing: each part is written only while it is
+/// newer, earlier or absent.
+pub trait Learn: Send + Sync {
+    /// Adds what was learned of a device; never touches what a person set. A room is written only
+    /// while the device's room is the one of `known`.
+    fn learn_device(
+        &self,
+        known: &Device,
+        learned: &Learned,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
+    /// Notes an earlier first reading of a room.
+    fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Learning<Room>>> + Send;
+}
+
+/// What came of learning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Learning<T> {
+    /// It is written; this is the whole item now.
+    Written(T),
+    /// The registry knew better meanwhile: as this, or it is not registered.
+    Refused(Option<T>),
+}
+
+/// A person's edits of the registry. Done twice, they leave what was set.
+pub trait EditRegistry: Send + Sync {
+    /// Edits a device.
+    fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<Device>>> + Send;
+    /// Edits a device and registers the room that it is put into, unless that is registered: both or
+    /// neither.
+    fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<(Device, Registration<Room>)>>> + Send;
+    /// Edits a room.
+    fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        budget: &Budget,
+    ) -> impl Future<Output = StoreResult<Edited<Room>>> + Send;
+}
+
+/// What came of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited<T> {
+    /// It is written; this is the whole item now.
+    Written(T),
+    /// Nothing of that id is registered.
+    Unknown,
+    /// The device has never sent this metric.
+    UnknownMetric(MetricName),
+}

@@ -1,0 +1,504 @@
+//! The ports in memory, with failures on demand: for tests. Counts no capacity units.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chrono::TimeDelta;
+
+use super::{
+    AddArrival, Added, Budget, EditRegistry, Edited, FindRegistry, FindToken, Learn, Learning,
+    Listing, ManageTokens, MergeReadings, Page, Position, PutOutcome, PutReadings, QueryReadings,
+    RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
+};
+use domain::{
+    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
+    Reading, Room, RoomId, RoomPatch, Token, TokenHash,
+};
+
+/// A table in memory. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    readings: BTreeMap<Position, Reading>,
+    arrivals: BTreeMap<Position, String>,
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeMap<RoomId, Room>,
+    tokens: BTreeMap<TokenHash, Token>,
+    failures: Vec<StoreError>,
+    write_failures: Vec<StoreError>,
+    unstored: Vec<usize>,
+    panic: Option<String>,
+    write_panic: Option<String>,
+    calls: Calls,
+}
+
+/// How often the table was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Reads of any kind.
+    pub reads: usize,
+    /// Writes of any kind to the registry.
+    pub registry_writes: usize,
+    /// Calls of [`PutReadings`], [`MergeReadings`] and [`AddArrival`].
+    pub puts: usize,
+}
+
+impl MemoryStore {
+    /// Lets the next calls fail with these errors, one each.
+    pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        self.state().failures.extend(errors);
+    }
+
+    /// Lets nothing fail any more.
+    pub fn end_failures(&self) {
+        self.state().failures.clear();
+    }
+
+    /// Lets the next writes to the registry fail with these errors, one each.
+    pub fn fail_registry_writes_with(&self, errors: impl IntoIterator<Item = StoreError>) {
+        self.state().write_failures.extend(errors);
+    }
+
+    /// Lets the next call panic with this text.
+    pub fn panic_with(&self, text: &str) {
+        self.state().panic = Some(text.to_owned());
+    }
+
+    /// Lets the next write to the registry panic with this text.
+    pub fn panic_at_write_with(&self, text: &str) {
+        self.state().write_panic = Some(text.to_owned());
+    }
+
+    /// Leaves the readings at these positions of the next put unstored.
+    pub fn leave_unstored(&self, positions: &[usize]) {
+        self.state().unstored = positions.to_vec();
+    }
+
+    /// How often the table was asked so far.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.state().calls
+    }
+
+    /// Everything stored, by time.
+    #[must_use]
+    pub fn readings(&self) -> Vec<Reading> {
+        self.state().readings.values().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics while it holds the table")
+    }
+
+    /// The table for one call, which panics if that was asked for.
+    fn call(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        if let Some(text) = state.panic.take() {
+            drop(state);
+            panic!("{text}");
+        }
+        state
+    }
+
+    fn read(&self) -> StoreResult<MutexGuard<'_, State>> {
+        let mut state = self.call();
+        state.calls.reads += 1;
+        state.pop_failure().map_or(Ok(state), Err)
+    }
+
+    fn write(&self) -> StoreResult<MutexGuard<'_, State>> {
+        let mut state = self.call();
+        if let Some(text) = state.write_panic.take() {
+            drop(state);
+            panic!("{text}");
+        }
+        state.calls.registry_writes += 1;
+        let failure = state.write_failures.pop().or_else(|| state.pop_failure());
+        failure.map_or(Ok(state), Err)
+    }
+
+    fn page(&self, query: &RangeQuery, keep: impl Fn(&Reading) -> bool) -> StoreResult<Page> {
+        let state = self.read()?;
+        let mut found: Vec<Reading> = state
+            .readings
+            .values()
+            .filter(|r| query.range.contains(r.at) && keep(r))
+            .filter(|r| match (&query.after, query.order) {
+                (None, _) => true,
+                (Some(after), Order::Ascending) => Position::of(r) > *after,
+                (Some(after), Order::Descending) => Position::of(r) < *after,
+            })
+            .cloned()
+            .collect();
+        if query.order == Order::Descending {
+            found.reverse();
+        }
+        let has_more = found.len() > query.limit;
+        found.truncate(query.limit);
+        Ok(Page { readings: found, has_more })
+    }
+}
+
+impl State {
+    fn pop_failure(&mut self) -> Option<StoreError> {
+        (!self.failures.is_empty()).then(|| self.failures.remove(0))
+    }
+
+    fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> Edited<Device> {
+        let Some(device) = self.devices.get_mut(id) else { return Edited::Unknown };
+        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
+            return Edited::UnknownMetric(name.clone());
+        }
+        edit(&mut device.name, &patch.name);
+        edit(&mut device.kind, &patch.kind);
+        edit(&mut device.room, &patch.room);
+        match patch.room {
+            Edit::Keep => {}
+            Edit::Clear => device.room_at = None,
+            Edit::Set(_) => device.room_at = Some(Instant::MAX),
+        }
+        match &patch.tags {
+            Edit::Keep => {}
+            Edit::Clear => device.tags.clear(),
+            Edit::Set(tags) => device.tags.clone_from(tags),
+        }
+        for (name, patch) in &patch.metrics {
+            let info = device.metrics.get_mut(name).expect("looked up above");
+            edit(&mut info.unit, &patch.unit);
+            edit(&mut info.modulus, &patch.modulus);
+            edit(&mut info.max_w, &patch.max_w);
+            edit(&mut info.dip, &patch.dip);
+        }
+        device.metrics.retain(|name, _| !patch.dropped_metrics.contains(name));
+        Edited::Written(device.clone())
+    }
+}
+
+impl State {
+    /// Stores the readings that are not to be left unstored.
+    fn store(&mut self, readings: &[Reading], store: impl Fn(&mut Self, &Reading)) -> PutOutcome {
+        if readings.is_empty() {
+            return PutOutcome::default();
+        }
+        self.calls.puts += 1;
+        if let Some(cause) = self.pop_failure() {
+            return PutOutcome { unstored: (0..readings.len()).collect(), cause: Some(cause) };
+        }
+        let unstored = std::mem::take(&mut self.unstored);
+        for (n, reading) in readings.iter().enumerate() {
+            if !unstored.contains(&n) {
+                store(self, reading);
+            }
+        }
+        let cause = (!unstored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
+        PutOutcome { unstored, cause }
+    }
+
+    fn put(&mut self, reading: &Reading) {
+        self.arrivals.remove(&Position::of(reading));
+        self.readings.insert(Position::of(reading), reading.clone());
+    }
+}
+
+impl PutReadings for MemoryStore {
+    async fn put_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> PutOutcome {
+        self.call().store(readings, State::put)
+    }
+}
+
+impl MergeReadings for MemoryStore {
+    async fn merge_readings(
+        &self,
+        readings: &[Reading],
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> PutOutcome {
+        self.call().store(readings, |state, reading| {
+            let merged = match state.readings.get(&Position::of(reading)) {
+                Some(stored) => merged(stored, reading),
+                None => reading.clone(),
+            };
+            state.readings.insert(Position::of(reading), merged);
+        })
+    }
+}
+
+fn merged(stored: &Reading, new: &Reading) -> Reading {
+    let mut metrics = stored.metrics().clone();
+    metrics.extend(new.metrics().clone());
+    let keeps_room = new.named_room.is_none() && stored.room.is_some();
+    let room = if keeps_room { &stored.room } else { &new.room };
+    let merged = Reading::stored(new.device.clone(), new.at, room.clone(), metrics);
+    let mut merged = merged.expect("it has what the stored one has");
+    merged.named_room = new.named_room.clone().or_else(|| stored.named_room.clone());
+    merged
+}
+
+impl AddArrival for MemoryStore {
+    async fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        _retention: Option<TimeDelta>,
+        _budget: &Budget,
+    ) -> StoreResult<Added> {
+        let mut state = self.call();
+        state.calls.puts += 1;
+        if let Some(failure) = state.pop_failure() {
+            return Err(failure);
+        }
+        let place = Position::of(reading);
+        if state.readings.contains_key(&place) {
+            let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
+            return Ok(if is_own { Added::Stored } else { Added::Taken });
+        }
+        state.put(reading);
+        state.arrivals.insert(place, arrival.to_owned());
+        Ok(Added::Stored)
+    }
+}
+
+impl QueryReadings for MemoryStore {
+    async fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        _budget: &Budget,
+    ) -> StoreResult<Page> {
+        self.page(query, |reading| reading.device == *device)
+    }
+
+    async fn room_readings(
+        &self,
+        room: &RoomId,
+        _devices: &[DeviceId],
+        query: &RangeQuery,
+        _budget: &Budget,
+    ) -> StoreResult<Page> {
+        self.page(query, |reading| reading.room.as_ref() == Some(room))
+    }
+}
+
+impl ReadRegistry for MemoryStore {
+    async fn devices(&self, _budget: &Budget) -> StoreResult<Listing<Device>> {
+        let found = self.read()?.devices.values().cloned().collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+
+    async fn rooms(&self, _budget: &Budget) -> StoreResult<Listing<Room>> {
+        let found = self.read()?.rooms.values().cloned().collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+
+    async fn device(&self, id: &DeviceId, _budget: &Budget) -> StoreResult<Option<Device>> {
+        Ok(self.read()?.devices.get(id).cloned())
+    }
+
+    async fn room(&self, id: &RoomId, _budget: &Budget) -> StoreResult<Option<Room>> {
+        Ok(self.read()?.rooms.get(id).cloned())
+    }
+}
+
+impl FindRegistry for MemoryStore {
+    async fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        _budget: &Budget,
+    ) -> StoreResult<Listing<Device>> {
+        let state = self.read()?;
+        let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+
+    async fn find_rooms(&self, ids: &[RoomId], _budget: &Budget) -> StoreResult<Listing<Room>> {
+        let state = self.read()?;
+        let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+}
+
+impl FindToken for MemoryStore {
+    async fn token(&self, hash: &TokenHash, _budget: &Budget) -> StoreResult<Option<Token>> {
+        Ok(self.read()?.tokens.get(hash).cloned())
+    }
+}
+
+impl ManageTokens for MemoryStore {
+    async fn add_token(&self, token: &Token, _budget: &Budget) -> StoreResult<()> {
+        let mut state = self.write()?;
+        if state.tokens.contains_key(&token.hash) {
+            return Err(StoreError::Refused("the token is there".into()));
+        }
+        state.tokens.insert(token.hash, token.clone());
+        Ok(())
+    }
+
+    async fn tokens(&self, _budget: &Budget) -> StoreResult<Vec<Token>> {
+        Ok(self.read()?.tokens.values().cloned().collect())
+    }
+
+    async fn revoke_token(
+        &self,
+        hash: &TokenHash,
+        at: Instant,
+        _budget: &Budget,
+    ) -> StoreResult<bool> {
+        let mut state = self.write()?;
+        let token = state.tokens.get_mut(hash);
+        let found = token.is_some();
+        if let Some(token) = token {
+            token.revoked.get_or_insert(at);
+        }
+        Ok(found)
+    }
+}
+
+impl Register for MemoryStore {
+    async fn register_device(
+        &self,
+        device: &Device,
+        _budget: &Budget,
+    ) -> StoreResult<Registration<Device>> {
+        let mut state = self.write()?;
+        if let Some(known) = state.devices.get(&device.id) {
+            return Ok(Registration::Known(known.clone()));
+        }
+        state.devices.insert(device.id.clone(), device.clone());
+        Ok(Registration::New)
+    }
+
+    async fn register_room(
+        &self,
+        room: &Room,
+        _budget: &Budget,
+    ) -> StoreResult<Registration<Room>> {
+        let mut state = self.write()?;
+        if let Some(known) = state.rooms.get(&room.id) {
+            return Ok(Registration::Known(known.clone()));
+        }
+        state.rooms.insert(room.id.clone(), room.clone());
+        Ok(Registration::New)
+    }
+
+    async fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(device) else {
+            return Ok(Learning::Refused(None));
+        };
+        let introduced = &mut device.introduced_rooms;
+        if introduced.contains(room) || introduced.len() < MAX_INTRODUCED_ROOMS {
+            introduced.insert(room.clone());
+            return Ok(Learning::Written(device.clone()));
+        }
+        Ok(Learning::Refused(Some(device.clone())))
+    }
+}
+
+impl Learn for MemoryStore {
+    async fn learn_device(
+        &self,
+        known: &Device,
+        learned: &Learned,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Device>> {
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(&known.id) else {
+            return Ok(Learning::Refused(None));
+        };
+        let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
+        let is_there_still = (&device.room, device.room_at) == (&known.room, known.room_at);
+        if !(earlier && (learned.room.is_none() || is_there_still)) {
+            return Ok(Learning::Refused(Some(device.clone())));
+        }
+        device.first_seen = learned.first_seen.unwrap_or(device.first_seen);
+        if let Some((at, room)) = &learned.room {
+            (device.room_at, device.room) = (Some(*at), Some(room.clone()));
+        }
+        for name in &learned.metrics {
+            device.metrics.entry(name.clone()).or_insert_with(|| MetricInfo::from(name));
+        }
+        Ok(Learning::Written(device.clone()))
+    }
+
+    async fn learn_room(
+        &self,
+        id: &RoomId,
+        first_seen: Instant,
+        _budget: &Budget,
+    ) -> StoreResult<Learning<Room>> {
+        let mut state = self.write()?;
+        match state.rooms.get_mut(id) {
+            Some(room) if first_seen < room.first_seen => {
+                room.first_seen = first_seen;
+                Ok(Learning::Written(room.clone()))
+            }
+            known => Ok(Learning::Refused(known.cloned())),
+        }
+    }
+}
+
+impl EditRegistry for MemoryStore {
+    async fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<Device>> {
+        Ok(self.write()?.edit_device(id, patch))
+    }
+
+    async fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<(Device, Registration<Room>)>> {
+        let mut state = self.write()?;
+        let device = match state.edit_device(id, patch) {
+            Edited::Written(device) => device,
+            Edited::Unknown => return Ok(Edited::Unknown),
+            Edited::UnknownMetric(name) => return Ok(Edited::UnknownMetric(name)),
+        };
+        let registration = match state.rooms.get(&room.id) {
+            Some(known) => Registration::Known(known.clone()),
+            None => {
+                state.rooms.insert(room.id.clone(), room.clone());
+                Registration::New
+            }
+        };
+        Ok(Edited::Written((device, registration)))
+    }
+
+    async fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        _budget: &Budget,
+    ) -> StoreResult<Edited<Room>> {
+        let mut state = self.write()?;
+        let Some(room) = state.rooms.get_mut(id) else { return Ok(Edited::Unknown) };
+        edit(&mut room.name, &patch.name);
+        Ok(Edited::Written(room.clone()))
+    }
+}
+
+fn edit<T: Clone>(field: &mut Option<T>, edit: &Edit<T>) {
+    match edit {
+        Edit::Keep => {}
+        Edit::Clear => *field = None,
+        Edit::Set(value) => *field = Some(value.clone()),
+    }
+}
