@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{Instant, Scope, Token, TokenHash};
+use domain::{Scope, Timestamp, Token, TokenHash};
 use dynamodb::DynamoStore;
 use local::{Options, System};
 use runtime::clock::Deadline;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
-use table::{Budget, ManageTokens as _};
+use table::{Invocation, ManageTokens as _};
 
 use crate::client::{Answer, send_with};
 
@@ -22,7 +22,7 @@ async fn guarded(telemetry: Telemetry) -> System {
         Options { auth: true, registry_max_age: Duration::ZERO, telemetry, ..Options::default() };
     let system = System::start(options).await.expect("it starts");
     let store = DynamoStore::connect(system.store_config());
-    let budget = Budget::until(Deadline::after(Duration::from_secs(10)));
+    let invocation = Invocation::until(Deadline::after(Duration::from_secs(10)));
     let device = ["meter".parse().expect("an id")].into();
     for (secret, scope) in [
         ("canary-write", Scope::Write(device)),
@@ -30,11 +30,11 @@ async fn guarded(telemetry: Telemetry) -> System {
         ("canary-admin", Scope::Admin),
     ] {
         let hash = TokenHash::of(secret);
-        let token = Token { hash, scope, name: None, created: Instant::MIN, revoked: None };
-        store.add_token(&token, &budget).await.expect("kept");
-        assert!(store.add_token(&token, &budget).await.is_err(), "done twice, it is refused");
+        let token = Token { hash, scope, name: None, created: Timestamp::MIN, revoked: None };
+        store.add_token(&token, &invocation).await.expect("kept");
+        assert!(store.add_token(&token, &invocation).await.is_err(), "done twice, it is refused");
     }
-    assert_eq!(store.tokens(&budget).await.expect("listed").len(), 3);
+    assert_eq!(store.tokens(&invocation).await.expect("listed").len(), 3);
     system
 }
 

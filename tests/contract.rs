@@ -14,8 +14,8 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, EditRegistry, FindRegistry, FindToken, Learn, ManageTokens, MergeReadings,
-    PutReadings, QueryReadings, ReadRegistry, Register,
+    AddArrival, EditRegistry, FindRegistry, FindToken, ManageTokens, MergeReadings, PutReadings,
+    QueryReadings, ReadRegistry, RegisterDevices, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -28,8 +28,8 @@ trait Ports:
     + QueryReadings
     + ReadRegistry
     + FindRegistry
-    + Register
-    + Learn
+    + RegisterDevices
+    + UpdateRegistry
     + EditRegistry
     + FindToken
     + ManageTokens
@@ -43,8 +43,8 @@ impl<S> Ports for S where
         + QueryReadings
         + ReadRegistry
         + FindRegistry
-        + Register
-        + Learn
+        + RegisterDevices
+        + UpdateRegistry
         + EditRegistry
         + FindToken
         + ManageTokens
@@ -195,7 +195,7 @@ macro_rules! tables {
         run! { $backend:
             items(table):
                 a_reading_is_one_item
-                an_expiry_is_days_after_the_readings_own_instant
+                an_expiry_is_days_after_the_readings_own_timestamp
                 a_merge_sets_an_expiry
                 a_registration_is_one_item
                 what_others_left_is_passed_over

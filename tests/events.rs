@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use domain::{Device, Instant};
+use domain::{Device, Timestamp};
 use ingest::{Ingest, Reply};
 use query::Query;
 use registry::{MemoryQueue, Registry};
@@ -14,7 +14,7 @@ use runtime::clock::{Deadline, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{Budget, ReadRegistry as _};
+use table::{Invocation, ReadRegistry as _};
 
 /// The three functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
@@ -29,7 +29,7 @@ impl Bench {
     fn new() -> Self {
         let store = MemoryStore::default();
         let clock = TestClock::at(
-            Instant::parse("2026-01-11T16:05:00Z", Instant::MIN).expect("an instant"),
+            Timestamp::parse("2026-01-11T16:05:00Z", Timestamp::MIN).expect("a timestamp"),
         );
         // Nothing is cached: the functions of a bench share the table, not a cache.
         let age = Duration::ZERO;
@@ -83,15 +83,15 @@ impl Bench {
     }
 
     async fn device(&self, id: &str) -> Device {
-        let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
-        let device = self.store.device(&id.parse().expect("an id"), &budget).await;
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+        let device = self.store.device(&id.parse().expect("an id"), &invocation).await;
         device.expect("memory does not fail").unwrap_or_else(|| panic!("{id} is registered"))
     }
 
     async fn registry(&self) -> (Vec<Device>, usize) {
-        let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
-        let devices = self.store.devices(&budget).await.expect("memory does not fail").found;
-        (devices, self.store.rooms(&budget).await.expect("memory does not fail").found.len())
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+        let devices = self.store.devices(&invocation).await.expect("memory does not fail").found;
+        (devices, self.store.rooms(&invocation).await.expect("memory does not fail").found.len())
     }
 }
 
@@ -151,7 +151,7 @@ cases! {
         assert_eq!(answer["body"], json!({"accepted": 3}));
         assert_eq!(bench.store.readings().len(), 3);
     }
-    "ingest/same-instant-twice.json" after [ARRAY] |bench, answer| {
+    "ingest/same-timestamp-twice.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"], json!({"accepted": 2}));
         let readings = bench.store.readings();
         let one = readings.iter().find(|r| r.at.to_string() == "2026-01-11T16:00:00.000Z" && r.device.as_str() == "remo-3");

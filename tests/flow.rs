@@ -43,14 +43,14 @@ async fn what_is_posted_is_listed_and_found_again_and_sending_it_again_changes_n
         assert_eq!(device.json()["data"].as_array().map(Vec::len), Some(60));
         assert_ne!(device.header("x-consumed-read-units"), Some("0"));
         let room = get(&system, &format!("/rooms/hall/readings?{RANGE}")).await.json();
-        let instants: Vec<_> = room["data"]
+        let timestamps: Vec<_> = room["data"]
             .as_array()
             .expect("a list")
             .iter()
             .map(|r| r["timestamp"].to_string())
             .collect();
-        assert_eq!(instants.len(), 120);
-        assert!(instants.is_sorted(), "merged in time order");
+        assert_eq!(timestamps.len(), 120);
+        assert!(timestamps.is_sorted(), "merged in time order");
 
         let latest = get(&system, "/rooms/study/latest").await.json();
         assert_eq!(latest["data"][0]["timestamp"], "2026-01-11T16:59:00.000Z");
@@ -68,16 +68,17 @@ async fn readings_that_ingest_never_saw_are_registered_all_the_same() {
     let store = dynamodb::DynamoStore::connect(config);
     let reading = domain::Reading::new(
         "imported".parse().expect("an id"),
-        domain::Instant::from_millis(1_768_147_200_000).expect("an instant"),
+        domain::Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"),
         Some("attic".parse().expect("an id")),
-        [("co2".parse().expect("a name"), domain::Number::parse("612").expect("a number"))].into(),
+        [("co2".parse().expect("a name"), domain::Decimal::parse("612").expect("a number"))].into(),
     );
-    let budget =
-        table::Budget::until(runtime::clock::Deadline::after(std::time::Duration::from_secs(5)));
+    let invocation = table::Invocation::until(runtime::clock::Deadline::after(
+        std::time::Duration::from_secs(5),
+    ));
     let put =
-        table::PutReadings::put_readings(&store, &[reading.expect("a reading")], None, &budget)
+        table::PutReadings::put_readings(&store, &[reading.expect("a reading")], None, &invocation)
             .await;
-    assert!(put.unstored.is_empty());
+    assert!(put.not_stored.is_empty());
     system.settle().await.expect("delivered");
     let device = get(&system, "/devices/imported").await.json();
     assert_eq!(device["room"], "attic");

@@ -1,14 +1,14 @@
-//! What tests are given: short constructors of ids, instants, readings and events. Holds no state.
+//! What tests are given: short constructors of ids, timestamps, readings and events. Holds no state.
 
 use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, TimeRange};
+use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, TimeRange, Timestamp};
 use runtime::clock::{Deadline, TestClock};
 use serde_json::{Value, json};
-use table::Budget;
+use table::Invocation;
 
-/// 2026-01-11T16:00:00Z, in milliseconds: the instant from which tests count.
+/// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
 pub(crate) const START: i64 = 1_768_147_200_000;
 
 pub(crate) fn device(id: &str) -> DeviceId {
@@ -23,22 +23,22 @@ pub(crate) fn metric(name: &str) -> MetricName {
     name.parse().expect("a metric's name")
 }
 
-pub(crate) fn number(text: &str) -> Number {
-    Number::parse(text).expect("a number")
+pub(crate) fn number(text: &str) -> Decimal {
+    Decimal::parse(text).expect("a number")
 }
 
 /// That many milliseconds after the start.
-pub(crate) fn at(millis: i64) -> Instant {
-    Instant::from_millis(START + millis).expect("an instant")
+pub(crate) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(START + millis).expect("a timestamp")
 }
 
 pub(crate) fn range(from: i64, to: i64) -> TimeRange {
     TimeRange::new(at(from), at(to)).expect("a range")
 }
 
-/// All instants but the last millisecond of the year 9999.
+/// All timestamps but the last millisecond of the year 9999.
 pub(crate) fn always() -> TimeRange {
-    TimeRange::new(Instant::MIN, Instant::MAX).expect("a range")
+    TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range")
 }
 
 /// A reading without a room.
@@ -60,8 +60,8 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
 }
 
 /// A minute: more than any test takes, so that a slow machine fails none.
-pub(crate) fn budget() -> Budget {
-    Budget::until(minute())
+pub(crate) fn invocation() -> Invocation {
+    Invocation::until(minute())
 }
 
 pub(crate) fn minute() -> Deadline {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId, Sighting};
+use domain::{DeviceId, DeviceObservation, Order, RESERVED_IDS, Reading, RoomId};
 use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,12 +12,12 @@ use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::Value;
-use table::{Position, PutReadings as _, QueryReadings as _, RangeQuery, Register as _};
+use table::{PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey, RegisterDevices as _};
 use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, START, at, budget, clock, device, minute, placed, range, reading, request, room,
+    Answer, START, at, clock, device, invocation, minute, placed, range, reading, request, room,
 };
 
 const DEVICES: [&str; 4] = ["a", "a-b", "b", "c"];
@@ -25,7 +25,7 @@ const ROOMS: [&str; 2] = ["room-a", "room-b"];
 /// So few that writes meet, so many that pages end within.
 const INSTANTS: i64 = 40;
 
-type Model = BTreeMap<Position, Reading>;
+type Model = BTreeMap<ReadingKey, Reading>;
 
 /// A reading of any device, mostly in the device's own room, sometimes elsewhere or nowhere.
 fn any_reading() -> impl Strategy<Value = Reading> {
@@ -39,10 +39,10 @@ fn any_reading() -> impl Strategy<Value = Reading> {
     })
 }
 
-/// Requests' worth of readings, each without two of one device and instant, as ingest makes them.
+/// Requests' worth of readings, each without two of one device and timestamp, as ingest makes them.
 fn any_writes() -> impl Strategy<Value = Vec<Vec<Reading>>> {
     let request = vec(any_reading(), 1..60).prop_map(|readings| {
-        let model: Model = readings.into_iter().map(|r| (Position::of(&r), r)).collect();
+        let model: Model = readings.into_iter().map(|r| (ReadingKey::of(&r), r)).collect();
         model.into_values().collect()
     });
     vec(request, 1..5)
@@ -78,13 +78,13 @@ fn any_question() -> impl Strategy<Value = Asked> {
 
 async fn write(store: &DynamoStore, model: &mut Model, writes: Vec<Vec<Reading>>) {
     for readings in writes {
-        let put = store.put_readings(&readings, None, &budget()).await;
-        assert!(put.unstored.is_empty(), "{put:?}");
-        model.extend(readings.into_iter().map(|r| (Position::of(&r), r)));
+        let put = store.put_readings(&readings, None, &invocation()).await;
+        assert!(put.not_stored.is_empty(), "{put:?}");
+        model.extend(readings.into_iter().map(|r| (ReadingKey::of(&r), r)));
     }
 }
 
-/// The readings of a device or room, oldest first, by device where they are of one instant.
+/// The readings of a device or room, oldest first, by device where they are of one timestamp.
 fn expected(model: &Model, whose: Result<&str, &str>, from: i64, to: i64) -> Vec<Reading> {
     let range = range(from, to);
     let wanted = |reading: &&Reading| match whose {
@@ -126,8 +126,8 @@ fn the_store_answers_like_a_map() {
 
 /// Compares a page with the model.
 ///
-/// How readings of a room at one instant follow each other is up to the index: with it a room is asked
-/// from its beginning on, and where the page ends within an instant any of its readings may be there.
+/// How readings of a room at one timestamp follow each other is up to the index: with it a room is asked
+/// from its beginning on, and where the page ends within a timestamp any of its readings may be there.
 /// Without it they follow by device, and a page is exactly the model's.
 async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked, room_index: bool) {
     let Asked { whose, from, to, order, limit, .. } = *asked;
@@ -137,20 +137,20 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked, room
     }
     let is_exact = whose.is_ok() || !room_index;
     let after = asked.after.filter(|_| is_exact);
-    let after =
-        after.map(|(millis, id)| Position { at: at(millis), device: device(whose.unwrap_or(id)) });
+    let after = after
+        .map(|(millis, id)| ReadingKey { at: at(millis), device: device(whose.unwrap_or(id)) });
     if let Some(after) = &after {
         left.retain(|r| match order {
-            Order::Ascending => Position::of(r) > *after,
-            Order::Descending => Position::of(r) < *after,
+            Order::Ascending => ReadingKey::of(r) > *after,
+            Order::Descending => ReadingKey::of(r) < *after,
         });
     }
     let query = RangeQuery { range: range(from, to), order, after, limit, consistent: false };
     let page = match whose {
-        Ok(id) => store.device_readings(&device(id), &query, &budget()).await,
+        Ok(id) => store.device_readings(&device(id), &query, &invocation()).await,
         Err(id) => {
             let devices = DEVICES.map(device);
-            store.room_readings(&room(id), &devices, &query, &budget()).await
+            store.room_readings(&room(id), &devices, &query, &invocation()).await
         }
     };
     let page = page.expect("read");
@@ -159,9 +159,9 @@ async fn assert_answered(store: &DynamoStore, model: &Model, asked: &Asked, room
     if is_exact {
         assert_eq!(page.readings, left[..page.readings.len()], "{asked:?}");
     }
-    let instants = |readings: &[Reading]| -> Vec<_> { readings.iter().map(|r| r.at).collect() };
-    assert_eq!(instants(&page.readings), instants(&left[..page.readings.len()]), "{asked:?}");
-    let found: BTreeSet<_> = page.readings.iter().map(Position::of).collect();
+    let timestamps = |readings: &[Reading]| -> Vec<_> { readings.iter().map(|r| r.at).collect() };
+    assert_eq!(timestamps(&page.readings), timestamps(&left[..page.readings.len()]), "{asked:?}");
+    let found: BTreeSet<_> = page.readings.iter().map(ReadingKey::of).collect();
     assert_eq!(found.len(), page.readings.len(), "none twice: {asked:?}");
     for reading in &page.readings {
         assert!(left.contains(reading), "{reading:?}: {asked:?}");
@@ -190,12 +190,12 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
 async fn register(store: &DynamoStore) {
     for (n, id) in DEVICES.iter().enumerate() {
         let first = placed(reading(id, 0, &[("co2", "1")]), ROOMS[n % 2]);
-        let new = Sighting::of(&first).register(device(id), |_| true);
-        store.register_device(&new, &budget()).await.expect("written");
+        let new = DeviceObservation::of(&first).new_device(device(id), |_| true);
+        store.register_device(&new, &invocation()).await.expect("written");
     }
     for id in ROOMS {
         let new = domain::Room { id: room(id), name: None, first_seen: at(0) };
-        store.register_room(&new, &budget()).await.expect("written");
+        store.register_room(&new, &invocation()).await.expect("written");
     }
 }
 
@@ -222,7 +222,7 @@ async fn assert_walked(
     let direction = if order == Order::Ascending { "asc" } else { "desc" };
     let (from_text, to_text) = (at(from), at(to));
     let question = format!("from={from_text}&to={to_text}&order={direction}&limit={limit}");
-    let mut walked: Vec<Position> = Vec::new();
+    let mut walked: Vec<ReadingKey> = Vec::new();
     let mut cursor = String::new();
     while walked.len() <= model.len() {
         let query_string = format!("{question}{cursor}");
@@ -237,7 +237,7 @@ async fn assert_walked(
             None => break,
         }
     }
-    let in_order = |pair: &[Position]| match order {
+    let in_order = |pair: &[ReadingKey]| match order {
         Order::Ascending => pair[0].at <= pair[1].at,
         Order::Descending => pair[0].at >= pair[1].at,
     };
@@ -252,14 +252,14 @@ async fn assert_walked(
         Ok(_) => true,
         Err(room) => room_index || own(&r.device, room),
     });
-    assert_eq!(walked, expected.map(Position::of).collect::<Vec<_>>(), "{asked:?}");
+    assert_eq!(walked, expected.map(ReadingKey::of).collect::<Vec<_>>(), "{asked:?}");
 }
 
-fn position(row: &Value, whose: Result<&str, &str>) -> Position {
+fn position(row: &Value, whose: Result<&str, &str>) -> ReadingKey {
     let text = |member: &str| row[member].as_str().unwrap_or_default().to_owned();
     let id = whose.map_or_else(|_| text("device_id"), str::to_owned);
-    let instant = domain::Instant::parse(&text("timestamp"), at(0)).expect("an instant");
-    Position { at: instant, device: device(&id) }
+    let timestamp = domain::Timestamp::parse(&text("timestamp"), at(0)).expect("a timestamp");
+    ReadingKey { at: timestamp, device: device(&id) }
 }
 
 #[test]

@@ -6,21 +6,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use domain::{
-    DevicePatch, Edit, Learned, Order, Reading, Room, Scope, Sighting, TimeRange, Token, TokenHash,
+    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Reading, Room, Scope, TimeRange,
+    Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
-    AddArrival as _, Added, Budget, EditRegistry as _, FindRegistry as _, FindToken as _,
-    Learn as _, Learning, ManageTokens as _, MergeReadings as _, PutReadings as _,
-    QueryReadings as _, RangeQuery, ReadRegistry as _, Register as _,
+    AddArrival as _, Added, EditRegistry as _, FindRegistry as _, FindToken as _, Invocation,
+    ManageTokens as _, MergeReadings as _, PutReadings as _, QueryReadings as _, RangeQuery,
+    ReadRegistry as _, RegisterDevices as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use runtime::telemetry::Telemetry;
 
 use crate::engine::Engine;
 use crate::given::{
-    always, at, budget, clock, device, minute, placed, range, reading, request, room,
+    always, at, clock, device, invocation, minute, placed, range, reading, request, room,
 };
 
 const HEAD: &str = "\
@@ -83,25 +84,25 @@ impl Home {
         let stores = [engine.table(true).await.store(), engine.table(false).await.store()];
         for store in &stores {
             for n in 0..10 {
-                let new =
-                    Sighting::of(&measured_at(n, 0)).register(device(&device_name(n)), |_| true);
-                store.register_device(&new, &budget()).await.expect("written");
+                let new = DeviceObservation::of(&measured_at(n, 0))
+                    .new_device(device(&device_name(n)), |_| true);
+                store.register_device(&new, &invocation()).await.expect("written");
                 let day: Vec<_> = (0..144).map(|i| measured_at(n, i * 10 * MINUTE)).collect();
-                let put = store.put_readings(&day, None, &budget()).await;
-                assert!(put.unstored.is_empty());
+                let put = store.put_readings(&day, None, &invocation()).await;
+                assert!(put.not_stored.is_empty());
             }
             for id in ["chiyoda1-a", "chiyoda1-b"] {
                 let new = Room { id: room(id), name: None, first_seen: at(0) };
-                store.register_room(&new, &budget()).await.expect("written");
+                store.register_room(&new, &invocation()).await.expect("written");
             }
             let scope = Scope::Write([device("meter")].into());
             let hash = TokenHash::of("a");
             let token = Token { hash, scope, name: None, created: at(0), revoked: None };
-            store.add_token(&token, &budget()).await.expect("written");
+            store.add_token(&token, &invocation()).await.expect("written");
             let minutes: Vec<_> = (0..1_000)
                 .map(|i| placed(reading("meter", i * MINUTE, &METRICS), "chiyoda1-b"))
                 .collect();
-            assert!(store.put_readings(&minutes, None, &budget()).await.unstored.is_empty());
+            assert!(store.put_readings(&minutes, None, &invocation()).await.not_stored.is_empty());
         }
         let [with_index, without_index] = stores;
         Self { _engine: engine, with_index, without_index }
@@ -113,10 +114,10 @@ fn query(range: TimeRange, order: Order, limit: usize) -> RangeQuery {
 }
 
 /// What an operation consumes.
-async fn cost(operation: impl AsyncFnOnce(&Budget)) -> (f64, f64) {
-    let budget = budget();
-    operation(&budget).await;
-    (budget.read_units(), budget.write_units())
+async fn cost(operation: impl AsyncFnOnce(&Invocation)) -> (f64, f64) {
+    let invocation = invocation();
+    operation(&invocation).await;
+    (invocation.read_units(), invocation.write_units())
 }
 
 fn millis(n: usize) -> i64 {
@@ -125,16 +126,16 @@ fn millis(n: usize) -> i64 {
 
 async fn storing(store: &DynamoStore) -> (f64, f64) {
     let readings: Vec<_> = (0..25).map(|n| measured_at(n % 10, DAY + millis(n))).collect();
-    cost(async |budget| {
-        let put = store.put_readings(&readings, None, budget).await;
-        assert!(put.unstored.is_empty());
+    cost(async |invocation| {
+        let put = store.put_readings(&readings, None, invocation).await;
+        assert!(put.not_stored.is_empty());
     })
     .await
 }
 
 async fn of_device(store: &DynamoStore, id: &str, query: RangeQuery, count: usize) -> (f64, f64) {
-    cost(async |budget| {
-        let page = store.device_readings(&device(id), &query, budget).await.expect("read");
+    cost(async |invocation| {
+        let page = store.device_readings(&device(id), &query, invocation).await.expect("read");
         assert_eq!(page.readings.len(), count);
     })
     .await
@@ -143,9 +144,11 @@ async fn of_device(store: &DynamoStore, id: &str, query: RangeQuery, count: usiz
 async fn of_room(store: &DynamoStore) -> (f64, f64) {
     let devices: Vec<_> = (0..5).map(|n| device(&device_name(n))).collect();
     let day = query(range(0, DAY), Order::Ascending, 1_000);
-    cost(async |budget| {
-        let page =
-            store.room_readings(&room("chiyoda1-a"), &devices, &day, budget).await.expect("read");
+    cost(async |invocation| {
+        let page = store
+            .room_readings(&room("chiyoda1-a"), &devices, &day, invocation)
+            .await
+            .expect("read");
         assert_eq!(page.readings.len(), 5 * 144);
     })
     .await
@@ -161,8 +164,8 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             operation: "Query, consistent",
             condition: "pk = `DEVICE`",
             expected: (1.0, 0.0),
-            measured: cost(async |budget| {
-                assert_eq!(store.devices(budget).await.expect("read").found.len(), 10);
+            measured: cost(async |invocation| {
+                assert_eq!(store.devices(invocation).await.expect("read").found.len(), 10);
             })
             .await,
         },
@@ -172,8 +175,8 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             operation: "Query, consistent",
             condition: "pk = `ROOM`",
             expected: (1.0, 0.0),
-            measured: cost(async |budget| {
-                assert_eq!(store.rooms(budget).await.expect("read").found.len(), 2);
+            measured: cost(async |invocation| {
+                assert_eq!(store.rooms(invocation).await.expect("read").found.len(), 2);
             })
             .await,
         },
@@ -183,9 +186,9 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             operation: "BatchGetItem, consistent",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (10.0, 0.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let ids: Vec<_> = (0..10).map(|n| device(&device_name(n))).collect();
-                let found = store.find_devices(&ids, budget).await.expect("read").found;
+                let found = store.find_devices(&ids, invocation).await.expect("read").found;
                 assert_eq!(found.len(), 10);
             })
             .await,
@@ -196,8 +199,8 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             operation: "GetItem, consistent",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (1.0, 0.0),
-            measured: cost(async |budget| {
-                let found = store.device(&device("sensor-00"), budget).await.expect("read");
+            measured: cost(async |invocation| {
+                let found = store.device(&device("sensor-00"), invocation).await.expect("read");
                 assert!(found.is_some());
             })
             .await,
@@ -208,8 +211,8 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
             operation: "GetItem, consistent",
             condition: "pk = `TOKEN`, sk = `<hash>`",
             expected: (1.0, 0.0),
-            measured: cost(async |budget| {
-                let found = store.token(&TokenHash::of("a"), budget).await.expect("read");
+            measured: cost(async |invocation| {
+                let found = store.token(&TokenHash::of("a"), invocation).await.expect("read");
                 assert!(found.is_some());
             })
             .await,
@@ -221,11 +224,11 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
 /// one reading.
 async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
     let id = sent.device.as_str();
-    let mut new = Sighting::of(sent);
+    let mut new = DeviceObservation::of(sent);
     new.metrics
         .extend((new.metrics.len()..256).map(|n| crate::given::metric(&format!("gone_{n}"))));
     store
-        .register_device(&new.register(sent.device.clone(), |_| true), &budget())
+        .register_device(&new.new_device(sent.device.clone(), |_| true), &invocation())
         .await
         .expect("written");
     let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
@@ -278,10 +281,11 @@ async fn range_rows(home: &Home) -> Vec<Row> {
             operation: "10 × Query, newest first",
             condition: READINGS_OF_DEVICE,
             expected: (5.0, 0.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let one = async |n: usize| {
                     let id = device(&device_name(n));
-                    let page = store.device_readings(&id, &newest(), budget).await.expect("read");
+                    let page =
+                        store.device_readings(&id, &newest(), invocation).await.expect("read");
                     assert_eq!(page.readings.len(), 1);
                 };
                 join_all((0..10).map(one)).await;
@@ -324,7 +328,7 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             number: "1a",
             pattern: "store 25 readings",
             operation: "BatchWriteItem",
-            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 50.0),
             measured: storing(store).await,
         },
@@ -332,7 +336,7 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             number: "1b",
             pattern: "the same with `RoomIndex=off`",
             operation: "BatchWriteItem",
-            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 25.0),
             measured: storing(&home.without_index).await,
         },
@@ -340,13 +344,13 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             number: "1c",
             pattern: "add metrics to 25 readings",
             operation: "25 × UpdateItem",
-            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 50.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let readings: Vec<_> =
                     (0..25).map(|n| measured_at(n % 10, 2 * DAY + millis(n))).collect();
-                let merged = store.merge_readings(&readings, None, budget).await;
-                assert!(merged.unstored.is_empty());
+                let merged = store.merge_readings(&readings, None, invocation).await;
+                assert!(merged.not_stored.is_empty());
             })
             .await,
         },
@@ -354,11 +358,11 @@ async fn write_rows(home: &Home) -> Vec<Row> {
             number: "1d",
             pattern: "store a reading without a timestamp",
             operation: "PutItem where nothing is",
-            condition: "pk = `<device>`, sk = `TS#<instant>`",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 2.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let reading = measured_at(0, 3 * DAY);
-                let added = store.add_arrival(&reading, "id", None, budget).await;
+                let added = store.add_arrival(&reading, "id", None, invocation).await;
                 assert_eq!(added.expect("written"), Added::Stored);
             })
             .await,
@@ -376,9 +380,10 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             operation: "PutItem where nothing is",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
-            measured: cost(async |budget| {
-                let new = Sighting::of(&measured_at(0, 0)).register(device("new"), |_| true);
-                store.register_device(&new, budget).await.expect("written");
+            measured: cost(async |invocation| {
+                let new =
+                    DeviceObservation::of(&measured_at(0, 0)).new_device(device("new"), |_| true);
+                store.register_device(&new, invocation).await.expect("written");
             })
             .await,
         },
@@ -388,11 +393,12 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let metrics = [crate::given::metric("battery")].into();
-                let learned = Learned { metrics, ..Learned::default() };
-                let known = Sighting::of(&measured_at(0, 0)).register(device("new"), |_| true);
-                store.learn_device(&known, &learned, budget).await.expect("written");
+                let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
+                let known =
+                    DeviceObservation::of(&measured_at(0, 0)).new_device(device("new"), |_| true);
+                store.update_device(&known, &learned, invocation).await.expect("written");
             })
             .await,
         },
@@ -402,10 +408,10 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let kitchen = room("kitchen");
-                let noted = store.introduce_room(&device("new"), &kitchen, budget).await;
-                assert!(matches!(noted, Ok(Learning::Written(_))));
+                let noted = store.introduce_room(&device("new"), &kitchen, invocation).await;
+                assert!(matches!(noted, Ok(UpdateOutcome::Updated(_))));
             })
             .await,
         },
@@ -415,10 +421,10 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let patch =
                     DevicePatch { name: Edit::Set("Sensor".into()), ..DevicePatch::default() };
-                store.edit_device(&device("new"), &patch, budget).await.expect("written");
+                store.edit_device(&device("new"), &patch, invocation).await.expect("written");
             })
             .await,
         },
@@ -428,11 +434,11 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             operation: "TransactWriteItems, GetItem",
             condition: "pk = `DEVICE`, sk = `<device>`; pk = `ROOM`, sk = `<room>`",
             expected: (1.0, 6.0),
-            measured: cost(async |budget| {
+            measured: cost(async |invocation| {
                 let new = Room { id: room("attic"), name: None, first_seen: at(0) };
                 let patch =
                     DevicePatch { room: Edit::Set(new.id.clone()), ..DevicePatch::default() };
-                let moved = store.move_device(&device("new"), &patch, &new, budget).await;
+                let moved = store.move_device(&device("new"), &patch, &new, invocation).await;
                 moved.expect("written");
             })
             .await,
@@ -449,7 +455,7 @@ async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
     let number = "-1.2345678901234567890123456789012345678E-100";
     let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
     let readings: Vec<_> = (0..200).map(|n| reading("large", n, &metrics)).collect();
-    assert!(store.put_readings(&readings, None, &budget()).await.unstored.is_empty());
+    assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
     let (reads, _) = latest_of_device(&store, &readings[0]).await;
     assert!(reads <= 6.0, "{reads} units");
 }

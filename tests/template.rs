@@ -37,8 +37,8 @@ const PORTS: [(&str, &str, &[&str]); 21] = [
     ("room", "GetItem", &[keys::ROOMS]),
     ("register_device", "PutItem", &[keys::DEVICES]),
     ("register_room", "PutItem", &[keys::ROOMS]),
-    ("learn_device", "UpdateItem", &[keys::DEVICES]),
-    ("learn_room", "UpdateItem", &[keys::ROOMS]),
+    ("update_device", "UpdateItem", &[keys::DEVICES]),
+    ("update_room", "UpdateItem", &[keys::ROOMS]),
     ("edit_device", "UpdateItem", &[keys::DEVICES]),
     ("edit_room", "UpdateItem", &[keys::ROOMS]),
     ("move_device", "UpdateItem", &[keys::DEVICES]),
@@ -510,8 +510,8 @@ fn asked(code: &str) -> BTreeSet<&'static str> {
         let known = PORTS.iter().find(|(method, ..)| after.starts_with(&format!(".{method}(")));
         if let Some((method, ..)) = known {
             found.insert(*method);
-        } else if code[..at].ends_with(".admit(call.request,&")
-            || code[..at].ends_with(".admit(request,&")
+        } else if code[..at].ends_with(".authenticate(call.request,&")
+            || code[..at].ends_with(".authenticate(request,&")
         {
             found.insert("token");
         } else if [".snapshot(&", ".refresh(&"].iter().any(|cache| code[..at].ends_with(cache)) {

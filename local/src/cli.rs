@@ -1,16 +1,16 @@
 //! The command line: what there is to say, and who does it. Does nothing itself.
 
+mod greeting;
 mod replay;
 mod serve;
 mod token;
-mod welcome;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use runtime::clock::{Clock as _, SystemClock};
 
-use crate::terminal::complain;
+use crate::progress::complain;
 use crate::{export, import};
 
 /// Time series of homes and their devices: the whole system on this machine.

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use registry::{DeadLetter, NotPut};
-use table::Budget;
+use table::Invocation;
 
-use crate::terminal::complain;
+use crate::progress::complain;
 
 /// What the registry could not be given, and what it can never apply.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ impl DeadLetters {
 }
 
 impl registry::DeadLetters for DeadLetters {
-    async fn put(&self, letters: &[DeadLetter], _budget: &Budget) -> Result<(), NotPut> {
+    async fn put(&self, letters: &[DeadLetter], _budget: &Invocation) -> Result<(), NotPut> {
         letters.iter().cloned().for_each(|letter| self.push(letter));
         Ok(())
     }

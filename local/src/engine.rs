@@ -13,7 +13,7 @@
 //! `synchronous=FULL` would close that gap for one sync to the disk per item; a reading that is sent
 //! again is stored again, so the local system does without.
 
-mod door;
+mod endpoint;
 mod stream;
 
 use std::fs::{self, File, TryLockError};
@@ -34,8 +34,8 @@ use tokio::sync::oneshot;
 
 pub(crate) use stream::{Record, Stream};
 
+use crate::progress::complain;
 use crate::table::TableDefinition;
-use crate::terminal::complain;
 use crate::{Data, private};
 
 /// The table's name on this machine.
@@ -315,7 +315,7 @@ fn serve(
     let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it does not block");
-            door::serve(listener, database, key, stopped).await;
+            endpoint::serve(listener, database, key, stopped).await;
         });
     })?;
     Ok((endpoint, stop, thread))

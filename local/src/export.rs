@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use self::api::Api;
 use self::file::{ExportFile, Format};
-use crate::terminal::{counted, say};
+use crate::progress::{counted, say};
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
@@ -25,7 +25,7 @@ and room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, setting
 that a person chose. `roomtide import` reads both. CSV has the readings only.
 
 Into an empty table everything comes back but devices and rooms that have no readings, metrics that no \
-reading has any more, the instant at which a person registered a room, and access tokens. What a person \
+reading has any more, the timestamp at which a person registered a room, and access tokens. What a person \
 took away with null comes back too if readings still have it. The file is complete or not there at all, \
 and only its owner can read it.";
 
@@ -43,7 +43,7 @@ pub struct ExportArgs {
     /// Only readings in this room; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true, conflicts_with = "device")]
     room: Vec<RoomId>,
-    /// The first instant, such as 2026-01-01T00:00:00Z or -30d
+    /// The first timestamp, such as 2026-01-01T00:00:00Z or -30d
     #[arg(
         long,
         value_name = "INSTANT",
@@ -51,7 +51,7 @@ pub struct ExportArgs {
         default_value = "1970-01-01T00:00:00Z"
     )]
     from: String,
-    /// The first instant behind
+    /// The first timestamp behind
     #[arg(
         long,
         value_name = "INSTANT",

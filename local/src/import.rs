@@ -22,11 +22,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use domain::Instant;
+use domain::Timestamp;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
-use crate::terminal::say;
+use crate::progress::say;
 
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
 pub(crate) use source::{Line, csv_lines};
@@ -101,10 +101,10 @@ pub struct ImportArgs {
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[command(next_help_heading = "CSV")]
 struct CsvArgs {
-    /// The column of the instants
+    /// The column of the timestamps
     #[arg(long, value_name = "COLUMN", default_value = "timestamp")]
     timestamp: String,
-    /// How the instants are written, such as '%Y/%m/%d %H:%M'; RFC 3339 or epoch without it
+    /// How the timestamps are written, such as '%Y/%m/%d %H:%M'; RFC 3339 or epoch without it
     #[arg(long, value_name = "FORMAT")]
     timestamp_format: Option<String>,
     /// Where times without an offset are local, such as Europe/Berlin or +01:00. A date alone is its
@@ -177,7 +177,7 @@ impl CsvArgs {
 }
 
 /// Imports, or tells what an import would be.
-pub async fn run(args: ImportArgs, now: Instant) -> anyhow::Result<ExitCode> {
+pub async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
@@ -185,7 +185,7 @@ pub async fn run(args: ImportArgs, now: Instant) -> anyhow::Result<ExitCode> {
     tokio::task::spawn_blocking(move || import(&args, now)).await?
 }
 
-fn import(args: &ImportArgs, now: Instant) -> anyhow::Result<ExitCode> {
+fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let columns = args.csv.columns()?;
     let source = source::open(&args.file, args.format)?;
     if source.format() == source::Format::Ndjson && args.csv.says_something() {
@@ -241,7 +241,7 @@ fn missing(
     let Some(resume::Witness { device, timestamp, metrics }) = witness else {
         return Ok(Some("nothing tells whether the earlier import is in this table"));
     };
-    let at = Instant::parse(timestamp, Instant::MIN).context("how far the import came")?;
+    let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
     let to = at.saturating_add(chrono::TimeDelta::milliseconds(1));
     let path = format!("/devices/{device}/readings?from={at}&to={to}&limit=1");
     let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;

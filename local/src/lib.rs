@@ -5,9 +5,9 @@
 //!
 //! | AWS | here |
 //! | --- | --- |
-//! | API Gateway | `front`: HTTP requests to payload format 2.0 and back |
+//! | API Gateway | `gateway`: HTTP requests to payload format 2.0 and back |
 //! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
-//! | the event source mapping | `pump`: the stream to the registry, as `template.yaml` says |
+//! | the event source mapping | `stream_poller`: the stream to the registry, as `template.yaml` says |
 //!
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
@@ -21,13 +21,13 @@ pub mod template;
 mod client;
 mod dead_letters;
 mod engine;
-mod front;
+mod event_source_mapping;
 mod functions;
-mod mapping;
+mod gateway;
 mod private;
-mod pump;
+mod progress;
+mod stream_poller;
 mod system;
-mod terminal;
 
 pub use registry::DeadLetter;
 pub use system::{Data, Options, System};

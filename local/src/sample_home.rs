@@ -24,7 +24,7 @@ const ROOMS: [(&str, &str, u8); 9] = [
 const METER: &str =
     "meter@house:current_w=Appliances+lights*6,cumulative_kwh_p=total(Appliances+lights)*0.001";
 /// Readings a request.
-const BATCH: usize = 1_000;
+const BATCH_SIZE: usize = 1_000;
 
 /// How the columns of the data set are read: nine thermometers and a power meter, UTC+1 all year.
 fn columns() -> anyhow::Result<Columns> {
@@ -49,7 +49,7 @@ pub fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
     let records: Vec<_> =
         csv_lines(GzDecoder::new(DATA), &columns()?)?.map(record).collect::<anyhow::Result<_>>()?;
     let bodies: Vec<Vec<u8>> = records
-        .chunks(BATCH)
+        .chunks(BATCH_SIZE)
         .map(|batch| {
             batch.iter().flat_map(|record| [record.json.as_str(), "\n"]).collect::<String>()
         })
@@ -91,7 +91,7 @@ mod tests {
             })
             .collect();
         assert_eq!(lines.len(), 3 * 7 * 144 * 10);
-        let now = domain::Instant::from_millis(1_800_000_000_000).unwrap();
+        let now = domain::Timestamp::from_millis(1_800_000_000_000).unwrap();
         let readings: Vec<_> =
             lines.iter().map(|line| ingest::read_reading(line, now).unwrap()).collect();
         let last =

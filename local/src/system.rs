@@ -11,7 +11,7 @@ use aws::StoreConfig;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use domain::Instant;
+use domain::Timestamp;
 use registry::DeadLetter;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::telemetry::Telemetry;
@@ -21,18 +21,18 @@ use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
-use crate::front::{Front, Guard, Limits};
+use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::Functions;
-use crate::mapping::EventSourceMapping;
+use crate::gateway::{Front, Guard, Limits};
+use crate::progress::Complaints;
 use crate::table::TableDefinition;
 use crate::template::Template;
-use crate::terminal::Complaints;
-use crate::{front, pump};
+use crate::{gateway, stream_poller};
 
 /// How often expired items are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long requests and batches under way are waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a function that no one waits for over HTTP may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -62,7 +62,7 @@ pub struct Options {
     /// a new device at once.
     pub registry_max_age: Duration,
     /// Readings before it are refused; the functions' own default.
-    pub earliest_timestamp: Instant,
+    pub earliest_timestamp: Timestamp,
     /// After how many days readings expire; never by default.
     pub retention_days: Option<u32>,
     /// Where the functions' events go; nowhere by default.
@@ -122,7 +122,7 @@ impl System {
         let table = TableDefinition::from_template(&template, &[])?;
         let mapping = EventSourceMapping::from_template(&template)?;
         let listener = if options.listens {
-            Some(front::listen(options.host, options.port).await?)
+            Some(gateway::listen(options.host, options.port).await?)
         } else {
             None
         };
@@ -145,7 +145,7 @@ impl System {
         let delivered = watch::Sender::default();
         let (stop, stopped) = watch::channel(false);
         let registry = Arc::clone(&functions.registry);
-        let pump = tokio::spawn(pump::run(
+        let pump = tokio::spawn(stream_poller::run(
             engine.stream(),
             registry,
             mapping,
@@ -155,7 +155,7 @@ impl System {
         ));
         let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
         let front = listener.map(|listener| {
-            tokio::spawn(front::serve(listener, Front::new(served, guard), Limits::OWN, stopped))
+            tokio::spawn(gateway::serve(listener, Front::new(served, guard), Limits::OWN, stopped))
         });
         Ok(Self {
             url,
@@ -205,7 +205,7 @@ impl System {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> anyhow::Result<(http::StatusCode, Vec<u8>)> {
-        front::ask(&self.functions, request).await
+        gateway::ask(&self.functions, request).await
     }
 
     /// Hands an event of API Gateway to the function whose route it names.
@@ -213,7 +213,7 @@ impl System {
         &self,
         event: ApiGatewayV2httpRequest,
     ) -> anyhow::Result<ApiGatewayV2httpResponse> {
-        front::invoke(&self.functions, event).await
+        gateway::invoke(&self.functions, event).await
     }
 
     /// Hands an event to ingest.
@@ -255,12 +255,12 @@ impl System {
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
         if let Some(mut front) = front {
-            match tokio::time::timeout(PATIENCE, &mut front).await {
+            match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut front).await {
                 Ok(ended) => ended.context("the server panicked")?,
                 Err(_) => front.abort(),
             }
         }
-        match tokio::time::timeout(PATIENCE, &mut pump).await {
+        match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut pump).await {
             Ok(ended) => ended.context("the delivery of the stream panicked")?,
             Err(_) => pump.abort(),
         }

@@ -196,7 +196,7 @@ mod tests {
     const TEMPLATE: &str = r#"
 Parameters:
   Mode: {Type: String, Default: "on"}
-  Days: {Type: Number, Default: 0}
+  Days: {Type: Decimal, Default: 0}
 Conditions:
   On: !Equals [!Ref Mode, "on"]
   Keeps: !Not [!Equals [!Ref Days, "0"]]

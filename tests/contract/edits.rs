@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Device, DevicePatch, Edit, Instant, Learned, MetricPatch, Room, RoomPatch};
-use table::{Edited, Registration};
+use domain::{Device, DevicePatch, DeviceUpdate, Edit, MetricPatch, Room, RoomPatch, Timestamp};
+use table::{Edited, InsertOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
-use crate::given::{at, budget, device, metric, number, room};
+use crate::given::{at, device, invocation, metric, number, room};
 
 async fn edit(store: &impl Ports, patch: &DevicePatch) -> Edited<Device> {
-    store.edit_device(&device("d"), patch, &budget()).await.expect("asked")
+    store.edit_device(&device("d"), patch, &invocation()).await.expect("asked")
 }
 
 async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
@@ -48,17 +48,17 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
         assert_eq!(edit(store, &patch).await, Edited::Unknown);
     }
     let patch = RoomPatch { name: Edit::Set("Kitchen".into()) };
-    let asked = store.edit_room(&room("room-a"), &patch, &budget()).await.expect("asked");
+    let asked = store.edit_room(&room("room-a"), &patch, &invocation()).await.expect("asked");
     assert_eq!(asked, Edited::Unknown);
-    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
+    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
 }
 
 pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     let before = registered(store, "d").await;
     let now = edited(store, &everything()).await;
     assert_eq!(now.name.as_deref(), Some("Smart meter"));
-    assert_eq!((now.room, now.room_at), (Some(room("room-b")), Some(Instant::MAX)));
+    assert_eq!((now.room, now.room_at), (Some(room("room-b")), Some(Timestamp::MAX)));
     assert_eq!(now.kind.as_deref(), Some("power"));
     assert_eq!(now.tags, ["meter", "B-route"]);
     let info = &now.metrics[&metric("temperature")];
@@ -219,7 +219,7 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
 ) {
     let new = Room { id: room("room-b"), name: None, first_seen: at(5) };
     let moved = async |patch: &DevicePatch, new: &Room| {
-        store.move_device(&device("d"), patch, new, &budget()).await.expect("asked")
+        store.move_device(&device("d"), patch, new, &invocation()).await.expect("asked")
     };
     let patch = everything();
     assert_eq!(moved(&patch, &new).await, Edited::Unknown);
@@ -227,25 +227,25 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     let mut unknown = patch.clone();
     unknown.metrics.insert(metric("humidity"), MetricPatch::default());
     assert_eq!(moved(&unknown, &new).await, Edited::UnknownMetric(metric("humidity")));
-    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), None);
+    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 
     let Edited::Written((now, registration)) = moved(&patch, &new).await else { panic!("written") };
-    assert_eq!((now.room.as_ref(), registration), (Some(&new.id), Registration::New));
+    assert_eq!((now.room.as_ref(), registration), (Some(&new.id), InsertOutcome::Inserted));
     assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
-    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), Some(new.clone()));
+    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
 
     // Again, or by somebody who does not know that the room is there.
     let later = Room { first_seen: at(9), ..new.clone() };
-    let known = Registration::Known(new.clone());
+    let known = InsertOutcome::Exists(new.clone());
     assert_eq!(moved(&patch, &later).await, Edited::Written((now, known)));
-    assert_eq!(store.room(&new.id, &budget()).await.expect("read"), Some(new.clone()));
+    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
     unknown.name = Edit::Set("not this".into());
     assert_eq!(moved(&unknown, &later).await, Edited::UnknownMetric(metric("humidity")));
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {
     let before = Room { id: room("room-a"), name: None, first_seen: at(0) };
-    store.register_room(&before, &budget()).await.expect("written");
+    store.register_room(&before, &invocation()).await.expect("written");
     let named = Room { name: Some("Kitchen".into()), ..before.clone() };
     for (name, expected) in [
         (Edit::Set("Kitchen".to_owned()), &named),
@@ -255,9 +255,9 @@ pub(super) async fn a_room_has_a_name(store: &impl Ports) {
         (Edit::Clear, &before),
     ] {
         let patch = RoomPatch { name };
-        let asked = store.edit_room(&before.id, &patch, &budget()).await.expect("asked");
+        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
         assert_eq!(asked, Edited::Written(expected.clone()));
-        let now = store.room(&before.id, &budget()).await.expect("read");
+        let now = store.room(&before.id, &invocation()).await.expect("read");
         assert_eq!(now.as_ref(), Some(expected));
     }
 }
@@ -269,6 +269,9 @@ pub(super) async fn nothing_edited_is_nothing_changed(store: &impl Ports) {
 
 async fn learn(store: &impl Ports, names: &[&str]) {
     let metrics: BTreeSet<_> = names.iter().map(|name| metric(name)).collect();
-    let learned = Learned { metrics, ..Learned::default() };
-    store.learn_device(&device_now(store, "d").await, &learned, &budget()).await.expect("asked");
+    let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
+    store
+        .update_device(&device_now(store, "d").await, &learned, &invocation())
+        .await
+        .expect("asked");
 }

@@ -6,13 +6,13 @@ use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{
     FindRegistry as _, MergeReadings as _, PutReadings as _, QueryReadings as _, RangeQuery,
-    ReadRegistry as _, Register as _,
+    ReadRegistry as _, RegisterDevices as _,
 };
 
 use super::readings::put;
 use super::registry::registered;
 use crate::engine::Table;
-use crate::given::{always, at, budget, device, reading_in, room};
+use crate::given::{always, at, device, invocation, reading_in, room};
 
 pub(super) async fn a_reading_is_one_item(table: &Table) {
     put(&table.store(), &[reading_in("d", 0, "room-a")]).await;
@@ -26,11 +26,11 @@ pub(super) async fn a_reading_is_one_item(table: &Table) {
     assert_eq!(Value::from(table.items("d").await), expected);
 }
 
-pub(super) async fn an_expiry_is_days_after_the_readings_own_instant(table: &Table) {
+pub(super) async fn an_expiry_is_days_after_the_readings_own_timestamp(table: &Table) {
     // Both are over a year ahead of the year in which this was written: no engine deletes them yet.
     let readings = [reading_in("d", 0, "room-a"), reading_in("d", 1_999, "room-a")];
     let days = |days| Some(TimeDelta::days(days));
-    table.store().put_readings(&readings, days(36_500), &budget()).await;
+    table.store().put_readings(&readings, days(36_500), &invocation()).await;
     let expiries = async || -> Vec<Value> {
         table.items("d").await.iter().map(|item| item["exp"].clone()).collect()
     };
@@ -54,7 +54,7 @@ pub(super) async fn a_registration_is_one_item(table: &Table) {
     }]);
     assert_eq!(Value::from(table.items("DEVICE").await), expected);
     let room = Room { id: room("room-a"), name: Some("Kitchen".into()), first_seen: at(0) };
-    store.register_room(&room, &budget()).await.expect("written");
+    store.register_room(&room, &invocation()).await.expect("written");
     let expected = json!([{
         "pk": {"S": "ROOM"},
         "sk": {"S": "room-a"},
@@ -70,7 +70,7 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
     put(&store, std::slice::from_ref(&reading)).await;
     let known = registered(&store, "d").await;
     let sk = |millis| json!({"S": format!("TS#{}", at(millis))});
-    // No metric; another writing of an instant; a rollup; a device without what makes one.
+    // No metric; another writing of a timestamp; a rollup; a device without what makes one.
     for item in [
         json!({"pk": {"S": "d"}, "sk": sk(1), "room": {"S": "room-a"}}),
         json!({"pk": {"S": "d"}, "sk": {"S": "TS#2026-01-11T16:00:00.5Z"}, "room": {"S": "room-a"}}),
@@ -86,9 +86,9 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
             let query =
                 RangeQuery { range: always(), order, after: None, limit, consistent: false };
             let pages = [
-                store.device_readings(&device("d"), &query, &budget()).await.expect("read"),
+                store.device_readings(&device("d"), &query, &invocation()).await.expect("read"),
                 store
-                    .room_readings(&room("room-a"), &[device("d")], &query, &budget())
+                    .room_readings(&room("room-a"), &[device("d")], &query, &invocation())
                     .await
                     .expect("read"),
             ];
@@ -97,29 +97,29 @@ pub(super) async fn what_others_left_is_passed_over(table: &Table) {
             }
         }
     }
-    let devices = store.devices(&budget()).await.expect("read");
+    let devices = store.devices(&invocation()).await.expect("read");
     assert_eq!(devices.found, [known]);
     let named: Vec<_> = devices.unreadable.iter().map(|item| chain(item)).collect();
     let missing = "first_seen is missing or has another type";
     assert_eq!(named[0], format!("the item DEVICE e: {missing}"));
     assert!(named[1].starts_with("the item DEVICE e#f: "), "{named:?}");
-    let rooms = store.rooms(&budget()).await.expect("read");
+    let rooms = store.rooms(&invocation()).await.expect("read");
     assert_eq!(rooms.found, []);
     assert_eq!(chain(&rooms.unreadable[0]), format!("the item ROOM room-z: {missing}"));
     let asked = [device("d"), device("e"), device("f")];
-    let found = store.find_devices(&asked, &budget()).await.expect("read");
+    let found = store.find_devices(&asked, &invocation()).await.expect("read");
     assert_eq!((found.found.len(), found.unreadable.len()), (1, 1));
-    let error = store.device(&device("e"), &budget()).await.expect_err("damaged");
+    let error = store.device(&device("e"), &invocation()).await.expect_err("damaged");
     assert!(chain(&error).contains("the item DEVICE e: "), "{}", chain(&error));
 }
 
 pub(super) async fn a_merge_sets_an_expiry(table: &Table) {
     let retention = Some(TimeDelta::days(36_500));
-    table.store().merge_readings(&[reading_in("d", 0, "room-a")], retention, &budget()).await;
+    table.store().merge_readings(&[reading_in("d", 0, "room-a")], retention, &invocation()).await;
     let seconds = at(0).as_millis() / 1_000 + (36_500 + 3) * 86_400;
     assert_eq!(table.items("d").await[0]["exp"], json!({"N": seconds.to_string()}));
     // Readings are kept for ever again: what is merged must not go with an old mark.
-    table.store().merge_readings(&[reading_in("d", 0, "room-a")], None, &budget()).await;
+    table.store().merge_readings(&[reading_in("d", 0, "room-a")], None, &invocation()).await;
     assert_eq!(table.items("d").await[0]["exp"], Value::Null);
 }
 
@@ -127,7 +127,7 @@ pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {
     let store = table.store();
     let readings: Vec<_> = (0..200).map(|n| reading_in("d", n, "room-a")).collect();
     put(&store, &readings).await;
-    let budget = budget();
+    let invocation = invocation();
     let query = RangeQuery {
         range: always(),
         order: Order::Descending,
@@ -135,6 +135,6 @@ pub(super) async fn only_what_is_asked_for_is_paid(table: &Table) {
         limit: 1,
         consistent: false,
     };
-    store.device_readings(&device("d"), &query, &budget).await.expect("read");
-    assert!((budget.read_units() - 0.5).abs() < 0.1, "{}", budget.read_units());
+    store.device_readings(&device("d"), &query, &invocation).await.expect("read");
+    assert!((invocation.read_units() - 0.5).abs() < 0.1, "{}", invocation.read_units());
 }

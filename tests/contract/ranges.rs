@@ -1,11 +1,11 @@
 //! Ranges of devices and rooms: bounds, order, limits and walks from page to page.
 
-use domain::{DeviceId, Instant, Order, Reading, TimeRange};
-use table::{Page, Position, RangeQuery};
+use domain::{DeviceId, Order, Reading, TimeRange, Timestamp};
+use table::{Page, RangeQuery, ReadingKey};
 
 use super::Ports;
 use super::readings::put;
-use crate::given::{always, at, budget, device, range, reading, reading_in, room};
+use crate::given::{always, at, device, invocation, range, reading, reading_in, room};
 
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
@@ -14,7 +14,7 @@ fn query(range: TimeRange, order: Order, limit: usize) -> RangeQuery {
 }
 
 async fn of_device(store: &impl Ports, id: &str, query: &RangeQuery) -> Page {
-    store.device_readings(&device(id), query, &budget()).await.expect("read")
+    store.device_readings(&device(id), query, &invocation()).await.expect("read")
 }
 
 /// The offsets of all readings of a device in a range.
@@ -33,13 +33,14 @@ async fn walk_room(
     let mut all = Vec::new();
     // More pages than any walk here has: one that goes round in circles must end, too.
     for _ in 0..1_000 {
-        let page = store.room_readings(&room(id), devices, &query, &budget()).await.expect("read");
+        let page =
+            store.room_readings(&room(id), devices, &query, &invocation()).await.expect("read");
         assert!(page.readings.len() <= query.limit);
         assert!(
             page.readings.len() == query.limit || !page.has_more,
             "only the last page is short"
         );
-        query.after = page.readings.last().map(Position::of).or(query.after);
+        query.after = page.readings.last().map(ReadingKey::of).or(query.after);
         all.extend(page.readings);
         if !page.has_more {
             return all;
@@ -48,7 +49,7 @@ async fn walk_room(
     panic!("the walk does not end: {query:?}");
 }
 
-/// Readings of a room hold to the order in time; how those of one instant follow is the store's affair.
+/// Readings of a room hold to the order in time; how those of one timestamp follow is the store's affair.
 #[track_caller]
 fn assert_walked(order: Order, mut walked: Vec<Reading>, expected: &[Reading]) {
     let in_order = |pair: &[Reading]| match order {
@@ -56,9 +57,9 @@ fn assert_walked(order: Order, mut walked: Vec<Reading>, expected: &[Reading]) {
         Order::Descending => pair[0].at >= pair[1].at,
     };
     assert!(walked.windows(2).all(in_order), "{order:?}: {walked:?}");
-    walked.sort_by_key(Position::of);
+    walked.sort_by_key(ReadingKey::of);
     let mut expected = expected.to_vec();
-    expected.sort_by_key(Position::of);
+    expected.sort_by_key(ReadingKey::of);
     assert_eq!(walked, expected);
 }
 
@@ -86,10 +87,10 @@ pub(super) async fn a_range_is_half_open(store: &impl Ports) {
 }
 
 pub(super) async fn the_first_and_last_instants_have_their_place(store: &impl Ports) {
-    let put_at = [Instant::MIN, at(0), Instant::MAX];
-    let readings = put_at.map(|instant| {
+    let put_at = [Timestamp::MIN, at(0), Timestamp::MAX];
+    let readings = put_at.map(|timestamp| {
         let mut reading = reading_in("d", 0, "room-a");
-        reading.at = instant;
+        reading.at = timestamp;
         reading
     });
     put(store, &readings).await;
@@ -124,7 +125,7 @@ pub(super) async fn a_limit_says_whether_there_is_more(store: &impl Ports) {
             let pages = [
                 of_device(store, "d", &query).await,
                 store
-                    .room_readings(&room("room-a"), &devices, &query, &budget())
+                    .room_readings(&room("room-a"), &devices, &query, &invocation())
                     .await
                     .expect("read"),
             ];
@@ -146,7 +147,7 @@ pub(super) async fn a_walk_meets_each_reading_once(store: &impl Ports) {
             let mut walked = Vec::new();
             while walked.len() <= inside.len() {
                 let page = of_device(store, "d", &query).await;
-                query.after = page.readings.last().map(Position::of);
+                query.after = page.readings.last().map(ReadingKey::of);
                 walked.extend(page.readings);
                 if !page.has_more {
                     break;
@@ -165,12 +166,15 @@ pub(super) async fn a_walk_goes_on_behind_what_is_gone(store: &impl Ports) {
     put(store, &readings).await;
     let devices = [device("d")];
     // Nothing is at 15, as if it had expired since the page before.
-    let after = Some(Position { at: at(15), device: device("d") });
+    let after = Some(ReadingKey { at: at(15), device: device("d") });
     for (order, expected) in [(Order::Ascending, vec![20, 30]), (Order::Descending, vec![10, 0])] {
         let query = RangeQuery { after: after.clone(), ..query(range(0, 40), order, 10) };
         let pages = [
             of_device(store, "d", &query).await,
-            store.room_readings(&room("room-a"), &devices, &query, &budget()).await.expect("read"),
+            store
+                .room_readings(&room("room-a"), &devices, &query, &invocation())
+                .await
+                .expect("read"),
         ];
         for page in pages {
             let found: Vec<_> = page.readings.iter().map(|r| r.at).collect();
@@ -201,7 +205,7 @@ pub(super) async fn the_same_instant_on_several_devices_is_walked_once(store: &i
     let ids = ["c", "a", "d", "b"];
     let mut readings = Vec::new();
     for millis in 0..6 {
-        // Not every device measures at every instant.
+        // Not every device measures at every timestamp.
         let measuring = (1..).zip(ids).filter(|(n, _)| (millis + 1) % n == 0);
         readings.extend(measuring.map(|(_, id)| reading_in(id, millis, "room-a")));
     }
@@ -223,7 +227,7 @@ pub(super) async fn nothing_is_found_where_nothing_is(store: &impl Ports) {
         let page = of_device(store, "e", &query).await;
         assert!(page.readings.is_empty() && !page.has_more);
         for devices in [&[][..], &[device("e")]] {
-            let page = store.room_readings(&room("room-b"), devices, &query, &budget()).await;
+            let page = store.room_readings(&room("room-b"), devices, &query, &invocation()).await;
             assert!(page.expect("read").readings.is_empty());
         }
     }

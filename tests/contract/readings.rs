@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use table::{Added, RangeQuery};
 
 use super::Ports;
-use crate::given::{always, budget, device, placed, reading, reading_in};
+use crate::given::{always, device, invocation, placed, reading, reading_in};
 
 /// Puts readings, all of which must be stored.
 pub(super) async fn put(store: &impl Ports, readings: &[Reading]) {
-    let put = store.put_readings(readings, None, &budget()).await;
-    assert!(put.unstored.is_empty() && put.cause.is_none(), "{put:?}");
+    let put = store.put_readings(readings, None, &invocation()).await;
+    assert!(put.not_stored.is_empty() && put.cause.is_none(), "{put:?}");
 }
 
 /// All readings of a device, oldest first, whatever was acknowledged before.
@@ -23,7 +23,7 @@ pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
         limit: 10_000,
         consistent: true,
     };
-    let page = store.device_readings(&device(id), &query, &budget()).await.expect("read");
+    let page = store.device_readings(&device(id), &query, &invocation()).await.expect("read");
     assert!(!page.has_more);
     page.readings
 }
@@ -118,14 +118,14 @@ pub(super) async fn a_reading_that_will_expire_is_read_like_any_other(store: &im
     let reading = reading_in("d", 0, "room-a");
     // Long enough to be still there, whenever this runs.
     let retention = Some(TimeDelta::days(365 * 1_000));
-    let put = store.put_readings(std::slice::from_ref(&reading), retention, &budget()).await;
-    assert!(put.unstored.is_empty() && put.cause.is_none(), "{put:?}");
+    let put = store.put_readings(std::slice::from_ref(&reading), retention, &invocation()).await;
+    assert!(put.not_stored.is_empty() && put.cause.is_none(), "{put:?}");
     assert_eq!(all_of(store, "d").await, [reading]);
 }
 
 async fn merge(store: &impl Ports, readings: &[Reading]) {
-    let merged = store.merge_readings(readings, None, &budget()).await;
-    assert!(merged.unstored.is_empty() && merged.cause.is_none(), "{merged:?}");
+    let merged = store.merge_readings(readings, None, &invocation()).await;
+    assert!(merged.not_stored.is_empty() && merged.cause.is_none(), "{merged:?}");
 }
 
 pub(super) async fn a_merge_keeps_what_it_does_not_name(store: &impl Ports) {
@@ -186,7 +186,7 @@ pub(super) async fn a_merged_reading_may_have_any_number_of_metrics(store: &impl
 pub(super) async fn an_arrival_takes_nobodys_place(store: &impl Ports) {
     let one = placed(reading("d", 0, &[("a", "1")]), "room-a");
     let add = async |reading: &Reading, arrival: &str| {
-        store.add_arrival(reading, arrival, None, &budget()).await.expect("asked")
+        store.add_arrival(reading, arrival, None, &invocation()).await.expect("asked")
     };
     for _ in 0..2 {
         assert_eq!(add(&one, "x").await, Added::Stored, "the same arrival, again");
@@ -200,16 +200,16 @@ pub(super) async fn an_arrival_takes_nobodys_place(store: &impl Ports) {
 
 pub(super) async fn of_arrivals_at_once_one_is_stored(store: &impl Ports) {
     let one = reading("d", 0, &[("a", "1")]);
-    let budget = budget();
+    let invocation = invocation();
     let arrivals: Vec<_> = (0..20).map(|n| n.to_string()).collect();
-    let adding = arrivals.iter().map(|arrival| store.add_arrival(&one, arrival, None, &budget));
+    let adding = arrivals.iter().map(|arrival| store.add_arrival(&one, arrival, None, &invocation));
     let added = join_all(adding).await.into_iter().map(|added| added.expect("asked"));
     assert_eq!(added.filter(|added| *added == Added::Stored).count(), 1);
 }
 
 pub(super) async fn an_arrival_that_is_repeated_takes_no_merge_back(store: &impl Ports) {
     let arrival = reading("d", 0, &[("a", "1")]);
-    let add = async || store.add_arrival(&arrival, "x", None, &budget()).await.expect("asked");
+    let add = async || store.add_arrival(&arrival, "x", None, &invocation()).await.expect("asked");
     assert_eq!(add().await, Added::Stored);
     merge(store, &[reading("d", 0, &[("a", "2"), ("b", "2")])]).await;
     // The answer to the first request was lost, so it is sent again.

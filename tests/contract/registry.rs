@@ -1,20 +1,20 @@
-//! Registration and learning: what is first, what is newer, and what a person has decided.
+//! Registration and updates of the registry: what is first, what is newer, and what a person has decided.
 
 use std::collections::BTreeSet;
 
 use domain::{
-    Device, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricName,
-    MetricPatch, Room, Sighting,
+    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MAX_METRICS,
+    MetricName, MetricPatch, Room, Timestamp,
 };
 use futures_util::future::join_all;
-use table::{Edited, Learning, Registration};
+use table::{Edited, InsertOutcome, UpdateOutcome};
 
 use super::Ports;
-use crate::given::{at, budget, device, metric, number, reading_in, room};
+use crate::given::{at, device, invocation, metric, number, reading_in, room};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
 fn new_device(id: &str) -> Device {
-    Sighting::of(&reading_in(id, 100, "room-a")).register(device(id), |_| true)
+    DeviceObservation::of(&reading_in(id, 100, "room-a")).new_device(device(id), |_| true)
 }
 
 fn new_room(id: &str) -> Room {
@@ -27,46 +27,51 @@ fn metrics(names: &[&str]) -> BTreeSet<MetricName> {
 
 pub(super) async fn registered(store: &impl Ports, id: &str) -> Device {
     let device = new_device(id);
-    let registration = store.register_device(&device, &budget()).await.expect("written");
-    assert_eq!(registration, Registration::New);
+    let registration = store.register_device(&device, &invocation()).await.expect("written");
+    assert_eq!(registration, InsertOutcome::Inserted);
     device
 }
 
 pub(super) async fn device_now(store: &impl Ports, id: &str) -> Device {
-    store.device(&device(id), &budget()).await.expect("read").expect("registered")
+    store.device(&device(id), &invocation()).await.expect("read").expect("registered")
 }
 
 /// Learns of the device as it is now.
-async fn learn(store: &impl Ports, learned: &Learned) -> Learning<Device> {
-    let now = store.device(&device("d"), &budget()).await.expect("read");
+async fn learn(store: &impl Ports, learned: &DeviceUpdate) -> UpdateOutcome<Device> {
+    let now = store.device(&device("d"), &invocation()).await.expect("read");
     learn_of(store, &now.unwrap_or_else(|| new_device("d")), learned).await
 }
 
-async fn learn_of(store: &impl Ports, known: &Device, learned: &Learned) -> Learning<Device> {
-    store.learn_device(known, learned, &budget()).await.expect("asked")
+async fn learn_of(
+    store: &impl Ports,
+    known: &Device,
+    learned: &DeviceUpdate,
+) -> UpdateOutcome<Device> {
+    store.update_device(known, learned, &invocation()).await.expect("asked")
 }
 
 #[track_caller]
-fn written<T: std::fmt::Debug>(learning: Learning<T>) -> T {
+fn written<T: std::fmt::Debug>(learning: UpdateOutcome<T>) -> T {
     match learning {
-        Learning::Written(now) => now,
-        Learning::Refused(now) => panic!("refused: {now:?}"),
+        UpdateOutcome::Updated(now) => now,
+        UpdateOutcome::ConditionFailed(now) => panic!("refused: {now:?}"),
     }
 }
 
 pub(super) async fn an_empty_registry_is_empty(store: &impl Ports) {
-    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
-    assert_eq!(store.device(&device("d"), &budget()).await.expect("read"), None);
-    assert_eq!(store.room(&room("room-a"), &budget()).await.expect("read"), None);
+    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
+    assert_eq!(store.device(&device("d"), &invocation()).await.expect("read"), None);
+    assert_eq!(store.room(&room("room-a"), &invocation()).await.expect("read"), None);
 }
 
 pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
     let first = registered(store, "d").await;
-    let later = Sighting::of(&reading_in("d", 5, "room-b")).register(device("d"), |_| true);
+    let later =
+        DeviceObservation::of(&reading_in("d", 5, "room-b")).new_device(device("d"), |_| true);
     for again in [&first, &later] {
-        let registration = store.register_device(again, &budget()).await.expect("asked");
-        assert_eq!(registration, Registration::Known(first.clone()));
+        let registration = store.register_device(again, &invocation()).await.expect("asked");
+        assert_eq!(registration, InsertOutcome::Exists(first.clone()));
     }
     assert_eq!(device_now(store, "d").await, first);
 }
@@ -74,21 +79,22 @@ pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
 pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) {
     let claims: Vec<_> = (0..10)
         .map(|n| {
-            let sighting = Sighting::of(&reading_in("d", n, &format!("room-{n}")));
-            sighting.register(device("d"), |_| true)
+            let observation = DeviceObservation::of(&reading_in("d", n, &format!("room-{n}")));
+            observation.new_device(device("d"), |_| true)
         })
         .collect();
-    let budget = budget();
-    let results = join_all(claims.iter().map(|claim| store.register_device(claim, &budget))).await;
+    let invocation = invocation();
+    let results =
+        join_all(claims.iter().map(|claim| store.register_device(claim, &invocation))).await;
     let now = device_now(store, "d").await;
     let mut first = 0;
     for (claim, result) in claims.iter().zip(results) {
         match result.expect("asked") {
-            Registration::New => {
+            InsertOutcome::Inserted => {
                 first += 1;
                 assert_eq!(*claim, now);
             }
-            Registration::Known(known) => assert_eq!(known, now),
+            InsertOutcome::Exists(known) => assert_eq!(known, now),
         }
     }
     assert_eq!(first, 1);
@@ -100,38 +106,42 @@ pub(super) async fn devices_and_rooms_are_apart_and_listed_by_id(store: &impl Po
         registered(store, id).await;
     }
     for id in &ids[..3] {
-        let registration = store.register_room(&new_room(id), &budget()).await.expect("written");
-        assert_eq!(registration, Registration::New);
+        let registration =
+            store.register_room(&new_room(id), &invocation()).await.expect("written");
+        assert_eq!(registration, InsertOutcome::Inserted);
     }
-    let devices = store.devices(&budget()).await.expect("read").found;
+    let devices = store.devices(&invocation()).await.expect("read").found;
     let listed: Vec<_> = devices.iter().map(|device| device.id.as_str()).collect();
     assert_eq!(listed, ["0", "B", "a", "a-b", "a.b", "a:b", "b", "same"]);
     assert!(devices.iter().all(|device| *device == new_device(device.id.as_str())));
-    assert_eq!(store.rooms(&budget()).await.expect("read").found, ["a", "b", "same"].map(new_room));
+    assert_eq!(
+        store.rooms(&invocation()).await.expect("read").found,
+        ["a", "b", "same"].map(new_room)
+    );
 }
 
 pub(super) async fn a_room_is_registered_once(store: &impl Ports) {
     let first = new_room("room-a");
-    let asked = store.register_room(&first, &budget()).await.expect("written");
-    assert_eq!(asked, Registration::New);
+    let asked = store.register_room(&first, &invocation()).await.expect("written");
+    assert_eq!(asked, InsertOutcome::Inserted);
     let later = Room { name: Some("Kitchen".into()), ..new_room("room-a") };
-    let asked = store.register_room(&later, &budget()).await.expect("asked");
-    assert_eq!(asked, Registration::Known(first.clone()));
-    assert_eq!(store.room(&first.id, &budget()).await.expect("read"), Some(first));
+    let asked = store.register_room(&later, &invocation()).await.expect("asked");
+    assert_eq!(asked, InsertOutcome::Exists(first.clone()));
+    assert_eq!(store.room(&first.id, &invocation()).await.expect("read"), Some(first));
 }
 
 pub(super) async fn what_is_not_registered_learns_nothing(store: &impl Ports) {
-    let learned = Learned { metrics: metrics(&["co2"]), ..Learned::default() };
-    assert_eq!(learn(store, &learned).await, Learning::Refused(None));
-    let asked = store.learn_room(&room("room-a"), at(0), &budget()).await.expect("asked");
-    assert_eq!(asked, Learning::Refused(None));
-    assert_eq!(store.devices(&budget()).await.expect("read").found, []);
-    assert_eq!(store.rooms(&budget()).await.expect("read").found, []);
+    let learned = DeviceUpdate { metrics: metrics(&["co2"]), ..DeviceUpdate::default() };
+    assert_eq!(learn(store, &learned).await, UpdateOutcome::ConditionFailed(None));
+    let asked = store.update_room(&room("room-a"), at(0), &invocation()).await.expect("asked");
+    assert_eq!(asked, UpdateOutcome::ConditionFailed(None));
+    assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
+    assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
 }
 
 pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
     registered(store, "d").await;
-    let learned = Learned {
+    let learned = DeviceUpdate {
         first_seen: Some(at(50)),
         room: Some((at(200), room("room-b"))),
         metrics: metrics(&["co2", "count"]),
@@ -142,45 +152,49 @@ pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
     let names: Vec<_> = now.metrics.keys().map(MetricName::as_str).collect();
     assert_eq!(names, ["co2", "count", "temperature"]);
     assert_eq!(now.metrics[&metric("co2")].unit.as_deref(), Some("ppm"));
-    assert_eq!(learn(store, &learned).await, Learning::Refused(Some(now.clone())));
+    assert_eq!(learn(store, &learned).await, UpdateOutcome::ConditionFailed(Some(now.clone())));
     // What is learned of metrics alone is written where it is not, so nothing is to be refused.
-    let only = Learned { metrics: learned.metrics, ..Learned::default() };
+    let only = DeviceUpdate { metrics: learned.metrics, ..DeviceUpdate::default() };
     assert_eq!(written(learn(store, &only).await), now);
     assert_eq!(device_now(store, "d").await, now);
 }
 
 pub(super) async fn an_earlier_first_reading_is_learned_a_later_refused(store: &impl Ports) {
     let before = registered(store, "d").await;
-    let seen = |millis| Learned { first_seen: Some(at(millis)), ..Learned::default() };
+    let seen = |millis| DeviceUpdate { first_seen: Some(at(millis)), ..DeviceUpdate::default() };
     for later in [100, 101] {
-        assert_eq!(learn(store, &seen(later)).await, Learning::Refused(Some(before.clone())));
+        assert_eq!(
+            learn(store, &seen(later)).await,
+            UpdateOutcome::ConditionFailed(Some(before.clone()))
+        );
     }
     assert_eq!(written(learn(store, &seen(99)).await), Device { first_seen: at(99), ..before });
 }
 
 pub(super) async fn a_room_is_learned_only_where_the_known_one_still_is(store: &impl Ports) {
     let before = registered(store, "d").await;
-    let moved = |millis, to| Learned { room: Some((at(millis), room(to))), ..Learned::default() };
+    let moved =
+        |millis, to| DeviceUpdate { room: Some((at(millis), room(to))), ..DeviceUpdate::default() };
     let now = written(learn_of(store, &before, &moved(100, "room-b")).await);
     let expected = Device { room: Some(room("room-b")), room_at: Some(at(100)), ..before.clone() };
     assert_eq!(now, expected);
     // Whoever asked the readings while it was in room-a has to ask again.
     let late = learn_of(store, &before, &moved(101, "room-c")).await;
-    assert_eq!(late, Learning::Refused(Some(now.clone())));
+    assert_eq!(late, UpdateOutcome::ConditionFailed(Some(now.clone())));
     let nowhere = Device { room: None, room_at: None, ..before };
     let late = learn_of(store, &nowhere, &moved(101, "room-c")).await;
-    assert_eq!(late, Learning::Refused(Some(now.clone())));
+    assert_eq!(late, UpdateOutcome::ConditionFailed(Some(now.clone())));
     assert_eq!(written(learn_of(store, &now, &moved(101, "room-c")).await).room_at, Some(at(101)));
 }
 
 pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
     let before = registered(store, "d").await;
-    let learned = Learned {
+    let learned = DeviceUpdate {
         first_seen: Some(at(100)),
         room: Some((at(101), room("room-b"))),
         metrics: metrics(&["co2"]),
     };
-    assert_eq!(learn(store, &learned).await, Learning::Refused(Some(before.clone())));
+    assert_eq!(learn(store, &learned).await, UpdateOutcome::ConditionFailed(Some(before.clone())));
     assert_eq!(device_now(store, "d").await, before);
 }
 
@@ -188,16 +202,19 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let before = registered(store, "d").await;
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
-    let edited = store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
+    let edited = store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
     assert!(matches!(edited, Edited::Written(_)));
-    let learned = Learned { room: Some((at(101), room("room-b"))), ..Learned::default() };
-    assert!(matches!(learn_of(store, &before, &learned).await, Learning::Refused(Some(_))));
+    let learned = DeviceUpdate { room: Some((at(101), room("room-b"))), ..DeviceUpdate::default() };
+    assert!(matches!(
+        learn_of(store, &before, &learned).await,
+        UpdateOutcome::ConditionFailed(Some(_))
+    ));
     let now = device_now(store, "d").await;
-    assert_eq!((now.room, now.room_at), (Some(room("room-c")), Some(Instant::MAX)));
+    assert_eq!((now.room, now.room_at), (Some(room("room-c")), Some(Timestamp::MAX)));
 
     // Taken back, the readings decide again.
-    store.edit_device(&device("d"), &into(Edit::Clear), &budget()).await.expect("asked");
-    let learned = Learned { room: Some((at(1), room("room-b"))), ..Learned::default() };
+    store.edit_device(&device("d"), &into(Edit::Clear), &invocation()).await.expect("asked");
+    let learned = DeviceUpdate { room: Some((at(1), room("room-b"))), ..DeviceUpdate::default() };
     assert_eq!(written(learn(store, &learned).await).room, Some(room("room-b")));
 }
 
@@ -214,12 +231,12 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
         metrics: [(metric("temperature"), settings)].into(),
         ..DevicePatch::default()
     };
-    store.edit_device(&device("d"), &patch, &budget()).await.expect("asked");
+    store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
     let edited = device_now(store, "d").await;
-    let learned = Learned {
+    let learned = DeviceUpdate {
         first_seen: Some(at(1)),
         metrics: metrics(&["temperature", "humidity"]),
-        ..Learned::default()
+        ..DeviceUpdate::default()
     };
     let mut now = written(learn(store, &learned).await);
     assert!(now.metrics.remove(&metric("humidity")).is_some());
@@ -229,8 +246,10 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
 pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Ports) {
     registered(store, "d").await;
     let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
-    let learned =
-        Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
+    let learned = DeviceUpdate {
+        metrics: names.iter().map(|name| metric(name)).collect(),
+        ..DeviceUpdate::default()
+    };
     let now = written(learn(store, &learned).await);
     assert_eq!(now.metrics.len(), MAX_METRICS + 1);
     assert_eq!(device_now(store, "d").await, now);
@@ -239,32 +258,38 @@ pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Po
 pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store: &impl Ports) {
     registered(store, "d").await;
     let names: Vec<String> = (0..4 * MAX_METRICS).map(|n| format!("m{n}")).collect();
-    let learned =
-        Learned { metrics: names.iter().map(|name| metric(name)).collect(), ..Learned::default() };
+    let learned = DeviceUpdate {
+        metrics: names.iter().map(|name| metric(name)).collect(),
+        ..DeviceUpdate::default()
+    };
     assert_eq!(written(learn(store, &learned).await).metrics.len(), 4 * MAX_METRICS + 1);
 }
 
 pub(super) async fn a_room_learns_its_first_reading(store: &impl Ports) {
     let before = new_room("room-a");
-    store.register_room(&before, &budget()).await.expect("written");
-    let learn =
-        async |millis| store.learn_room(&before.id, at(millis), &budget()).await.expect("asked");
+    store.register_room(&before, &invocation()).await.expect("written");
+    let learn = async |millis| {
+        store.update_room(&before.id, at(millis), &invocation()).await.expect("asked")
+    };
     for later in [100, 200] {
-        assert_eq!(learn(later).await, Learning::Refused(Some(before.clone())));
+        assert_eq!(learn(later).await, UpdateOutcome::ConditionFailed(Some(before.clone())));
     }
     let now = Room { first_seen: at(99), ..before.clone() };
-    assert_eq!(learn(99).await, Learning::Written(now.clone()));
-    assert_eq!(learn(99).await, Learning::Refused(Some(now)));
+    assert_eq!(learn(99).await, UpdateOutcome::Updated(now.clone()));
+    assert_eq!(learn(99).await, UpdateOutcome::ConditionFailed(Some(now)));
 }
 
 pub(super) async fn learned_by_many_at_once_all_is_there(store: &impl Ports) {
     registered(store, "d").await;
     let all: Vec<_> = (0..10)
-        .map(|n| Learned { metrics: metrics(&[&format!("m{n}"), "co2"]), ..Learned::default() })
+        .map(|n| DeviceUpdate {
+            metrics: metrics(&[&format!("m{n}"), "co2"]),
+            ..DeviceUpdate::default()
+        })
         .collect();
-    let (known, budget) = (new_device("d"), budget());
+    let (known, invocation) = (new_device("d"), invocation());
     let results =
-        join_all(all.iter().map(|learned| store.learn_device(&known, learned, &budget))).await;
+        join_all(all.iter().map(|learned| store.update_device(&known, learned, &invocation))).await;
     results.into_iter().for_each(|result| drop(written(result.expect("asked"))));
     assert_eq!(device_now(store, "d").await.metrics.len(), 12);
 }
@@ -274,41 +299,45 @@ pub(super) async fn several_are_found_at_once(store: &impl Ports) {
     for id in ids.iter().step_by(2) {
         registered(store, id).await;
     }
-    store.register_room(&new_room("d1"), &budget()).await.expect("written");
+    store.register_room(&new_room("d1"), &invocation()).await.expect("written");
     let asked: Vec<_> = ids.iter().map(|id| device(id)).collect();
-    let mut found = store.find_devices(&asked, &budget()).await.expect("read").found;
+    let mut found = store.find_devices(&asked, &invocation()).await.expect("read").found;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     let mut expected: Vec<_> = ids.iter().step_by(2).map(|id| new_device(id)).collect();
     expected.sort_by(|a, b| a.id.cmp(&b.id));
     assert_eq!(found, expected);
     let asked = ["d0", "d1"].map(room);
-    assert_eq!(store.find_rooms(&asked, &budget()).await.expect("read").found, [new_room("d1")]);
-    assert_eq!(store.find_rooms(&[], &budget()).await.expect("read").found, []);
+    assert_eq!(
+        store.find_rooms(&asked, &invocation()).await.expect("read").found,
+        [new_room("d1")]
+    );
+    assert_eq!(store.find_rooms(&[], &invocation()).await.expect("read").found, []);
 }
 
 pub(super) async fn a_device_introduces_so_many_rooms(store: &impl Ports) {
     registered(store, "d").await;
     let introduce = async |n: usize| {
         let room = room(&format!("{:x<120}-{n}", "r"));
-        store.introduce_room(&device("d"), &room, &budget()).await.expect("asked")
+        store.introduce_room(&device("d"), &room, &invocation()).await.expect("asked")
     };
     for n in 0..MAX_INTRODUCED_ROOMS {
         assert_eq!(written(introduce(n).await).introduced_rooms.len(), n + 1);
     }
     let full = device_now(store, "d").await;
-    assert_eq!(introduce(99).await, Learning::Refused(Some(full.clone())));
+    assert_eq!(introduce(99).await, UpdateOutcome::ConditionFailed(Some(full.clone())));
     assert_eq!(written(introduce(5).await), full, "done twice, it is noted once");
-    let nobody = store.introduce_room(&device("e"), &room("r"), &budget()).await.expect("asked");
-    assert_eq!(nobody, Learning::Refused(None));
+    let nobody =
+        store.introduce_room(&device("e"), &room("r"), &invocation()).await.expect("asked");
+    assert_eq!(nobody, UpdateOutcome::ConditionFailed(None));
 }
 
 pub(super) async fn rooms_introduced_at_once_are_counted(store: &impl Ports) {
     registered(store, "d").await;
     let rooms: Vec<_> = (0..50).map(|n| room(&format!("r{n}"))).collect();
-    let (device, budget) = (device("d"), budget());
-    let asked = rooms.iter().map(|room| store.introduce_room(&device, room, &budget));
+    let (device, invocation) = (device("d"), invocation());
+    let asked = rooms.iter().map(|room| store.introduce_room(&device, room, &invocation));
     let results = join_all(asked).await.into_iter().map(|result| result.expect("asked"));
-    let written = results.filter(|result| matches!(result, Learning::Written(_))).count();
+    let written = results.filter(|result| matches!(result, UpdateOutcome::Updated(_))).count();
     assert_eq!(written, MAX_INTRODUCED_ROOMS);
     assert_eq!(device_now(store, "d").await.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
 }

@@ -9,8 +9,8 @@ import home
 from processes import Failed
 from report import ok, same
 
-# So long a revoked token may go on: REMEMBERED in shared/runtime/src/access.rs.
-REMEMBERED = 30
+# So long a revoked token may go on: TOKEN_CACHE_AGE in shared/runtime/src/authentication.rs.
+TOKEN_CACHE_AGE = 30
 # Stands in query strings only.
 CANARY = "canary-" + secrets.token_hex(8)
 
@@ -44,12 +44,12 @@ def revoke_one(stack, tokens):
 
 
 def revoked(stack, tokens, since):
-    time.sleep(max(0, since + REMEMBERED + 1 - time.monotonic()))
+    time.sleep(max(0, since + TOKEN_CACHE_AGE + 1 - time.monotonic()))
     gone = stack.call("GET", "/devices", token=tokens["revoked"])
     gone.expect(401)
     unknown = stack.call("GET", "/devices", token="rt_" + secrets.token_urlsafe(32))
     same("the answer to a revoked token, beside one that never was", unknown.text, gone.text)
-    ok(f"a revoked token is refused after {REMEMBERED} s, and looks like one that never was")
+    ok(f"a revoked token is refused after {TOKEN_CACHE_AGE} s, and looks like one that never was")
 
 
 def refusals(stack, tokens):

@@ -32,7 +32,7 @@ async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answ
     Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"))
 }
 
-/// Readings of three devices in two rooms, each at an instant of its own.
+/// Readings of three devices in two rooms, each at a timestamp of its own.
 fn readings(count: i64) -> Vec<Reading> {
     (0..count)
         .map(|n| {
@@ -115,17 +115,17 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
             let ingest = by_way_of(&proxy, &table);
             let readings = readings(60);
             let answer = send(&ingest, &readings, Deadline::after(Duration::from_secs(3))).await;
-            let unstored = not_stored(&answer);
+            let unacknowledged = not_stored(&answer);
             let found = is_stored(&table, &readings).await;
             for (n, found) in found.iter().enumerate() {
                 assert!(
-                    *found || unstored.contains(&n),
+                    *found || unacknowledged.contains(&n),
                     "seed {seed}: reading {n} is lost: {answer:?}"
                 );
             }
             // What is not acknowledged is sent again, with or without the rest.
             proxy.replan(seeded(seed, 10));
-            let mut again: Vec<_> = unstored.iter().map(|n| readings[*n].clone()).collect();
+            let mut again: Vec<_> = unacknowledged.iter().map(|n| readings[*n].clone()).collect();
             while !again.is_empty() {
                 let answer = send(&ingest, &again, minute()).await;
                 again = not_stored(&answer).iter().map(|n| again[*n].clone()).collect();
@@ -138,12 +138,14 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
                     "seed {seed}: nothing is stored twice"
                 );
             }
-            unstored.len()
+            unacknowledged.len()
         }
     });
-    let unstored: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
-    let (all, some) =
-        (unstored.iter().filter(|n| **n == 0).count(), unstored.iter().filter(|n| **n > 0).count());
+    let not_stored: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
+    let (all, some) = (
+        not_stored.iter().filter(|n| **n == 0).count(),
+        not_stored.iter().filter(|n| **n > 0).count(),
+    );
     assert!(all > 5 && some > 5, "the plans are neither harmless nor hopeless: {all} and {some}");
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::Instant;
+use domain::Timestamp;
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
@@ -18,7 +18,7 @@ use table::ReadRegistry as _;
 use super::proxy::Proxy;
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, budget, device, minute, request};
+use crate::given::{Answer, START, at, device, invocation, minute, request};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 type Query = query::Query<DynamoStore, TestClock>;
@@ -76,7 +76,7 @@ impl Fleet {
         }
     }
 
-    /// Posts readings to an instance at an instant of the gateway.
+    /// Posts readings to an instance at a timestamp of the gateway.
     async fn post(&mut self, instance: usize, millis: i64, query: &str, body: &Value) -> Answer {
         self.requests += 1;
         let mut event = request("POST", "/readings", query, Some(body));
@@ -132,7 +132,7 @@ impl Fleet {
 
     /// The room of a device.
     async fn room(&self, id: &str) -> Option<String> {
-        let found = self.table.store().device(&device(id), &budget()).await.expect("read");
+        let found = self.table.store().device(&device(id), &invocation()).await.expect("read");
         found.and_then(|device| device.room).map(String::from)
     }
 
@@ -317,7 +317,7 @@ async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
     fleet
         .table
         .put_item(json!({
-            "pk": {"S": "DEVICE"}, "sk": {"S": "d0"}, "first_seen": {"S": Instant::MIN.to_string()},
+            "pk": {"S": "DEVICE"}, "sk": {"S": "d0"}, "first_seen": {"S": Timestamp::MIN.to_string()},
             "metrics": {"S": "none"},
         }))
         .await;
@@ -346,7 +346,8 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
         records.push(record(records.len(), &item));
     }
     fleet.deliver(0, &records).await;
-    let healthy = store.device(&device(&ids[1]), &budget()).await.expect("read").expect("there");
+    let healthy =
+        store.device(&device(&ids[1]), &invocation()).await.expect("read").expect("there");
     assert_eq!(healthy.metrics.len(), 2);
     let letters = fleet.queue.letters();
     assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);

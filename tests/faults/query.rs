@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use domain::{DeviceId, DevicePatch, Edit, Order, Room, Sighting};
+use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Room};
 use dynamodb::DynamoStore;
 use table::{
-    EditRegistry as _, Edited, Position, PutReadings as _, QueryReadings as _, RangeQuery,
-    ReadRegistry as _, Register as _,
+    EditRegistry as _, Edited, PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _,
+    ReadingKey, RegisterDevices as _,
 };
 
 use super::proxy::{Effect, Fault, Proxy};
 use crate::engine::Engine;
-use crate::given::{always, at, budget, device, reading_in, room};
+use crate::given::{always, at, device, invocation, reading_in, room};
 
 #[tokio::test]
 async fn a_room_without_its_index_does_not_ask_once_a_reading() {
@@ -20,7 +20,7 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     // The device was elsewhere for a long time.
     let mut readings: Vec<_> = (1..1_000).map(|n| reading_in("d", n, "room-b")).collect();
     readings.extend([0, 1_000].map(|n| reading_in("d", n, "room-a")));
-    assert!(table.store().put_readings(&readings, None, &budget()).await.unstored.is_empty());
+    assert!(table.store().put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
@@ -32,7 +32,8 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
             limit,
             consistent: false,
         };
-        let page = store.room_readings(&room("room-a"), &[device("d")], &query, &budget()).await;
+        let page =
+            store.room_readings(&room("room-a"), &[device("d")], &query, &invocation()).await;
         assert_eq!(page.expect("read").readings.len(), limit.min(2));
         let asked = proxy.take_operations().len();
         assert!(asked <= 12, "{asked} requests for {limit} readings");
@@ -51,12 +52,12 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
         let every = if n < 5 { 100 } else { 1_000 };
         readings.extend((0..400).map(|i| reading_in(id.as_str(), i * every + n, "room-a")));
     }
-    assert!(table.store().put_readings(&readings, None, &budget()).await.unstored.is_empty());
-    readings.sort_by_key(Position::of);
+    assert!(table.store().put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+    readings.sort_by_key(ReadingKey::of);
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
     let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
-    let after = Position { at: at(20_000), device: device("d07") };
+    let after = ReadingKey { at: at(20_000), device: device("d07") };
     for (order, after) in [
         (Order::Ascending, None),
         (Order::Descending, None),
@@ -68,16 +69,19 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
             left.reverse();
         }
         if let Some(after) = &after {
-            left.retain(|reading| (Position::of(reading) > *after) == (order == Order::Ascending));
-            left.retain(|reading| Position::of(reading) != *after);
+            left.retain(|reading| {
+                (ReadingKey::of(reading) > *after) == (order == Order::Ascending)
+            });
+            left.retain(|reading| ReadingKey::of(reading) != *after);
         }
         let query = RangeQuery { range: always(), order, after, limit: 200, consistent: false };
-        let budget = budget();
-        let page = store.room_readings(&room("room-a"), &ids, &query, &budget).await.expect("read");
+        let invocation = invocation();
+        let page =
+            store.room_readings(&room("room-a"), &ids, &query, &invocation).await.expect("read");
         assert_eq!((&page.readings[..], page.has_more), (&left[..200], true), "{order:?}");
         let asked = proxy.take_operations().len();
         // One page of 200 readings would be 2 units; each device costs half a unit at the least.
-        assert!(budget.read_units() <= 15.0, "{order:?}: {} units", budget.read_units());
+        assert!(invocation.read_units() <= 15.0, "{order:?}: {} units", invocation.read_units());
         assert!(asked <= 30, "{order:?}: {asked} requests");
     }
 }
@@ -92,8 +96,8 @@ async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
     let range = always();
     let order = Order::Ascending;
     let query = RangeQuery { range, order, after: None, limit: 10, consistent: false };
-    let (room, budget) = (room("room-a"), budget());
-    let page = store.room_readings(&room, &ids, &query, &budget);
+    let (room, invocation) = (room("room-a"), invocation());
+    let page = store.room_readings(&room, &ids, &query, &invocation);
     // Before the SDK gives an attempt up and makes another.
     assert!(tokio::time::timeout(Duration::from_secs(1), page).await.is_err());
     let asked = proxy.take_operations().len();
@@ -106,9 +110,9 @@ async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
 async fn a_device_and_its_new_room_stay_together_through_failures() {
     let table = Engine::embedded().await.table(true).await;
     let direct = table.store();
-    let first = Sighting::of(&reading_in("d", 0, "room-a"));
+    let first = DeviceObservation::of(&reading_in("d", 0, "room-a"));
     direct
-        .register_device(&first.register(device("d"), |_| true), &budget())
+        .register_device(&first.new_device(device("d"), |_| true), &invocation())
         .await
         .expect("written");
     let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
@@ -120,17 +124,20 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     })
     .await;
     let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
-    let moved = store.move_device(&device("d"), &patch("attic"), &new("attic"), &budget()).await;
+    let moved =
+        store.move_device(&device("d"), &patch("attic"), &new("attic"), &invocation()).await;
     let Edited::Written((now, _)) = moved.expect("retried") else { panic!("it is registered") };
     assert_eq!(now.room, Some(room("attic")));
-    assert_eq!(direct.room(&room("attic"), &budget()).await.expect("read"), Some(new("attic")));
+    assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
 
     proxy.replan(|call| {
         (call.operation == "TransactWriteItems").then_some(Fault::Failed(Effect::None))
     });
-    let moved = store.move_device(&device("d"), &patch("cellar"), &new("cellar"), &budget()).await;
+    let moved =
+        store.move_device(&device("d"), &patch("cellar"), &new("cellar"), &invocation()).await;
     assert!(moved.is_err_and(|error| error.is_retryable()));
-    assert_eq!(direct.room(&room("cellar"), &budget()).await.expect("read"), None);
-    let device = direct.device(&device("d"), &budget()).await.expect("read").expect("registered");
+    assert_eq!(direct.room(&room("cellar"), &invocation()).await.expect("read"), None);
+    let device =
+        direct.device(&device("d"), &invocation()).await.expect("read").expect("registered");
     assert_eq!(device.room, Some(room("attic")));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{Device, Instant, Reading, Room};
+use domain::{Device, Reading, Room, Timestamp};
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
@@ -19,7 +19,7 @@ use table::{PutReadings as _, ReadRegistry};
 use super::proxy::{Fault, Proxy};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{budget, clock, minute, placed, reading};
+use crate::given::{clock, invocation, minute, placed, reading};
 
 type Registry<S> = registry::Registry<S, MemoryQueue, TestClock>;
 
@@ -111,21 +111,21 @@ fn readings(rng: &mut Rng) -> Vec<Reading> {
     all.into_values().collect()
 }
 
-/// What has to be the same however the records came: everything but the instant that told the room,
+/// What has to be the same however the records came: everything but the timestamp that told the room,
 /// which is not written again while the room stays, and which device was the first to name a room.
 async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
-    let mut devices = store.devices(&budget()).await.expect("read").found;
+    let mut devices = store.devices(&invocation()).await.expect("read").found;
     for device in &mut devices {
-        device.room_at = device.room_at.and(Some(Instant::MIN));
+        device.room_at = device.room_at.and(Some(Timestamp::MIN));
         device.introduced_rooms.clear();
     }
-    (devices, store.rooms(&budget()).await.expect("read").found)
+    (devices, store.rooms(&invocation()).await.expect("read").found)
 }
 
 /// Delivered once, in order, without faults, to a store in memory.
 async fn expected(readings: &[Reading], records: &[Value]) -> (Vec<Device>, Vec<Room>) {
     let store = MemoryStore::default();
-    store.put_readings(readings, None, &budget()).await;
+    store.put_readings(readings, None, &invocation()).await;
     deliver(&on(store.clone()), records).await;
     registry_of(&store).await
 }
@@ -142,7 +142,7 @@ async fn the_registry_converges_under_faults_in_any_order_and_duplicated() {
             let expected = expected(&readings, &records).await;
 
             let table = engine.table(true).await;
-            table.store().put_readings(&readings, None, &budget()).await;
+            table.store().put_readings(&readings, None, &invocation()).await;
             let proxy = Proxy::start(table.endpoint(), seeded(seed, 40)).await;
             let mut mixed = [records.clone(), records].concat();
             rng.shuffle(&mut mixed);

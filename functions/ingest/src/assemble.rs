@@ -1,11 +1,11 @@
-//! Drafts become readings: one a device and instant, the bad ones named. Asks nobody and stores nothing.
+//! Drafts become readings: one a device and timestamp, the bad ones named. Asks nobody and stores nothing.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use api::FieldError;
 use domain::{DeviceId, Reading};
-use table::Position;
+use table::ReadingKey;
 
 use crate::body;
 use crate::reading::{self, Draft, Refusal, Sender, Times};
@@ -20,9 +20,9 @@ pub(crate) struct Readings {
 /// What a request holds.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
-    /// Those with timestamps, no two of one device and instant.
+    /// Those with timestamps, no two of one device and timestamp.
     pub(crate) timed: Readings,
-    /// Those without, at the instant of arrival, at most one of each device.
+    /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: Readings,
     /// What cannot be stored, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
@@ -54,14 +54,14 @@ pub(crate) fn assemble(
     times: &Times,
 ) -> Assembled {
     let mut all = Assembled::default();
-    let mut places: HashMap<Position, usize> = HashMap::new();
+    let mut places: HashMap<ReadingKey, usize> = HashMap::new();
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let draft =
             entry.map_err(Refusal::whole).and_then(|members| reading::read(members, sender, times));
         let assembled = draft.and_then(|Draft { reading, has_timestamp }| {
             if has_timestamp {
-                match places.entry(Position::of(&reading)) {
+                match places.entry(ReadingKey::of(&reading)) {
                     Entry::Occupied(place) => all.timed.absorb(*place.get(), reading, index),
                     Entry::Vacant(place) => {
                         place.insert(all.timed.readings.len());

@@ -286,7 +286,7 @@ mod tests {
             long("{\"a\":1}", " ", "5"),
             repeated("{}\n"),
         ];
-        let (earliest, arrived) = (domain::Instant::MIN, domain::Instant::MAX);
+        let (earliest, arrived) = (domain::Timestamp::MIN, domain::Timestamp::MAX);
         let times = reading::Times { arrived, earliest, retention_days: None };
         for shape in shapes {
             let watch = Stopwatch::start();

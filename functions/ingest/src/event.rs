@@ -26,7 +26,7 @@ pub enum Event {
 pub struct Message {
     /// The level of the topic that names the device.
     pub device_id: String,
-    /// When the broker took the message, in milliseconds since 1970: the instant of a reading in it
+    /// When the broker took the message, in milliseconds since 1970: the timestamp of a reading in it
     /// that has none of its own. A repeated invocation has the same one.
     pub timestamp: i64,
     /// What the device sent: anything that `POST /readings` takes as its body.

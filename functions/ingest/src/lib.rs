@@ -19,8 +19,8 @@ use std::time::Duration;
 use api::routes::{self, Function};
 use api::{FieldError, Params, Problem, ProblemKind, Request, Response, gateway, inflate};
 use chrono::TimeDelta;
-use domain::{DeviceId, Instant, Reading, excerpt};
-use runtime::access::Gate;
+use domain::{DeviceId, Reading, Timestamp, excerpt};
+use runtime::authentication::Authenticator;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::{Config, EARLIEST_TIMESTAMP};
 use runtime::panic::catching;
@@ -28,8 +28,8 @@ use runtime::registry_cache::RegistryCache;
 use runtime::telemetry::{Telemetry, WideEvent};
 use sha2::{Digest as _, Sha256};
 use table::{
-    AddArrival, Budget, FindRegistry, FindToken, MergeReadings, PutReadings, ReadRegistry,
-    Register, StoreError,
+    AddArrival, FindRegistry, FindToken, Invocation, MergeReadings, PutReadings, ReadRegistry,
+    RegisterDevices, StoreError,
 };
 
 use assemble::assemble;
@@ -45,7 +45,7 @@ pub struct Settings {
     /// How old the cached registry may grow.
     pub registry_max_age: Duration,
     /// Readings before it are refused: their clocks were never set.
-    pub earliest_timestamp: Instant,
+    pub earliest_timestamp: Timestamp,
     /// After how many days a reading is deleted; never without.
     pub retention_days: Option<u32>,
     /// Whether requests need an access token.
@@ -64,8 +64,8 @@ impl Default for Settings {
     }
 }
 
-fn earliest_timestamp() -> Instant {
-    Instant::parse_absolute(EARLIEST_TIMESTAMP).expect("it is an instant")
+fn earliest_timestamp() -> Timestamp {
+    Timestamp::parse_absolute(EARLIEST_TIMESTAMP).expect("it is a timestamp")
 }
 
 impl From<&Config> for Settings {
@@ -84,7 +84,7 @@ impl From<&Config> for Settings {
 pub struct Ingest<S, C> {
     store: S,
     registry: RegistryCache<C>,
-    gate: Gate<C>,
+    authenticator: Authenticator<C>,
     clock: C,
     telemetry: Telemetry,
     settings: Settings,
@@ -104,7 +104,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 
 /// What the function asks of the table.
 pub trait Store:
-    PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry + Register + FindToken
+    PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry + RegisterDevices + FindToken
 {
 }
 
@@ -114,7 +114,7 @@ impl<S> Store for S where
         + AddArrival
         + ReadRegistry
         + FindRegistry
-        + Register
+        + RegisterDevices
         + FindToken
 {
 }
@@ -126,7 +126,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         Self {
             store,
             registry: RegistryCache::new(settings.registry_max_age, clock.clone()),
-            gate: Gate::new(settings.auth, clock.clone()),
+            authenticator: Authenticator::new(settings.auth, clock.clone()),
             clock,
             telemetry,
             settings,
@@ -136,8 +136,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
         let mut log = WideEvent::begin("ingest.load");
-        let budget = Budget::until(Deadline::after(COLD_START));
-        match self.registry.snapshot(&self.store, &budget).await {
+        let invocation = Invocation::until(Deadline::after(COLD_START));
+        match self.registry.snapshot(&self.store, &invocation).await {
             Ok((snapshot, _)) => {
                 log.set("registry.devices", snapshot.devices.len());
                 log.set("registry.rooms", snapshot.rooms.len());
@@ -153,7 +153,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     /// one, so where readings are not stored the invocation fails and is repeated; storing a reading
     /// twice changes nothing.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
-        let budget = Budget::until(deadline);
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("ingest");
         let reply = match event {
             Event::Http(event) => {
@@ -161,12 +161,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                     Ok(request) => {
                         log.set("http.request_id", request.id.as_str());
                         log.set("http.body_bytes", request.body.len());
-                        let answer = catching(self.answer(&request, &budget, &mut log)).await;
+                        let answer = catching(self.answer(&request, &invocation, &mut log)).await;
                         let answer = answer.unwrap_or_else(|panic| {
                             log.error("panic", &panic);
                             Problem::panicked().respond()
                         });
-                        answer.finish(&request, &budget)
+                        answer.finish(&request, &invocation)
                     }
                     Err(problem) => problem.respond(),
                 };
@@ -174,21 +174,26 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 Ok(Reply::Http(Box::new(gateway::response(response))))
             }
             Event::Iot(message) => {
-                let outcome = self.take_message(&message, &budget, &mut log).await;
+                let outcome = self.take_message(&message, &invocation, &mut log).await;
                 match outcome.cause {
                     Some(cause) => Err(Failure { not_stored: outcome.not_stored.len(), cause }),
                     None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
                 }
             }
         };
-        log.set("table.read_units", budget.read_units());
-        log.set("table.write_units", budget.write_units());
+        log.set("table.read_units", invocation.read_units());
+        log.set("table.write_units", invocation.write_units());
         log.emit(&self.telemetry, &self.clock);
         reply
     }
 
-    async fn answer(&self, request: &Request, budget: &Budget, log: &mut WideEvent) -> Response {
-        match self.take_request(request, budget, log).await {
+    async fn answer(
+        &self,
+        request: &Request,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> Response {
+        match self.take_request(request, invocation, log).await {
             Ok(outcome) => outcome.respond(),
             Err(problem) => problem.respond(),
         }
@@ -197,7 +202,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     async fn take_request(
         &self,
         request: &Request,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Result<Outcome, Problem> {
         let (route, _) = routes::find(request)?;
@@ -205,8 +210,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             let detail = format!("{} {} is not answered here.", route.method, route.path);
             return Err(Problem::new(ProblemKind::NotFound, detail));
         }
-        let permit = self.gate.admit(request, &self.store, budget, log).await?;
-        let sender = permit.write()?.map_or(Sender::Anyone, Sender::Holder);
+        let grant = self.authenticator.authenticate(request, &self.store, invocation, log).await?;
+        let sender = grant.write()?.map_or(Sender::Anyone, Sender::Holder);
         let mode = read_mode(&Params::of(request, route.operation.parameters())?)?;
         let text = request.json_body()?;
         let content_type = request.header("content-type").unwrap_or_default();
@@ -220,19 +225,19 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // The gateway's id makes a repeated event the same arrival.
         let arrival = request.arrival.clone();
         let arrival = arrival.unwrap_or_else(|| format!("{:032x}", fastrand::u128(..)));
-        Ok(self.store(assembled, mode, &arrival, budget, log).await)
+        Ok(self.store(assembled, mode, &arrival, invocation, log).await)
     }
 
     async fn take_message(
         &self,
         message: &Message,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
         let assembled = || {
             let device = message.device_id.parse::<DeviceId>();
             let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
-            let arrived = Instant::from_millis(message.timestamp);
+            let arrived = Timestamp::from_millis(message.timestamp);
             let arrived = arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?;
             let text = inflate(&message.payload)?;
             let entries = body::parse(&text, "")?;
@@ -241,7 +246,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // A repeated message is the same arrival; another one of the same millisecond is not.
         let arrival = digest(&message.payload);
         match assembled() {
-            Ok(assembled) => self.store(assembled, Mode::default(), &arrival, budget, log).await,
+            Ok(assembled) => {
+                self.store(assembled, Mode::default(), &arrival, invocation, log).await
+            }
             Err(problem) => {
                 log.count("readings.rejected", 1);
                 let whole = FieldError { index: None, field: None, message: problem.detail };
@@ -251,7 +258,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
     }
 
-    fn times(&self, arrived: Instant) -> Times {
+    fn times(&self, arrived: Timestamp) -> Times {
         let Settings { earliest_timestamp: earliest, retention_days, .. } = self.settings;
         Times { arrived, earliest, retention_days }
     }
@@ -280,7 +287,7 @@ fn read_mode(params: &Params) -> Result<Mode, Problem> {
 }
 
 /// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.
-pub fn read_reading(json: &str, now: Instant) -> Result<Reading, FieldError> {
+pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times { arrived: now, earliest: earliest_timestamp(), retention_days: None };
     body::entry(json)
         .map_err(reading::Refusal::whole)

@@ -5,29 +5,29 @@ use std::fmt::Display;
 
 use api::json::{Members, describe, string};
 use chrono::TimeDelta;
-use domain::{DeviceId, Instant, MetricName, Number, Reading, RoomId, excerpt};
+use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, Timestamp, excerpt};
 use serde_json::value::RawValue;
 
 /// How far ahead of its arrival a reading may be: clocks drift, but not by days.
-const FURTHEST_AHEAD: TimeDelta = TimeDelta::days(1);
+const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// When readings arrived, and which timestamps they may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     /// When the gateway or the broker took them.
-    pub(crate) arrived: Instant,
+    pub(crate) arrived: Timestamp,
     /// Timestamps before it come from clocks that were never set.
-    pub(crate) earliest: Instant,
+    pub(crate) earliest: Timestamp,
     /// After how many days readings are deleted.
     pub(crate) retention_days: Option<u32>,
 }
 
-/// What members say: a reading, at the instant of its arrival where it has no timestamp.
+/// What members say: a reading, at the timestamp of its arrival where it has no timestamp.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The reading.
     pub(crate) reading: Reading,
-    /// Whether its instant is its own.
+    /// Whether its timestamp is its own.
     pub(crate) has_timestamp: bool,
 }
 
@@ -131,16 +131,16 @@ fn device(value: Option<&RawValue>, sender: Sender<'_>) -> Result<DeviceId, Refu
     Err(Refusal { forbidden: true, ..refuse(message) })
 }
 
-fn timestamp(value: &RawValue, times: &Times) -> Result<Instant, Refusal> {
+fn timestamp(value: &RawValue, times: &Times) -> Result<Timestamp, Refusal> {
     let refuse = |why: &dyn Display| Refusal::of("timestamp", why.to_string());
     let text = match describe(value) {
         "a string" => string(value).map_err(|why| refuse(&why))?,
         "a number" => value.get().to_owned(),
         other => return Err(refuse(&format!("must be a string or a number, not {other}"))),
     };
-    let at = Instant::parse_absolute(&text).map_err(|why| refuse(&why))?;
+    let at = Timestamp::parse_absolute(&text).map_err(|why| refuse(&why))?;
     let Times { arrived, earliest, retention_days } = *times;
-    if at > arrived.saturating_add(FURTHEST_AHEAD) {
+    if at > arrived.saturating_add(MAX_AHEAD) {
         return Err(refuse(&format!(
             "{at} is more than a day ahead of the server's clock ({arrived})"
         )));
@@ -156,9 +156,9 @@ fn timestamp(value: &RawValue, times: &Times) -> Result<Instant, Refusal> {
     }
 }
 
-fn number(value: &RawValue) -> Result<Number, String> {
+fn number(value: &RawValue) -> Result<Decimal, String> {
     match describe(value) {
-        "a number" => Number::parse(value.get()).map_err(|why| why.to_string()),
+        "a number" => Decimal::parse(value.get()).map_err(|why| why.to_string()),
         other => Err(format!("must be a number, not {other}")),
     }
 }
@@ -179,10 +179,10 @@ mod tests {
         json: &str,
         sender: Option<&str>,
     ) -> Result<Reading, Refusal> {
-        let instant = |text| Instant::parse_absolute(text).expect("an instant");
+        let timestamp = |text| Timestamp::parse_absolute(text).expect("a timestamp");
         let times = Times {
-            arrived: instant(NOW),
-            earliest: instant("2000-01-01T00:00:00Z"),
+            arrived: timestamp(NOW),
+            earliest: timestamp("2000-01-01T00:00:00Z"),
             retention_days,
         };
         let sender: Option<DeviceId> = sender.map(|sender| sender.parse().expect("an id"));
@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#,
-                "timestamp \"soon\" is no instant",
+                "timestamp \"soon\" is no timestamp",
             ),
             (
                 r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#,
@@ -273,7 +273,7 @@ mod tests {
             ),
             (
                 r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#,
-                "is no instant",
+                "is no timestamp",
             ),
         ] {
             assert!(refused(json).contains(expected), "{json}: {}", refused(json));

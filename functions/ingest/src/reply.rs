@@ -1,7 +1,7 @@
 //! What became of a request's readings, and the answer that says so. Decides nothing about a reading.
 
 use api::{FieldError, Problem, ProblemKind, Response};
-use runtime::access::forbidden;
+use runtime::authentication::forbidden;
 use table::StoreError;
 
 use crate::event::Receipt;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use api::FieldError;
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Reading, RoomId, Sighting};
+use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registration;
 use runtime::registry_cache::Snapshot;
 use runtime::telemetry::WideEvent;
-use table::{Added, Budget, PutOutcome, StoreError, StoreResult};
+use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
 use crate::reply::Outcome;
@@ -34,7 +34,7 @@ const MAX_ROOMS_LOOKED_UP: usize = 100;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mode {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
-    /// instant, instead of replacing them.
+    /// timestamp, instead of replacing them.
     pub(crate) merge: bool,
     /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
     pub(crate) rooms_given: bool,
@@ -64,7 +64,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         assembled: Assembled,
         mode: Mode,
         arrival: &str,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
         let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
@@ -74,7 +74,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             return outcome;
         }
         let all = || timed.readings.iter().chain(&arrivals.readings);
-        let known = match self.look_up(all(), budget, log).await {
+        let known = match self.look_up(all(), invocation, log).await {
             Ok(known) => known,
             // Without the registry a reading's room is not known, and a reading is written once.
             Err(error) => {
@@ -97,20 +97,20 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
         let mut stored = Vec::new();
         let put = if mode.merge {
-            self.store.merge_readings(&timed.readings, self.retention(), budget).await
+            self.store.merge_readings(&timed.readings, self.retention(), invocation).await
         } else {
-            self.store.put_readings(&timed.readings, self.retention(), budget).await
+            self.store.put_readings(&timed.readings, self.retention(), invocation).await
         };
         stored.extend(outcome.note(timed, put));
-        // After the others, because one of them may have the very instant of the arrival.
-        stored.extend(self.add_arrivals(arrivals, arrival, &mut outcome, budget).await);
+        // After the others, because one of them may have the very timestamp of the arrival.
+        stored.extend(self.add_arrivals(arrivals, arrival, &mut outcome, invocation).await);
         outcome.not_stored.sort_unstable();
         outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
             log.error("table.error", cause);
         }
         outcome.count(log);
-        self.register(&known, &stored, budget, log).await;
+        self.register(&known, &stored, invocation, log).await;
         self.keep_what_was_told(&stored);
         outcome
     }
@@ -120,10 +120,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     async fn look_up(
         &self,
         readings: impl Iterator<Item = &Reading>,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<Known> {
-        let (snapshot, stale) = self.registry.snapshot(&self.store, budget).await?;
+        let (snapshot, stale) = self.registry.snapshot(&self.store, invocation).await?;
         if let Some(error) = stale {
             log.warn("registry.error", &error);
         }
@@ -145,14 +145,14 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: BTreeSet::new() };
         if !devices.is_empty() {
             let ids: Vec<_> = devices.into_iter().collect();
-            for device in self.store.find_devices(&ids, budget).await?.found {
+            for device in self.store.find_devices(&ids, invocation).await?.found {
                 self.registry.keep_device(device.clone());
                 known.devices.insert(device.id.clone(), device);
             }
         }
         if !rooms.is_empty() {
             let ids: Vec<_> = rooms.into_iter().collect();
-            for room in self.store.find_rooms(&ids, budget).await?.found {
+            for room in self.store.find_rooms(&ids, invocation).await?.found {
                 known.rooms.insert(room.id.clone());
                 self.registry.keep_room(room);
             }
@@ -160,19 +160,19 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         Ok(known)
     }
 
-    /// Stores readings at the instant of their arrival, each where no other reading is. Two requests of
+    /// Stores readings at the timestamp of their arrival, each where no other reading is. Two requests of
     /// one device within a millisecond are two readings: the second is stored a millisecond later.
     async fn add_arrivals(
         &self,
         arrivals: Readings,
         arrival: &str,
         outcome: &mut Outcome,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> Vec<Reading> {
         let mut added = Vec::with_capacity(arrivals.readings.len());
         // A request under way takes some 13 KB: only so many are made at a time.
         for some in arrivals.readings.chunks(ARRIVAL_CONCURRENCY) {
-            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival, budget));
+            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival, invocation));
             added.extend(join_all(adding).await);
         }
         let mut stored = Vec::new();
@@ -216,9 +216,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                     || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
             })
         };
-        for (id, sighting) in sightings(stored.iter().filter(tells)) {
+        for (id, observation) in observations(stored.iter().filter(tells)) {
             let Some(device) = current.devices.get(id) else { continue };
-            let lesson = device.learn(&sighting, |room| current.rooms.contains_key(room));
+            let lesson = device.diff(&observation, |room| current.rooms.contains_key(room));
             if lesson.room.is_none() && lesson.metrics.is_empty() {
                 continue;
             }
@@ -232,17 +232,18 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         }
     }
 
-    /// The reading as it is stored, or none where every instant that it may have is taken.
+    /// The reading as it is stored, or none where every timestamp that it may have is taken.
     async fn add_arrival(
         &self,
         mut reading: Reading,
         arrival: &str,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Option<Reading>> {
         let arrived = reading.at;
         for slot in 0..ARRIVAL_SLOTS {
             reading.at = arrived.saturating_add(TimeDelta::milliseconds(slot));
-            let added = self.store.add_arrival(&reading, arrival, self.retention(), budget).await?;
+            let added =
+                self.store.add_arrival(&reading, arrival, self.retention(), invocation).await?;
             if added == Added::Stored {
                 return Ok(Some(reading));
             }
@@ -256,29 +257,35 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         &self,
         known: &Known,
         stored: &[Reading],
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) {
         let is_new = |reading: &&Reading| {
             known.device(&reading.device).is_none()
                 || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
         };
-        let sightings = sightings(stored.iter().filter(is_new));
-        if sightings.is_empty() {
+        let observations = observations(stored.iter().filter(is_new));
+        if observations.is_empty() {
             return;
         }
         let introduced_by = introducers(known, stored);
-        log.set("registry.sightings", sightings.len());
-        let registering = sightings.into_iter().take(MAX_REGISTERED).map(|(id, sighting)| {
+        log.set("registry.observations", observations.len());
+        let registering = observations.into_iter().take(MAX_REGISTERED).map(|(id, observation)| {
             let device = known.device(id).cloned();
             let introduced_by = &introduced_by;
             async move {
                 let is_known = |room: &RoomId| {
                     known.has_room(room) || introduced_by.get(room).is_some_and(|by| *by != id)
                 };
-                let registered =
-                    registration::register(&self.store, id, &sighting, device, is_known, budget)
-                        .await?;
+                let registered = registration::register(
+                    &self.store,
+                    id,
+                    &observation,
+                    device,
+                    is_known,
+                    invocation,
+                )
+                .await?;
                 self.registry.keep_device(registered.device);
                 registered.rooms.into_iter().for_each(|room| self.registry.keep_room(room));
                 Ok(())
@@ -295,15 +302,17 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 }
 
 /// What readings say of each device.
-fn sightings<'a>(readings: impl Iterator<Item = &'a Reading>) -> BTreeMap<&'a DeviceId, Sighting> {
-    let mut sightings: BTreeMap<&DeviceId, Sighting> = BTreeMap::new();
+fn observations<'a>(
+    readings: impl Iterator<Item = &'a Reading>,
+) -> BTreeMap<&'a DeviceId, DeviceObservation> {
+    let mut observations: BTreeMap<&DeviceId, DeviceObservation> = BTreeMap::new();
     for reading in readings {
-        sightings
+        observations
             .entry(&reading.device)
-            .and_modify(|sighting| sighting.see(reading))
-            .or_insert_with(|| Sighting::of(reading));
+            .and_modify(|observation| observation.see(reading))
+            .or_insert_with(|| DeviceObservation::of(reading));
     }
-    sightings
+    observations
 }
 
 /// The first device that names each new room and may introduce it: it is registered once.
@@ -379,10 +388,10 @@ impl Outcome {
 
     /// Notes what became of readings, and returns those that are stored.
     fn note(&mut self, put: Readings, result: PutOutcome) -> Vec<Reading> {
-        let mut unstored = result.unstored.into_iter().peekable();
+        let mut not_stored = result.not_stored.into_iter().peekable();
         let mut stored = Vec::with_capacity(put.readings.len());
         for (n, (reading, origins)) in put.readings.into_iter().zip(put.origins).enumerate() {
-            if unstored.next_if_eq(&n).is_some() {
+            if not_stored.next_if_eq(&n).is_some() {
                 self.not_stored.extend(origins);
             } else {
                 self.accepted += origins.len();

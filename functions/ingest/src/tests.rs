@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{DevicePatch, Edit, Number, RoomId, Scope, Token, TokenHash};
+use domain::{Decimal, DevicePatch, Edit, RoomId, Scope, Token, TokenHash};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
@@ -43,7 +43,7 @@ impl Bench {
             let token = Token { hash: TokenHash::of(secret), scope, name: None, created, revoked };
             bench
                 .store
-                .add_token(&token, &Budget::until(Deadline::after(COLD_START)))
+                .add_token(&token, &Invocation::until(Deadline::after(COLD_START)))
                 .await
                 .expect("memory");
         }
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     fn with(store: MemoryStore, auth: bool) -> Self {
-        let now = Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant");
+        let now = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
         let clock = TestClock::at(now);
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);
@@ -139,7 +139,7 @@ async fn a_reading_without_a_room_gets_the_devices() {
 #[tokio::test]
 async fn what_is_not_stored_is_named_and_the_client_is_told_to_come_back() {
     let bench = Bench::new();
-    bench.store.leave_unstored(&[1]);
+    bench.store.leave_not_stored(&[1]);
     let body = r#"[{"device_id": "a", "t": 1, "timestamp": 1768147200}, {"t": 1},
         {"device_id": "b", "t": 1, "timestamp": 1768147200}, {"device_id": "b", "u": 1, "timestamp": 1768147200}]"#;
     let (status, answer) = bench.post(body).await;
@@ -199,9 +199,9 @@ async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
 }
 
 fn values(store: &MemoryStore) -> Vec<(i64, String)> {
-    let start = Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant");
+    let start = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
     let value = |reading: &Reading| {
-        let values: Vec<_> = reading.metrics().values().map(Number::as_str).collect();
+        let values: Vec<_> = reading.metrics().values().map(Decimal::as_str).collect();
         (reading.at.as_millis() - start.as_millis(), values.join(" "))
     };
     store.readings().iter().map(value).collect()
@@ -215,10 +215,10 @@ fn arrived(at_millis: i64, id: &str, body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn arrivals_of_one_device_never_share_an_instant() {
+async fn arrivals_of_one_device_never_share_an_timestamp() {
     let bench = Bench::new();
     let other = Bench::on(bench.store.clone());
-    // Two instances, one instant, no clock: it is the gateway's time that counts.
+    // Two instances, one timestamp, no clock: it is the gateway's time that counts.
     bench.clock.advance(Duration::from_secs(3_600));
     for (n, instance) in [&bench, &other, &bench, &other].into_iter().enumerate() {
         let event = arrived(5, &n.to_string(), &format!(r#"{{"device_id": "d", "t": {n}}}"#));
@@ -354,9 +354,9 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
 
     let patch =
         DevicePatch { room: Edit::Set("p".parse().expect("an id")), ..DevicePatch::default() };
-    let budget = Budget::until(Deadline::after(COLD_START));
+    let invocation = Invocation::until(Deadline::after(COLD_START));
     let id = "d".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, &budget).await.expect("memory");
+    bench.store.edit_device(&id, &patch, &invocation).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
     post(r#"{"device_id": "d", "timestamp": 1768147202, "room": "a", "t": 1}"#).await;
     assert_eq!(rooms()[2], ("p".to_owned(), true), "and what it named is kept");
@@ -410,8 +410,8 @@ async fn a_device_that_the_cache_lacks_is_looked_up_once() {
 #[tokio::test]
 async fn a_device_introduces_a_bounded_number_of_rooms() {
     let bench = Bench::guarded().await;
-    let budget = Budget::until(Deadline::after(COLD_START));
-    let rooms = async || bench.store.rooms(&budget).await.expect("memory").found.len();
+    let invocation = Invocation::until(Deadline::after(COLD_START));
+    let rooms = async || bench.store.rooms(&invocation).await.expect("memory").found.len();
     for request in 0..3 {
         let reading = |n: usize| {
             format!(
@@ -434,7 +434,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms() {
 async fn an_iot_message_that_is_not_stored_fails_and_is_repeated() {
     let bench = Bench::new();
     bench.ingest.load().await;
-    bench.store.leave_unstored(&[0]);
+    bench.store.leave_not_stored(&[0]);
     let message = mqtt("d", r#"{"timestamp": 1768147200, "temperature": 21.5}"#.as_bytes());
     assert!(bench.send(message.clone()).await.is_err());
     assert_eq!(bench.send(message).await.expect("stored"), (0, json!({"accepted": 1})));
@@ -583,10 +583,10 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     }
     // And its device and room, which the cache did not know.
     assert_eq!(bench.store.calls().reads, reads + 3);
-    let budget = Budget::until(Deadline::after(COLD_START));
+    let invocation = Invocation::until(Deadline::after(COLD_START));
     let hash = TokenHash::of("one");
-    assert!(bench.store.revoke_token(&hash, bench.clock.now(), &budget).await.expect("memory"));
-    bench.clock.advance(runtime::access::REMEMBERED);
+    assert!(bench.store.revoke_token(&hash, bench.clock.now(), &invocation).await.expect("memory"));
+    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);
     assert_eq!(bench.post_with("one", ONE).await.0, 401);
 }
 

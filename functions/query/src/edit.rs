@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::json::{Members, describe, reason, string};
 use api::{Problem, ProblemKind, Request, Response};
 use domain::{
-    Device, DevicePatch, Edit, LabelError, MetricName, MetricPatch, Number, Room, RoomId,
+    Decimal, Device, DevicePatch, Edit, LabelError, MetricName, MetricPatch, Room, RoomId,
     RoomPatch, check_label, excerpt,
 };
 use runtime::clock::Clock;
 use serde_json::value::RawValue;
-use table::{EditRegistry, Edited, FindToken, QueryReadings, ReadRegistry, Registration};
+use table::{EditRegistry, Edited, FindToken, InsertOutcome, QueryReadings, ReadRegistry};
 
 use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
@@ -18,11 +18,11 @@ use crate::{Call, Query};
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
-pub(crate) const MOST_TAGS: usize = 50;
+pub(crate) const MAX_TAGS: usize = 50;
 /// How many members an object of settings may have; more than there are, so that the wrong one is named.
-const MOST_SETTINGS: usize = 16;
+const MAX_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
-pub(crate) const MOST_METRICS: usize = 32;
+pub(crate) const MAX_PATCHED_METRICS: usize = 32;
 
 impl<S, C> Query<S, C>
 where
@@ -41,10 +41,10 @@ where
             Edit::Set(room) if !self.snapshot(call).await?.rooms.contains_key(room) => {
                 // A room that a person names exists from then on, even before its first reading.
                 let room = Room { id: room.clone(), name: None, first_seen: self.clock.now() };
-                let moved = self.store.move_device(&id, &patch, &room, call.budget).await;
+                let moved = self.store.move_device(&id, &patch, &room, call.invocation).await;
                 moved.map(|moved| self.keep_moved(moved, room))
             }
-            _ => self.store.edit_device(&id, &patch, call.budget).await,
+            _ => self.store.edit_device(&id, &patch, call.invocation).await,
         };
         match edited.map_err(|error| call.failed(&error))? {
             Edited::Written(device) => {
@@ -60,12 +60,16 @@ where
     }
 
     /// Takes over the room that a device was moved to.
-    fn keep_moved(&self, moved: Edited<(Device, Registration<Room>)>, new: Room) -> Edited<Device> {
+    fn keep_moved(
+        &self,
+        moved: Edited<(Device, InsertOutcome<Room>)>,
+        new: Room,
+    ) -> Edited<Device> {
         match moved {
             Edited::Written((device, registration)) => {
                 self.registry.keep_room(match registration {
-                    Registration::New => new,
-                    Registration::Known(known) => known,
+                    InsertOutcome::Inserted => new,
+                    InsertOutcome::Exists(known) => known,
                 });
                 Edited::Written(device)
             }
@@ -82,7 +86,7 @@ where
     ) -> Result<Response, Problem> {
         let id = room_id(id)?;
         let patch = read_body(call.request, room_patch)?;
-        let edited = self.store.edit_room(&id, &patch, call.budget).await;
+        let edited = self.store.edit_room(&id, &patch, call.invocation).await;
         match edited.map_err(|error| call.failed(&error))? {
             Edited::Written(room) => {
                 self.registry.keep_room(room.clone());
@@ -106,7 +110,7 @@ fn read_body<T: Default + PartialEq>(
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
     let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
-    let members = Members::parse(text, MOST_SETTINGS).map_err(|error| {
+    let members = Members::parse(text, MAX_SETTINGS).map_err(|error| {
         bad(format!("The body is no JSON object of what to change: {}.", reason(&error)))
     })?;
     let patch = read(members).map_err(|(field, message)| Problem::field(&field, message))?;
@@ -159,8 +163,8 @@ fn metrics(value: &RawValue) -> Result<Metrics, (String, String)> {
         "an object" => reason(error),
         other => format!("must be an object, not {other}"),
     };
-    let members =
-        Members::parse(value.get(), MOST_METRICS).map_err(|why| (at(""), object(value, &why)))?;
+    let members = Members::parse(value.get(), MAX_PATCHED_METRICS)
+        .map_err(|why| (at(""), object(value, &why)))?;
     let (mut patches, mut dropped) = Metrics::default();
     for (name, settings) in members {
         let metric: MetricName =
@@ -169,7 +173,7 @@ fn metrics(value: &RawValue) -> Result<Metrics, (String, String)> {
             dropped.insert(metric);
             continue;
         }
-        let settings = Members::parse(settings.get(), MOST_SETTINGS)
+        let settings = Members::parse(settings.get(), MAX_SETTINGS)
             .map_err(|why| (at(&excerpt(&name)), object(settings, &why)))?;
         let mut patch = MetricPatch::default();
         for (setting, value) in settings {
@@ -214,8 +218,8 @@ fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, String> {
     edit(value, |value| {
         let tags: Vec<String> = serde_json::from_str(value.get())
             .map_err(|_| "must be an array of strings".to_owned())?;
-        if tags.len() > MOST_TAGS {
-            return Err(format!("are {}; at most {MOST_TAGS} are allowed", tags.len()));
+        if tags.len() > MAX_TAGS {
+            return Err(format!("are {}; at most {MAX_TAGS} are allowed", tags.len()));
         }
         let tags = tags.into_iter().map(short).collect::<Result<Vec<_>, _>>()?;
         match tags.iter().enumerate().find(|(n, tag)| tags[..*n].contains(tag)) {
@@ -225,10 +229,10 @@ fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, String> {
     })
 }
 
-fn positive(value: &RawValue) -> Result<Edit<Number>, String> {
+fn positive(value: &RawValue) -> Result<Edit<Decimal>, String> {
     edit(value, |value| match describe(value) {
         "a number" => {
-            let number = Number::parse(value.get()).map_err(|why| why.to_string())?;
+            let number = Decimal::parse(value.get()).map_err(|why| why.to_string())?;
             let above_zero = !number.as_str().starts_with('-') && number.as_str() != "0";
             if above_zero { Ok(number) } else { Err(format!("is {number}; it must be above zero")) }
         }
@@ -257,7 +261,7 @@ mod tests {
         assert_eq!(patch.kind, Edit::Keep);
         assert!(patch.dropped_metrics.is_empty());
         let (_, metric) = patch.metrics.into_iter().next().expect("one");
-        assert_eq!(metric.modulus, Edit::Set(Number::parse("100000").expect("a number")));
+        assert_eq!(metric.modulus, Edit::Set(Decimal::parse("100000").expect("a number")));
         assert_eq!(metric.max_w, Edit::Clear);
         assert_eq!(metric.dip, Edit::Keep);
     }

@@ -3,7 +3,7 @@
 use api::preferences::weighted;
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Params, Problem, Request, Response, is_ndjson};
-use domain::{MetricName, Number, excerpt};
+use domain::{Decimal, MetricName, excerpt};
 use serde::Serialize;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ pub(crate) trait Row: Serialize {
     /// What stands in the columns of CSV that all rows of its kind have.
     fn cells(&self) -> Vec<Cell>;
     /// Its metrics: in CSV each has a column, which is empty for a row without it.
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)>;
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)>;
 }
 
 /// The form of an answer.

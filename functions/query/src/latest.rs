@@ -1,11 +1,11 @@
 //! Newest values, by the readings' own time. Writes nothing: what is newest is asked, never kept.
 
 use api::{Params, Problem, ProblemKind, Response};
-use domain::{Device, Instant, MAX_METRICS, Order, Reading, TimeRange};
+use domain::{Device, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use table::{
-    Budget, EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
+    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
     StoreResult,
 };
 
@@ -38,7 +38,7 @@ where
     ) -> Result<Response, Problem> {
         let device = self.device(id, call).await?;
         let latest =
-            self.newest(&device, call.budget).await.map_err(|error| call.failed(&error))?;
+            self.newest(&device, call.invocation).await.map_err(|error| call.failed(&error))?;
         let values = latest.ok_or_else(|| {
             Problem::new(
                 ProblemKind::NotFound,
@@ -81,7 +81,8 @@ where
         devices: &[&Device],
         call: &mut Call<'_>,
     ) -> Result<Vec<Option<LatestValues>>, Problem> {
-        let asked: Vec<_> = devices.iter().map(|device| self.newest(device, call.budget)).collect();
+        let asked: Vec<_> =
+            devices.iter().map(|device| self.newest(device, call.invocation)).collect();
         let latest = stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await;
         latest.map_err(|error| call.failed(&error))
     }
@@ -89,13 +90,17 @@ where
     /// The newest value of each metric among the newest readings; of a metric that the registry knows
     /// and they lack, further back. What is older than that is not found, whatever the registry holds:
     /// the cost of a device is a few read units.
-    async fn newest(&self, device: &Device, budget: &Budget) -> StoreResult<Option<LatestValues>> {
-        let range = TimeRange::new(Instant::MIN, Instant::MAX).expect("1970 is before 9999");
+    async fn newest(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<LatestValues>> {
+        let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
         let look = async |after: Option<&Reading>, limit: usize| {
-            let after = after.map(Position::of);
+            let after = after.map(ReadingKey::of);
             let order = Order::Descending;
             let query = RangeQuery { range, order, after, limit, consistent: false };
-            self.store.device_readings(&device.id, &query, budget).await
+            self.store.device_readings(&device.id, &query, invocation).await
         };
         let likely = likely_bytes(device);
         let Page { mut readings, has_more } = look(None, within(MAX_FIRST, likely, NEWEST)).await?;

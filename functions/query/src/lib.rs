@@ -18,14 +18,14 @@ use std::time::Duration;
 use api::routes::{self, Operation};
 use api::{Params, Problem, ProblemKind, Request, Response, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use runtime::access::Gate;
+use runtime::authentication::Authenticator;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::panic::catching;
 use runtime::registry_cache::{RegistryCache, Snapshot};
 use runtime::telemetry::{Telemetry, WideEvent};
 use serde_json::json;
-use table::{Budget, EditRegistry, FindToken, QueryReadings, ReadRegistry, StoreError};
+use table::{EditRegistry, FindToken, Invocation, QueryReadings, ReadRegistry, StoreError};
 
 /// What may be set from outside.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ impl From<&Config> for Settings {
 pub struct Query<S, C> {
     store: S,
     registry: RegistryCache<C>,
-    gate: Gate<C>,
+    authenticator: Authenticator<C>,
     clock: C,
     telemetry: Telemetry,
 }
@@ -55,7 +55,7 @@ pub struct Query<S, C> {
 /// One invocation.
 struct Call<'a> {
     request: &'a Request,
-    budget: &'a Budget,
+    invocation: &'a Invocation,
     log: &'a mut WideEvent,
 }
 
@@ -79,15 +79,15 @@ where
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let registry = RegistryCache::new(settings.registry_max_age, clock.clone());
-        let gate = Gate::new(settings.auth, clock.clone());
-        Self { store, registry, gate, clock, telemetry }
+        let authenticator = Authenticator::new(settings.auth, clock.clone());
+        Self { store, registry, authenticator, clock, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
         let mut log = WideEvent::begin("query.load");
-        let budget = Budget::until(Deadline::after(COLD_START));
-        if let Err(error) = self.registry.snapshot(&self.store, &budget).await {
+        let invocation = Invocation::until(Deadline::after(COLD_START));
+        if let Err(error) = self.registry.snapshot(&self.store, &invocation).await {
             log.warn("registry.error", &error);
         }
         log.emit(&self.telemetry, &self.clock);
@@ -99,26 +99,26 @@ where
         event: ApiGatewayV2httpRequest,
         deadline: Deadline,
     ) -> ApiGatewayV2httpResponse {
-        let budget = Budget::until(deadline);
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("query");
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                let mut call = Call { request: &request, budget: &budget, log: &mut log };
+                let mut call = Call { request: &request, invocation: &invocation, log: &mut log };
                 let answered = catching(self.answer(&mut call)).await;
                 let answered = answered.unwrap_or_else(|panic| {
                     log.error("panic", &panic);
                     Err(Problem::new(ProblemKind::Internal, "A mistake of ours; it is logged."))
                 });
                 let response = answered.unwrap_or_else(|problem| problem.respond());
-                response.finish(&request, &budget)
+                response.finish(&request, &invocation)
             }
             Err(problem) => problem.respond(),
         };
         log.set("http.status", response.status);
         log.set("http.answer_bytes", response.body.len());
-        log.set("table.read_units", budget.read_units());
-        log.set("table.write_units", budget.write_units());
+        log.set("table.read_units", invocation.read_units());
+        log.set("table.write_units", invocation.write_units());
         log.emit(&self.telemetry, &self.clock);
         gateway::response(response)
     }
@@ -127,10 +127,13 @@ where
         let (route, id) = routes::find(call.request)?;
         call.log.set("http.route", format!("{} {}", call.request.method, route.path));
         if route.operation != Operation::Health {
-            let permit = self.gate.admit(call.request, &self.store, call.budget, call.log).await?;
+            let grant = self
+                .authenticator
+                .authenticate(call.request, &self.store, call.invocation, call.log)
+                .await?;
             match route.operation {
-                Operation::EditDevice | Operation::EditRoom => permit.edit()?,
-                _ => permit.read()?,
+                Operation::EditDevice | Operation::EditRoom => grant.edit()?,
+                _ => grant.read()?,
             }
         }
         let params = &Params::of(call.request, route.operation.parameters())?;
@@ -157,7 +160,7 @@ where
 
     /// The registry, at most as old as allowed.
     async fn snapshot(&self, call: &mut Call<'_>) -> Result<Arc<Snapshot>, Problem> {
-        match self.registry.snapshot(&self.store, call.budget).await {
+        match self.registry.snapshot(&self.store, call.invocation).await {
             Ok((snapshot, stale)) => {
                 if let Some(error) = stale {
                     call.log.warn("registry.error", &error);

@@ -5,7 +5,7 @@ use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
 
-use crate::edit::{MOST_METRICS, MOST_TAGS};
+use crate::edit::{MAX_PATCHED_METRICS, MAX_TAGS};
 use crate::{ranges, registry};
 
 /// The document.
@@ -21,7 +21,7 @@ pub(crate) fn document() -> Value {
             "title": "Roomtide",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Readings of power, temperature and humidity: stored, listed, found again. \
-                Instants are RFC 3339 with any offset, an epoch number whose unit follows from its size, \
+                Timestamps are RFC 3339 with any offset, an epoch number whose unit follows from its size, \
                 or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to. \
                 What answers GET answers HEAD as well. Unknown parameters are refused.",
         },
@@ -82,8 +82,8 @@ fn id() -> Value {
 fn query_parameter(operation: Operation, name: &str) -> Value {
     let text = json!({"type": "string"});
     let (description, schema) = match name {
-        "from" => ("The first instant; 24 hours before to without it", text),
-        "to" => ("The first instant behind the range; now without it", text),
+        "from" => ("The first timestamp; 24 hours before to without it", text),
+        "to" => ("The first timestamp behind the range; now without it", text),
         "order" => ("Oldest or newest first", json!({"enum": ["asc", "desc"], "default": "asc"})),
         "metrics" => ("Only these metrics, each once, separated by commas", text),
         "room" => ("Only devices in this room", reference("Id")),
@@ -91,9 +91,9 @@ fn query_parameter(operation: Operation, name: &str) -> Value {
         "limit" => {
             let (default, most) = match operation {
                 Operation::DeviceReadings | Operation::RoomReadings => {
-                    (ranges::DEFAULT_LIMIT, ranges::MOST)
+                    (ranges::DEFAULT_LIMIT, ranges::MAX_LIMIT)
                 }
-                _ => (registry::DEFAULT_LIMIT, registry::MOST),
+                _ => (registry::DEFAULT_LIMIT, registry::MAX_LIMIT),
             };
             let schema =
                 json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
@@ -193,7 +193,7 @@ fn list(schema: &str) -> Value {
 
 #[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
 fn schemas() -> Value {
-    let instant = json!({"type": "string", "format": "date-time"});
+    let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
     json!({
@@ -250,7 +250,7 @@ fn schemas() -> Value {
         "StoredReading": {
             "type": "object",
             "required": ["device_id", "timestamp"],
-            "properties": {"device_id": reference("Id"), "timestamp": instant, "room": reference("Id")},
+            "properties": {"device_id": reference("Id"), "timestamp": timestamp, "room": reference("Id")},
             "additionalProperties": metric,
         },
         "Device": {
@@ -271,7 +271,7 @@ fn schemas() -> Value {
                         "unit": text, "modulus": metric, "max_w": metric, "dip": metric,
                     },
                 }},
-                "first_seen": instant,
+                "first_seen": timestamp,
                 "latest": {"oneOf": [reference("LatestValues"), {"type": "null"}]},
             },
             "additionalProperties": false,
@@ -279,19 +279,19 @@ fn schemas() -> Value {
         "Room": {
             "type": "object",
             "required": ["room_id", "name", "first_seen"],
-            "properties": {"room_id": reference("Id"), "name": text, "first_seen": instant},
+            "properties": {"room_id": reference("Id"), "name": text, "first_seen": timestamp},
             "additionalProperties": false,
         },
         "LatestValues": {
             "type": "object",
             "required": ["timestamp", "as_of", "metrics"],
             "properties": {
-                "timestamp": instant,
+                "timestamp": timestamp,
                 "as_of": {"type": "string", "format": "date-time", "description": "How far back was looked: a metric that is missing was not sent since then"},
                 "metrics": {"type": "object", "additionalProperties": {
                     "type": "object",
                     "required": ["value", "timestamp"],
-                    "properties": {"value": metric, "timestamp": instant},
+                    "properties": {"value": metric, "timestamp": timestamp},
                 }},
             },
         },
@@ -308,8 +308,8 @@ fn schemas() -> Value {
                 "name": text,
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
                 "kind": text,
-                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MOST_TAGS},
-                "metrics": {"type": "object", "maxProperties": MOST_METRICS, "additionalProperties": {
+                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
+                "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],
                     "description": "null: the metric is dropped until it is sent again",
                     "properties": {

@@ -5,7 +5,7 @@ use api::{Params, Problem, Response};
 use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange};
 use runtime::clock::Clock;
 use table::{
-    Budget, EditRegistry, FindToken, Page, Position, QueryReadings, RangeQuery, ReadRegistry,
+    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
     StoreResult,
 };
 
@@ -17,7 +17,7 @@ use crate::sheet::{Columns, Sheet};
 use crate::{Call, Query, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 1_000;
-pub(crate) const MOST: usize = 10_000;
+pub(crate) const MAX_LIMIT: usize = 10_000;
 /// How many readings are read for a page of CSV before its size is looked at: about as many as fit
 /// where each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
@@ -60,8 +60,8 @@ where
         whose: &Whose<'_>,
     ) -> Result<Response, Problem> {
         let page = match asked.format {
-            Format::Csv => self.look_until_full(whose, asked, call.budget).await,
-            Format::Json | Format::Ndjson => self.look(whose, &asked.query, call.budget).await,
+            Format::Csv => self.look_until_full(whose, asked, call.invocation).await,
+            Format::Json | Format::Ndjson => self.look(whose, &asked.query, call.invocation).await,
         };
         let page = page.map_err(|error| call.failed(&error))?;
         Ok(asked.answer(call, &page, whose))
@@ -71,13 +71,15 @@ where
         &self,
         whose: &Whose<'_>,
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
         match whose {
-            Whose::Device(device) => self.store.device_readings(&device.id, query, budget).await,
+            Whose::Device(device) => {
+                self.store.device_readings(&device.id, query, invocation).await
+            }
             Whose::Room(room, devices) => {
                 let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
-                self.store.room_readings(room, &ids, query, budget).await
+                self.store.room_readings(room, &ids, query, invocation).await
             }
         }
     }
@@ -91,16 +93,16 @@ where
         &self,
         whose: &Whose<'_>,
         asked: &Asked<'_>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
         let mut sheet = Sheet::new(asked.columns(whose));
         let mut page = Page::default();
         let mut stored = 0;
         let mut limit = FIRST_STEP.min(asked.query.limit);
         while limit > 0 {
-            let after = page.readings.last().map(Position::of).or(asked.query.after.clone());
+            let after = page.readings.last().map(ReadingKey::of).or(asked.query.after.clone());
             let step = RangeQuery { after, limit, ..asked.query.clone() };
-            let Page { readings, has_more } = self.look(whose, &step, budget).await?;
+            let Page { readings, has_more } = self.look(whose, &step, invocation).await?;
             stored += readings.iter().map(bytes).sum::<usize>();
             let fits = readings.iter().filter_map(|it| asked.row(it)).all(|row| sheet.add(&row));
             let is_last = !fits || !has_more || readings.len() < limit;
@@ -118,24 +120,24 @@ where
 
     fn asked<'a>(&self, call: &Call<'_>, params: &'a Params) -> Result<Asked<'a>, Problem> {
         let format = Format::of(call.request, params)?;
-        let limit = params.limit(DEFAULT_LIMIT, MOST)?;
+        let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
         let order = params.order()?;
         let metrics = params.metrics()?;
-        let binding = params.binding(call.request);
+        let query_fingerprint = params.query_fingerprint(call.request);
         let (range, after) = match params.get("cursor") {
             Some(cursor) => {
-                let (range, after) = cursor::open_range(&binding, cursor)?;
+                let (range, after) = cursor::decode_range(&query_fingerprint, cursor)?;
                 (range, Some(after))
             }
             None => (self.range(params)?, None),
         };
         let query = RangeQuery { range, order, after, limit, consistent: false };
-        Ok(Asked { params, format, metrics, binding, query })
+        Ok(Asked { params, format, metrics, query_fingerprint, query })
     }
 
     /// The range asked for. A page after the first takes it from its cursor, so that it stays the same.
     fn range(&self, params: &Params) -> Result<TimeRange, Problem> {
-        let (from, to) = (instant(params, "from"), instant(params, "to"));
+        let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
         let range = TimeRange::parse(from.as_deref(), to.as_deref(), self.clock.now());
         range.map_err(|why| match why {
             RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
@@ -144,8 +146,8 @@ where
     }
 }
 
-/// An instant's text. The `+` of an offset arrives as a space when the client did not encode it.
-fn instant(params: &Params, name: &str) -> Option<String> {
+/// A timestamp's text. The `+` of an offset arrives as a space when the client did not encode it.
+fn timestamp(params: &Params, name: &str) -> Option<String> {
     params.get(name).map(|text| match text.rsplit_once(' ') {
         Some((time, offset)) if offset.len() == 5 && time.contains('T') => {
             format!("{time}+{offset}")
@@ -160,7 +162,7 @@ struct Asked<'a> {
     format: Format,
     /// The metrics asked for; `None` are all.
     metrics: Option<Vec<MetricName>>,
-    binding: String,
+    query_fingerprint: String,
     query: RangeQuery,
 }
 
@@ -189,7 +191,11 @@ impl Asked<'_> {
         let rows: Vec<ReadingRow<'_>> =
             page.readings.iter().filter_map(|reading| self.row(reading)).collect();
         let behind = |reading: &Reading| {
-            cursor::seal_range(&self.binding, self.query.range, &Position::of(reading))
+            cursor::encode_range(
+                &self.query_fingerprint,
+                self.query.range,
+                &ReadingKey::of(reading),
+            )
         };
         let rest = page.readings.last().filter(|_| page.has_more).map(behind);
         let columns = || self.columns(whose);
@@ -204,7 +210,7 @@ mod tests {
 
     use api::Request;
     use api::routes::Operation;
-    use domain::{Instant, Number};
+    use domain::{Decimal, Timestamp};
     use runtime::clock::{Deadline, TestClock};
     use runtime::telemetry::{Telemetry, WideEvent};
     use table::PutReadings as _;
@@ -216,33 +222,33 @@ mod tests {
     /// How many readings are read for the first page of CSV, and how many it has, of 3,000 readings
     /// with so many metrics each.
     async fn read_and_sent(metrics: i64, are_new_each_time: bool) -> (usize, usize) {
-        let budget = Budget::until(Deadline::after(Duration::from_secs(60)));
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
         let store = MemoryStore::default();
-        let instant = |millis| Instant::from_millis(millis).expect("an instant");
+        let timestamp = |millis| Timestamp::from_millis(millis).expect("a timestamp");
         let readings: Vec<Reading> = (0..3_000)
             .map(|n| {
                 let first = if are_new_each_time { n * metrics } else { 0 };
                 let name = |metric| format!("m{metric}").parse::<MetricName>().expect("a name");
-                let value = |metric| (name(metric), Number::parse("1").expect("a number"));
+                let value = |metric| (name(metric), Decimal::parse("1").expect("a number"));
                 let values = (first..first + metrics).map(value).collect();
                 let device = "d".parse().expect("an id");
-                Reading::stored(device, instant(n), None, values).expect("a reading")
+                Reading::stored(device, timestamp(n), None, values).expect("a reading")
             })
             .collect();
-        store.put_readings(&readings, None, &budget).await;
-        let device =
-            domain::Sighting::of(&readings[0]).register("d".parse().expect("an id"), |_| true);
+        store.put_readings(&readings, None, &invocation).await;
+        let device = domain::DeviceObservation::of(&readings[0])
+            .new_device("d".parse().expect("an id"), |_| true);
         let settings = Settings { registry_max_age: Duration::ZERO, auth: false };
         let telemetry = Telemetry::to(std::sync::Arc::new(|_: &str| {}));
-        let query = Query::new(store, TestClock::at(instant(9_000)), telemetry, settings);
+        let query = Query::new(store, TestClock::at(timestamp(9_000)), telemetry, settings);
         let text = "format=csv&limit=3000&from=1970-01-01T00:00:00Z";
         let request = Request { raw_query: text.to_owned(), ..Request::default() };
         let params = Params::of(&request, Operation::DeviceReadings.parameters()).expect("known");
         let mut log = WideEvent::begin("test");
-        let call = Call { request: &request, budget: &budget, log: &mut log };
+        let call = Call { request: &request, invocation: &invocation, log: &mut log };
         let asked = query.asked(&call, &params).expect("well-formed");
         let whose = Whose::Device(&device);
-        let page = query.look_until_full(&whose, &asked, &budget).await.expect("memory");
+        let page = query.look_until_full(&whose, &asked, &invocation).await.expect("memory");
         let answer = asked.answer(&call, &page, &whose);
         let rows = answer.body.split(|byte| *byte == b'\n').skip(2).count();
         (page.readings.len(), rows)

@@ -8,7 +8,7 @@ use domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
 use runtime::clock::Clock;
 use runtime::registry_cache::Snapshot;
 use sha2::{Digest as _, Sha256};
-use table::{EditRegistry, FindToken, QueryReadings, REGISTRY_MOST, ReadRegistry};
+use table::{EditRegistry, FindToken, MAX_CACHED_ENTRIES, QueryReadings, ReadRegistry};
 
 use crate::format::Format;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
@@ -16,7 +16,7 @@ use crate::sheet::Columns;
 use crate::{Call, Query, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 100;
-pub(crate) const MOST: usize = 1_000;
+pub(crate) const MAX_LIMIT: usize = 1_000;
 
 impl<S, C> Query<S, C>
 where
@@ -109,7 +109,7 @@ where
             return Ok(device.clone());
         }
         let found =
-            self.store.device(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+            self.store.device(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
         let device = found.ok_or_else(|| unknown("device", id.as_str()))?;
         self.refreshed(call).await?;
         Ok(device)
@@ -126,7 +126,8 @@ where
         if let Some(room) = snapshot.rooms.get(&id) {
             return Ok((room.clone(), snapshot));
         }
-        let found = self.store.room(&id, call.budget).await.map_err(|error| call.failed(&error))?;
+        let found =
+            self.store.room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
         let room = found.ok_or_else(|| unknown("room", id.as_str()))?;
         Ok((room, self.refreshed(call).await?))
     }
@@ -139,7 +140,7 @@ where
     }
 
     async fn refreshed(&self, call: &mut Call<'_>) -> Result<Arc<Snapshot>, Problem> {
-        let read = self.registry.refresh(&self.store, call.budget).await;
+        let read = self.registry.refresh(&self.store, call.invocation).await;
         read.map_err(|error| call.failed(&error))?;
         self.snapshot(call).await
     }
@@ -190,7 +191,8 @@ pub(crate) fn whole(is_whole: bool, what: &str) -> Result<(), Problem> {
     if is_whole {
         return Ok(());
     }
-    let detail = format!("The registry holds more than {REGISTRY_MOST} {what}, too many to list.");
+    let detail =
+        format!("The registry holds more than {MAX_CACHED_ENTRIES} {what}, too many to list.");
     Err(Problem::new(ProblemKind::Internal, detail))
 }
 
@@ -205,7 +207,7 @@ pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<M
 pub(crate) struct ListRequest {
     pub(crate) format: Format,
     limit: usize,
-    binding: String,
+    query_fingerprint: String,
     /// The last entry of the page before.
     after: Option<String>,
 }
@@ -214,15 +216,17 @@ impl ListRequest {
     /// Reads the parameters, before anything is read of the table.
     pub(crate) fn of(request: &Request, params: &Params) -> Result<Self, Problem> {
         let format = Format::of(request, params)?;
-        let limit = params.limit(DEFAULT_LIMIT, MOST)?;
-        let binding = params.binding(request);
-        let after =
-            params.get("cursor").map(|cursor| cursor::open(&binding, cursor)).transpose()?;
-        Ok(Self { format, limit, binding, after })
+        let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+        let query_fingerprint = params.query_fingerprint(request);
+        let after = params
+            .get("cursor")
+            .map(|cursor| cursor::decode(&query_fingerprint, cursor))
+            .transpose()?;
+        Ok(Self { format, limit, query_fingerprint, after })
     }
 
     pub(crate) fn cursor_behind(&self, id: &str) -> String {
-        cursor::seal(&self.binding, id)
+        cursor::encode(&self.query_fingerprint, id)
     }
 
     /// The devices of the page, and the cursor behind them where there are more.
@@ -233,7 +237,7 @@ impl ListRequest {
         all: Vec<&'a Device>,
         with_latest: bool,
     ) -> (Vec<&'a Device>, Option<String>) {
-        // Of a metric its name, 46 characters of number, an instant, punctuation.
+        // Of a metric its name, 46 characters of number, a timestamp, punctuation.
         let value = |name: &MetricName| name.as_str().len() + 110;
         let bytes = |device: &Device| {
             if with_latest { device.metrics.keys().map(value).sum() } else { 0 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Device, DeviceId, Instant, MetricKind, MetricName, Number, Reading, Room, RoomId};
+use domain::{Decimal, Device, DeviceId, MetricKind, MetricName, Reading, Room, RoomId, Timestamp};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::sheet::Cell;
 #[derive(Debug)]
 pub(crate) struct ReadingRow<'a> {
     pub(crate) reading: &'a Reading,
-    pub(crate) metrics: Vec<(&'a MetricName, &'a Number)>,
+    pub(crate) metrics: Vec<(&'a MetricName, &'a Decimal)>,
 }
 
 impl<'a> ReadingRow<'a> {
@@ -56,7 +56,7 @@ impl Row for ReadingRow<'_> {
         ]
     }
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         self.metrics.iter().copied()
     }
 }
@@ -72,7 +72,7 @@ pub(crate) struct DeviceRow<'a> {
     kind: Option<&'a str>,
     tags: &'a [String],
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
-    first_seen: Instant,
+    first_seen: Timestamp,
     #[serde(skip_serializing_if = "Latest::is_unasked")]
     pub(crate) latest: Latest,
 }
@@ -98,11 +98,11 @@ struct MetricRow<'a> {
     kind: MetricKind,
     unit: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    modulus: Option<&'a Number>,
+    modulus: Option<&'a Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_w: Option<&'a Number>,
+    max_w: Option<&'a Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dip: Option<&'a Number>,
+    dip: Option<&'a Decimal>,
 }
 
 impl<'a> From<&'a Device> for DeviceRow<'a> {
@@ -121,7 +121,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             device_id: &device.id,
             name: device.name.as_deref(),
             room: device.room.as_ref(),
-            room_pinned: device.room_at == Some(Instant::MAX),
+            room_pinned: device.room_at == Some(Timestamp::MAX),
             kind: device.kind.as_deref(),
             tags: &device.tags,
             metrics: metrics.collect(),
@@ -150,7 +150,7 @@ impl Row for DeviceRow<'_> {
         ]
     }
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         let latest = match &self.latest {
             Latest::Asked(latest) => latest.as_ref(),
             Latest::Unasked => None,
@@ -164,7 +164,7 @@ impl Row for DeviceRow<'_> {
 pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
     name: Option<&'a str>,
-    first_seen: Instant,
+    first_seen: Timestamp,
 }
 
 impl<'a> From<&'a Room> for RoomRow<'a> {
@@ -185,7 +185,7 @@ impl Row for RoomRow<'_> {
         ]
     }
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         std::iter::empty()
     }
 }
@@ -193,18 +193,18 @@ impl Row for RoomRow<'_> {
 /// The newest value of each metric.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValues {
-    /// The instant of the newest reading.
-    timestamp: Instant,
-    /// The instant of the oldest reading that was looked at: what is missing was not sent since then.
-    as_of: Instant,
+    /// The timestamp of the newest reading.
+    timestamp: Timestamp,
+    /// The timestamp of the oldest reading that was looked at: what is missing was not sent since then.
+    as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
 }
 
 /// The newest value of one metric.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValue {
-    value: Number,
-    timestamp: Instant,
+    value: Decimal,
+    timestamp: Timestamp,
 }
 
 impl LatestValues {
@@ -222,7 +222,7 @@ impl LatestValues {
     }
 
     /// Each metric with its value.
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         self.metrics.iter().map(|(name, latest)| (name, &latest.value))
     }
 
@@ -249,7 +249,7 @@ impl Row for LatestRow<'_> {
         vec![Cell::text(self.device_id.as_str()), timestamp]
     }
 
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         self.values.values()
     }
 }

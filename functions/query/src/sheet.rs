@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use api::response::{MAX_CARRIED, carried_bytes};
-use domain::{MetricName, Number};
+use domain::{Decimal, MetricName};
 
 use crate::format::{Row, TAIL};
 
@@ -103,7 +103,7 @@ impl Sheet {
         for row in rows {
             text.extend(record(row.cells().iter().map(|Cell(text)| text)));
             text.pop(); // the end of the line, which stands behind the metrics
-            let mut values: Vec<(usize, &Number)> =
+            let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.places[name], value)).collect();
             values.sort_unstable_by_key(|(place, _)| *place);
             let mut written = 0;
@@ -138,21 +138,21 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Sample(&'static str, Vec<(MetricName, Number)>);
+    struct Sample(&'static str, Vec<(MetricName, Decimal)>);
 
     impl Row for Sample {
         fn cells(&self) -> Vec<Cell> {
             vec![Cell::text(self.0), Cell::text("x")]
         }
 
-        fn values(&self) -> impl Iterator<Item = (&MetricName, &Number)> {
+        fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
             self.1.iter().map(|(name, value)| (name, value))
         }
     }
 
     fn sample(text: &'static str, values: &[(&str, &str)]) -> Sample {
         let value = |(name, value): &(&str, &str)| {
-            (name.parse().expect("a name"), Number::parse(value).expect("a number"))
+            (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
         };
         Sample(text, values.iter().map(value).collect())
     }

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{Instant, MetricName, Number, Reading, Scope, Sighting, Token, TokenHash};
+use domain::{Decimal, DeviceObservation, MetricName, Reading, Scope, Timestamp, Token, TokenHash};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{ManageTokens as _, PutReadings as _, Register as _, StoreError};
+use table::{ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
 
@@ -68,13 +68,13 @@ impl Bench {
         for (device, room) in [("a", "r"), ("b", "r"), ("c", "s")] {
             let readings: Vec<Reading> =
                 (0..10).map(|minute| reading(device, minute, room)).collect();
-            bench.store.put_readings(&readings, None, &budget()).await;
+            bench.store.put_readings(&readings, None, &invocation()).await;
             let id = device.parse().expect("an id");
-            let device = Sighting::of(&readings[0]).register(id, |_| true);
-            bench.store.register_device(&device, &budget()).await.expect("memory");
+            let device = DeviceObservation::of(&readings[0]).new_device(id, |_| true);
+            bench.store.register_device(&device, &invocation()).await.expect("memory");
             let room =
                 domain::Room { id: room.parse().expect("an id"), name: None, first_seen: at(0) };
-            bench.store.register_room(&room, &budget()).await.expect("memory");
+            bench.store.register_room(&room, &invocation()).await.expect("memory");
         }
         bench
     }
@@ -106,17 +106,17 @@ impl Bench {
     }
 }
 
-fn budget() -> Budget {
-    Budget::until(Deadline::after(Duration::from_secs(5)))
+fn invocation() -> Invocation {
+    Invocation::until(Deadline::after(Duration::from_secs(5)))
 }
 
-fn at(minute: i64) -> Instant {
-    Instant::from_millis(1_768_147_200_000 + minute * 60_000).expect("an instant")
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_millis(1_768_147_200_000 + minute * 60_000).expect("a timestamp")
 }
 
 fn reading(device: &str, minute: i64, room: &str) -> Reading {
     let metric = |name: &str| name.parse::<MetricName>().expect("a name");
-    let number = |n: i64| Number::parse(&n.to_string()).expect("a number");
+    let number = |n: i64| Decimal::parse(&n.to_string()).expect("a number");
     let mut metrics: std::collections::BTreeMap<_, _> =
         [(metric("temperature"), number(minute))].into();
     if minute == 3 {
@@ -173,13 +173,13 @@ async fn a_method_that_a_path_lacks_is_answered_with_those_that_it_has() {
 async fn a_metric_called_like_a_column_keeps_its_value() {
     let bench = Bench::empty();
     let metrics = ["name", "kind", "t"].map(|name| {
-        (name.parse::<MetricName>().expect("a name"), Number::parse("7").expect("a number"))
+        (name.parse::<MetricName>().expect("a name"), Decimal::parse("7").expect("a number"))
     });
     let odd = Reading::new("odd".parse().expect("an id"), at(0), None, metrics.into());
     let odd = odd.expect("a reading");
-    bench.store.put_readings(std::slice::from_ref(&odd), None, &budget()).await;
-    let device = Sighting::of(&odd).register(odd.device.clone(), |_| true);
-    bench.store.register_device(&device, &budget()).await.expect("memory");
+    bench.store.put_readings(std::slice::from_ref(&odd), None, &invocation()).await;
+    let device = DeviceObservation::of(&odd).new_device(odd.device.clone(), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
     assert!(row.starts_with("odd,,,,[],kind name t,") && row.ends_with(",7,7,7"), "{csv}");
@@ -189,7 +189,7 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
 async fn a_list_ends_before_lambda_would_refuse_the_answer() {
     let bench = Bench::empty();
     let number =
-        || Number::parse("-1.2345678901234567890123456789012345678e-100").expect("a number");
+        || Decimal::parse("-1.2345678901234567890123456789012345678e-100").expect("a number");
     let names = (0..64).map(|n| format!("m{n:02}{}", "x".repeat(60)).parse::<MetricName>());
     let metrics: std::collections::BTreeMap<_, _> =
         names.map(|name| (name.expect("a name"), number())).collect();
@@ -197,12 +197,12 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
         let id = format!("d{n:03}").parse().expect("an id");
         let room = Some("r".parse().expect("an id"));
         let reading = Reading::new(id, at(0), room, metrics.clone()).expect("a reading");
-        let device = Sighting::of(&reading).register(reading.device.clone(), |_| true);
-        bench.store.put_readings(&[reading], None, &budget()).await;
-        bench.store.register_device(&device, &budget()).await.expect("memory");
+        let device = DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| true);
+        bench.store.put_readings(&[reading], None, &invocation()).await;
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
     let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
-    bench.store.register_room(&room, &budget()).await.expect("memory");
+    bench.store.register_room(&room, &invocation()).await.expect("memory");
     for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
         let (mut seen, mut cursor) = (0, String::new());
         loop {
@@ -244,8 +244,8 @@ async fn the_first_device_is_listed_at_once() {
         (true, "private, no-cache")
     );
     let first = reading("first", 0, "r");
-    let device = Sighting::of(&first).register(first.device.clone(), |_| true);
-    bench.store.register_device(&device, &budget()).await.expect("memory");
+    let device = DeviceObservation::of(&first).new_device(first.device.clone(), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
     assert_eq!(bench.get("/devices").await.json()["data"][0]["device_id"], "first");
 }
 
@@ -386,10 +386,10 @@ async fn lists_page_and_filter() {
 #[tokio::test]
 async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_device() {
     let bench = Bench::new().await;
-    for n in 0..table::REGISTRY_MOST {
+    for n in 0..table::MAX_CACHED_ENTRIES {
         let id = format!("d{n:05}").parse().expect("an id");
-        let device = Sighting::of(&reading("x", 0, "r")).register(id, |_| true);
-        bench.store.register_device(&device, &budget()).await.expect("memory");
+        let device = DeviceObservation::of(&reading("x", 0, "r")).new_device(id, |_| true);
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
     let list = bench.get("/devices").await;
     assert_eq!(list.status, 500);
@@ -537,11 +537,11 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     let bench = Bench::new().await;
     bench.query.load().await;
     let new = reading("new", 5, "attic");
-    bench.store.put_readings(std::slice::from_ref(&new), None, &budget()).await;
-    let device = Sighting::of(&new).register(new.device.clone(), |_| true);
-    bench.store.register_device(&device, &budget()).await.expect("memory");
+    bench.store.put_readings(std::slice::from_ref(&new), None, &invocation()).await;
+    let device = DeviceObservation::of(&new).new_device(new.device.clone(), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
     let room = domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };
-    bench.store.register_room(&room, &budget()).await.expect("memory");
+    bench.store.register_room(&room, &invocation()).await.expect("memory");
     let latest = bench.get("/rooms/attic/latest").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
     assert_eq!(bench.get("/devices/new").await.status, 200);
@@ -556,7 +556,7 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
     {
         let hash = TokenHash::of(secret);
         let token = Token { hash, scope, name: None, created: at(0), revoked: None };
-        bench.store.add_token(&token, &budget()).await.expect("memory");
+        bench.store.add_token(&token, &invocation()).await.expect("memory");
     }
     let edit = r#"{"name": "x"}"#;
     for (token, get, patch) in [
@@ -586,7 +586,7 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
 #[tokio::test]
 async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
     let bench = Bench::empty();
-    let number = Number::parse("-1.5e-100").expect("a number");
+    let number = Decimal::parse("-1.5e-100").expect("a number");
     let mut readings = Vec::new();
     let mut devices = std::collections::BTreeMap::new();
     // Each reading has one of a thousand metrics: in CSV the other columns are empty.
@@ -596,27 +596,27 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
             reading(["a", "b", "c", "d"][usize::try_from(n % 4).expect("small")], 0, "r");
         reading = Reading::new(
             reading.device,
-            Instant::from_millis(at(0).as_millis() + n).expect("an instant"),
+            Timestamp::from_millis(at(0).as_millis() + n).expect("a timestamp"),
             reading.room,
             [(name, number.clone())].into(),
         )
         .expect("a reading");
         devices
             .entry(reading.device.clone())
-            .and_modify(|sighting: &mut Sighting| sighting.see(&reading))
-            .or_insert_with(|| Sighting::of(&reading));
+            .and_modify(|observation: &mut DeviceObservation| observation.see(&reading))
+            .or_insert_with(|| DeviceObservation::of(&reading));
         readings.push(reading);
     }
-    bench.store.put_readings(&readings, None, &budget()).await;
-    for (id, sighting) in devices {
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    for (id, observation) in devices {
         bench
             .store
-            .register_device(&sighting.register(id, |_| true), &budget())
+            .register_device(&observation.new_device(id, |_| true), &invocation())
             .await
             .expect("memory");
     }
     let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
-    bench.store.register_room(&room, &budget()).await.expect("memory");
+    bench.store.register_room(&room, &invocation()).await.expect("memory");
     for (format, pages) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
         let url = format!("/rooms/r/readings?from=-2h&limit=10000&format={format}");
         let (mut rows, mut found, mut next) = (0, 0, url);
@@ -637,10 +637,10 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
 /// A reading of room `r` with 64 metrics of 64 characters, other ones for each `n`.
 fn sprawling(device: &str, n: i64) -> Reading {
     let name = |metric: i64| format!("m{:0>63}", n * 64 + metric).parse().expect("a name");
-    let number = || Number::parse("1").expect("a number");
+    let number = || Decimal::parse("1").expect("a number");
     let (device, room) = (device.parse().expect("an id"), "r".parse().expect("an id"));
     let metrics = (0..64).map(|metric| (name(metric), number())).collect();
-    let at = Instant::from_millis(at(0).as_millis() + n).expect("an instant");
+    let at = Timestamp::from_millis(at(0).as_millis() + n).expect("a timestamp");
     Reading::new(device, at, Some(room), metrics).expect("a reading")
 }
 
@@ -648,7 +648,7 @@ fn sprawling(device: &str, n: i64) -> Reading {
 async fn no_device_takes_the_csv_of_a_room_from_everybody() {
     let bench = Bench::new().await;
     let readings: Vec<Reading> = (0..600).map(|n| sprawling("a", n)).collect();
-    bench.store.put_readings(&readings, None, &budget()).await;
+    bench.store.put_readings(&readings, None, &invocation()).await;
     let mut next = "/rooms/r/readings?from=-2h&limit=10000&format=csv".to_owned();
     let (mut rows, mut values) = (0, 0);
     for _page in 0..4 {
@@ -659,7 +659,7 @@ async fn no_device_takes_the_csv_of_a_room_from_everybody() {
         for row in csv.records() {
             rows += 1;
             let row = row.expect("as many cells as columns");
-            // Behind the instant, the device and the room.
+            // Behind the timestamp, the device and the room.
             values += row.iter().skip(3).filter(|cell| !cell.is_empty()).count();
         }
         let link = page.header("link");
@@ -677,15 +677,15 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
     let bench = Bench::empty();
     for n in 0..150 {
         let reading = sprawling(&format!("d{n:03}"), n);
-        bench.store.put_readings(std::slice::from_ref(&reading), None, &budget()).await;
-        let mut sighting = Sighting::of(&reading);
+        bench.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+        let mut observation = DeviceObservation::of(&reading);
         let others = (0..192).map(|metric| format!("x{n}_{metric}_{}", "x".repeat(50)));
-        sighting.metrics.extend(others.map(|name| name.parse().expect("a name")));
-        let device = sighting.register(reading.device, |_| true);
-        bench.store.register_device(&device, &budget()).await.expect("memory");
+        observation.metrics.extend(others.map(|name| name.parse().expect("a name")));
+        let device = observation.new_device(reading.device, |_| true);
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
     let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
-    bench.store.register_room(&room, &budget()).await.expect("memory");
+    bench.store.register_room(&room, &invocation()).await.expect("memory");
     for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
         let mut next = format!("{path}format=csv&limit=1000");
         let mut rows = 0;
@@ -712,11 +712,11 @@ async fn the_further_look_at_newest_values_expects_large_readings_behind_small_o
         reading
     };
     let mut readings: Vec<Reading> = (0..100).map(large).collect();
-    let sighting = Sighting::of(&readings[0]);
+    let observation = DeviceObservation::of(&readings[0]);
     readings.extend((100..110).map(|minute| reading("l", minute, "r")));
-    bench.store.put_readings(&readings, None, &budget()).await;
-    let device = sighting.register("l".parse().expect("an id"), |_| true);
-    bench.store.register_device(&device, &budget()).await.expect("memory");
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    let device = observation.new_device("l".parse().expect("an id"), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
     let latest = bench.get("/devices/l/latest").await.json();
     assert_eq!(latest["timestamp"], at(109).to_string());
     // Were the ten newest all that counts, it would take a hundred of some 5 KB.
@@ -847,12 +847,12 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
 async fn a_metric_that_is_no_longer_sent_is_looked_for_once_and_can_be_dropped() {
     let bench = Bench::new().await;
     let readings: Vec<Reading> = (0..60).map(|minute| reading("slow", minute, "r")).collect();
-    bench.store.put_readings(&readings, None, &budget()).await;
+    bench.store.put_readings(&readings, None, &invocation()).await;
     // One reading has `battery`, 56 minutes before the newest; none has `gone`.
-    let mut sighting = Sighting::of(&readings[3]);
-    sighting.metrics.insert("gone".parse().expect("a name"));
-    let device = sighting.register("slow".parse().expect("an id"), |_| true);
-    bench.store.register_device(&device, &budget()).await.expect("memory");
+    let mut observation = DeviceObservation::of(&readings[3]);
+    observation.metrics.insert("gone".parse().expect("a name"));
+    let device = observation.new_device("slow".parse().expect("an id"), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
     bench.query.load().await;
     let before = bench.store.calls().reads;
     let latest = bench.get("/devices/slow/latest").await.json();

@@ -5,7 +5,7 @@ mod memory;
 mod sqs;
 
 use serde::Serialize;
-use table::{Budget, StoreError};
+use table::{Invocation, StoreError};
 
 #[cfg(any(test, feature = "fake"))]
 pub use memory::MemoryQueue;
@@ -28,7 +28,7 @@ pub trait DeadLetters {
     fn put(
         &self,
         letters: &[DeadLetter],
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = Result<(), NotPut>> + Send;
 }
 

@@ -1,12 +1,12 @@
 //! Keeps the registry from the table's stream: devices, their metrics and rooms. Stores no reading.
 //!
-//! A batch of records becomes one [`Sighting`] per device, which is the same however often and in
+//! A batch of records becomes one [`DeviceObservation`] per device, which is the same however often and in
 //! whatever order the records come. The devices and rooms that it names are read as they are this
-//! moment; what the sightings teach beyond that is written, under conditions that refuse whatever is
+//! moment; what the observations teach beyond that is written, under conditions that refuse whatever is
 //! older or was set by a person. What can never be applied goes to the dead-letter queue.
 
+mod apply;
 mod dead_letters;
-mod learn;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -16,11 +16,11 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use domain::{DeviceId, Sighting};
+use domain::{DeviceId, DeviceObservation};
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::catching;
 use runtime::telemetry::{Telemetry, WideEvent, chain};
-use table::{Budget, FindRegistry, Learn, QueryReadings, Register};
+use table::{FindRegistry, Invocation, QueryReadings, RegisterDevices, UpdateRegistry};
 
 use record::Change;
 
@@ -48,7 +48,7 @@ const MAX_REPORTED: usize = 1_000;
 /// What a batch says of one device, and the first record that says it.
 #[derive(Debug)]
 struct Seen {
-    sighting: Sighting,
+    observation: DeviceObservation,
     first_record: usize,
 }
 
@@ -78,9 +78,9 @@ struct Learned {
 }
 
 /// What the function asks of the table.
-pub trait Store: FindRegistry + Register + Learn + QueryReadings {}
+pub trait Store: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings {}
 
-impl<S: FindRegistry + Register + Learn + QueryReadings> Store for S {}
+impl<S: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings> Store for S {}
 
 impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
     /// The function on a table; what it can never apply goes to `dead_letters`.
@@ -94,14 +94,14 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
     /// A record that can never be applied is counted, logged with its key, put among the dead letters
     /// and skipped. Delivered twice or in another order, a batch leaves the same registry.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
-        let budget = Budget::until(deadline);
+        let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin("registry");
         let batch = Batch::of(event).await;
         log.set("stream.records", batch.sequence_numbers.len());
         log.set("stream.skipped", batch.skipped);
         log.set("stream.devices", batch.devices.len());
 
-        let learned = Box::pin(self.learn(&batch.devices, &budget, &mut log)).await;
+        let learned = Box::pin(self.learn(&batch.devices, &invocation, &mut log)).await;
         let poison = || batch.poison.iter().chain(&learned.poison);
         log.count("stream.poison", poison().count());
         if poison().next().is_some() {
@@ -109,7 +109,7 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             let keys = named.map(|it| format!("{} {}: {}", it.pk, it.sk, it.reason));
             log.set("stream.poison_keys", keys.collect::<Vec<_>>());
         }
-        let put_aside = self.put_aside(&batch.poison, &learned.poison, &budget, &mut log).await;
+        let put_aside = self.put_aside(&batch.poison, &learned.poison, &invocation, &mut log).await;
         let failed = learned.failed.into_iter().chain(put_aside).min();
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = failed {
@@ -119,8 +119,8 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
             response.batch_item_failures = vec![failure];
         }
-        log.set("table.read_units", budget.read_units());
-        log.set("table.write_units", budget.write_units());
+        log.set("table.read_units", invocation.read_units());
+        log.set("table.write_units", invocation.write_units());
         log.emit(&self.telemetry, &self.clock);
         response
     }
@@ -131,7 +131,7 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         &self,
         readings: &[Poison],
         registry: &[Poison],
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Option<usize> {
         let key = |it: &Poison| (it.letter.pk.clone(), it.letter.sk.clone());
@@ -140,7 +140,7 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         let poison = || readings.iter().chain(registry.iter().copied());
         let first = poison().map(|it| it.first_record).min()?;
         let letters: Vec<DeadLetter> = poison().map(|it| it.letter.clone()).collect();
-        if let Err(error) = self.dead_letters.put(&letters, budget).await {
+        if let Err(error) = self.dead_letters.put(&letters, invocation).await {
             log.error("dead_letters.error", &error);
             return Some(first);
         }
@@ -167,9 +167,9 @@ impl Batch {
                     batch
                         .devices
                         .entry(reading.device.clone())
-                        .and_modify(|seen| seen.sighting.see(&reading))
+                        .and_modify(|seen| seen.observation.see(&reading))
                         .or_insert_with(|| Seen {
-                            sighting: Sighting::of(&reading),
+                            observation: DeviceObservation::of(&reading),
                             first_record: n,
                         });
                 }

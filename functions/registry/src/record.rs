@@ -29,7 +29,7 @@ pub(crate) fn describe_key(record: &EventRecord) -> (String, String) {
 
 /// Reads a record.
 ///
-/// Deletions are passed over whoever made them; those by `DynamoDB`'s own expiry carry the
+/// Deletions are skipped whoever made them; those by `DynamoDB`'s own expiry carry the
 /// `userIdentity` `dynamodb.amazonaws.com`.
 pub(crate) fn read(record: EventRecord) -> Change {
     let sk = record.change.keys.get(SK).or_else(|| record.change.new_image.get(SK));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Device, DevicePatch, Edit, Instant, MetricName, Number, Reading};
+use domain::{Decimal, Device, DevicePatch, Edit, MetricName, Reading, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
@@ -15,17 +15,17 @@ struct Bench {
     store: MemoryStore,
     registry: Registry<MemoryStore, MemoryQueue, TestClock>,
     queue: MemoryQueue,
-    budget: Budget,
+    invocation: Invocation,
 }
 
 impl Bench {
     fn on(store: MemoryStore) -> Self {
-        let clock = TestClock::at(instant(0));
+        let clock = TestClock::at(timestamp(0));
         let queue = MemoryQueue::default();
         let (telemetry, queue_of_its) = (Telemetry::silent(), queue.clone());
         let registry = Registry::new(store.clone(), queue_of_its, clock, telemetry);
-        let budget = Budget::until(Deadline::after(Duration::from_secs(5)));
-        Self { store, registry, queue, budget }
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(5)));
+        Self { store, registry, queue, invocation }
     }
 
     fn new() -> Self {
@@ -34,7 +34,7 @@ impl Bench {
 
     /// Stores the readings and delivers them as one batch; the sequence number that was reported.
     async fn write(&self, readings: &[Reading]) -> Option<String> {
-        self.store.put_readings(readings, None, &self.budget).await;
+        self.store.put_readings(readings, None, &self.invocation).await;
         self.deliver(readings).await
     }
 
@@ -48,7 +48,7 @@ impl Bench {
 
     async fn device(&self) -> Device {
         let id = "d".parse().expect("an id");
-        self.store.device(&id, &self.budget).await.expect("memory").expect("registered")
+        self.store.device(&id, &self.invocation).await.expect("memory").expect("registered")
     }
 
     async fn room_of_device(&self) -> String {
@@ -56,16 +56,17 @@ impl Bench {
     }
 }
 
-fn instant(minute: i64) -> Instant {
-    let start = Instant::from_millis(1_768_147_200_000).expect("an instant");
+fn timestamp(minute: i64) -> Timestamp {
+    let start = Timestamp::from_millis(1_768_147_200_000).expect("a timestamp");
     start.saturating_add(TimeDelta::minutes(minute))
 }
 
 fn reading(device: &str, minute: i64, room: Option<&str>) -> Reading {
     let metric: MetricName = "temperature".parse().expect("a name");
-    let metrics = [(metric, Number::parse("20").expect("a number"))].into();
+    let metrics = [(metric, Decimal::parse("20").expect("a number"))].into();
     let room = room.map(|room| room.parse().expect("an id"));
-    Reading::new(device.parse().expect("an id"), instant(minute), room, metrics).expect("a reading")
+    Reading::new(device.parse().expect("an id"), timestamp(minute), room, metrics)
+        .expect("a reading")
 }
 
 fn record((n, reading): (usize, &Reading)) -> Value {
@@ -128,12 +129,12 @@ async fn any_order_and_any_repetition_leave_the_same_registry() {
         bench.deliver(&all).await;
         registries.push((
             bench.device().await,
-            bench.store.rooms(&bench.budget).await.expect("memory").found,
+            bench.store.rooms(&bench.invocation).await.expect("memory").found,
         ));
     }
     assert!(registries.iter().all(|registry| *registry == registries[0]), "{registries:#?}");
     assert_eq!(registries[0].0.room.as_ref().expect("a room").as_str(), "c");
-    assert_eq!(registries[0].0.first_seen, instant(0));
+    assert_eq!(registries[0].0.first_seen, timestamp(0));
 }
 
 #[tokio::test]
@@ -145,7 +146,8 @@ async fn what_a_person_set_stays() {
         room: Edit::Set("p".parse().expect("an id")),
         ..DevicePatch::default()
     };
-    let edited = bench.store.edit_device(&"d".parse().expect("an id"), &patch, &bench.budget).await;
+    let edited =
+        bench.store.edit_device(&"d".parse().expect("an id"), &patch, &bench.invocation).await;
     assert!(matches!(edited, Ok(Edited::Written(_))));
     // The function's own cache does not know of the edit.
     bench.write(&[reading("d", 10, Some("b")), reading("d", -10, Some("c"))]).await;
@@ -154,12 +156,12 @@ async fn what_a_person_set_stays() {
         (device.name.as_deref(), device.room.expect("a room").as_str()),
         (Some("Kitchen"), "p")
     );
-    assert_eq!(device.first_seen, instant(-10), "what nobody set is still learned");
+    assert_eq!(device.first_seen, timestamp(-10), "what nobody set is still learned");
 
     let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
     bench
         .store
-        .edit_device(&"d".parse().expect("an id"), &patch, &bench.budget)
+        .edit_device(&"d".parse().expect("an id"), &patch, &bench.invocation)
         .await
         .expect("memory");
     bench.write(&[reading("d", 20, Some("b"))]).await;
@@ -174,7 +176,7 @@ async fn the_first_record_that_could_not_be_learned_is_reported() {
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     assert_eq!(bench.deliver(&batch).await.as_deref(), Some("1"));
     assert_eq!(bench.deliver(&batch[1..]).await, None, "delivered again, it is learned");
-    assert_eq!(bench.device().await.first_seen, instant(0));
+    assert_eq!(bench.device().await.first_seen, timestamp(0));
 }
 
 #[tokio::test]
@@ -192,7 +194,7 @@ async fn two_instances_read_the_same_registry() {
     one.write(&[reading("d", 5, Some("b"))]).await;
     two.write(&[reading("d", 0, Some("a"))]).await;
     assert_eq!(one.room_of_device().await, "b");
-    assert_eq!(one.device().await.first_seen, instant(0));
+    assert_eq!(one.device().await.first_seen, timestamp(0));
 }
 
 #[tokio::test]
@@ -214,7 +216,7 @@ async fn poison_is_put_aside_and_comes_again_only_while_it_cannot_be() {
     let failures = deliver().await.batch_item_failures;
     assert_eq!(failures[0].item_identifier.as_deref(), Some("1"));
     assert!(bench.queue.letters().is_empty());
-    let learned = bench.store.devices(&bench.budget).await.expect("memory").found;
+    let learned = bench.store.devices(&bench.invocation).await.expect("memory").found;
     assert_eq!(learned.len(), 2, "the others do not wait for it");
 
     bench.queue.fail(false);
@@ -242,14 +244,14 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
 
     let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
     let id = "d".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, &bench.budget).await.expect("memory");
-    stale.at = instant(7);
+    bench.store.edit_device(&id, &patch, &bench.invocation).await.expect("memory");
+    stale.at = timestamp(7);
     bench.write(&[stale]).await;
     assert_eq!(bench.device().await.room, None, "a room that was cleared does not return");
     let mut unknown = reading("d", 8, Some("cellar"));
     unknown.named_room = None;
     bench.write(&[unknown]).await;
-    let rooms = bench.store.rooms(&bench.budget).await.expect("memory").found;
+    let rooms = bench.store.rooms(&bench.invocation).await.expect("memory").found;
     assert_eq!(rooms.iter().map(|room| room.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
@@ -259,7 +261,7 @@ async fn a_reading_sent_again_with_another_room_moves_the_device() {
         let bench = Bench::new();
         let versions = ["a", "c", "b"].map(|room| reading("d", 0, Some(room)));
         if batched {
-            bench.store.put_readings(&versions[2..], None, &bench.budget).await;
+            bench.store.put_readings(&versions[2..], None, &bench.invocation).await;
             bench.deliver(&versions).await;
         } else {
             for version in &versions {
@@ -280,7 +282,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms_however_its_records_come(
         bench.write(part).await;
     }
     bench.deliver(&all).await;
-    let rooms = bench.store.rooms(&bench.budget).await.expect("memory").found;
+    let rooms = bench.store.rooms(&bench.invocation).await.expect("memory").found;
     assert_eq!(rooms.len(), 32);
     assert_eq!(bench.room_of_device().await, "r31", "it is in the newest room that there is");
     bench.write(&[reading("e", 60, Some("r49")), reading("d", 61, Some("r49"))]).await;
@@ -304,7 +306,7 @@ async fn what_no_repetition_mends_is_put_aside_once_and_blocks_nothing() {
         bench.store.fail_registry_writes_with([damaged]);
         assert_eq!(bench.deliver(&batch).await, None, "delivery {n}");
     }
-    assert_eq!(bench.device().await.first_seen, instant(0));
+    assert_eq!(bench.device().await.first_seen, timestamp(0));
     let letters = bench.queue.letters();
     let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
     assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
@@ -316,7 +318,7 @@ async fn late_readings_behind_many_without_a_room_cost_little() {
     let bench = Bench::new();
     bench.write(&[reading("d", 0, Some("a")), reading("d", 1, Some("b"))]).await;
     let unnamed: Vec<Reading> = (100..600).map(|minute| reading("d", minute, None)).collect();
-    bench.store.put_readings(&unnamed, None, &bench.budget).await;
+    bench.store.put_readings(&unnamed, None, &bench.invocation).await;
     let mut reads = Vec::new();
     for minute in 2..6 {
         let before = bench.store.calls().reads;
@@ -348,7 +350,7 @@ async fn a_record_that_makes_the_code_panic_is_put_aside_like_other_poison() {
     let bench = Bench::new();
     bench.store.panic_at_write_with("a mistake of ours");
     assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);
-    assert_eq!(bench.device().await.first_seen, instant(0), "the other is learned");
+    assert_eq!(bench.device().await.first_seen, timestamp(0), "the other is learned");
     let letters = bench.queue.letters();
     let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
     assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));

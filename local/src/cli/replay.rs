@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::terminal::{complain, say};
+use crate::progress::{complain, say};
 use crate::{Data, Options, System};
 
 /// What is replayed, and where to.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use aws::StoreConfig;
-use domain::Instant;
+use domain::Timestamp;
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 
-use super::welcome;
-use crate::terminal::say;
+use super::greeting;
+use crate::progress::say;
 use crate::{Data, Options, System};
 
 /// How the system is served.
@@ -39,8 +39,8 @@ pub(super) struct Args {
     #[arg(long)]
     print_engine_key: bool,
     /// Refuse readings before it: they come from clocks that were never set
-    #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Instant::parse_absolute)]
-    earliest_timestamp: Instant,
+    #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
+    earliest_timestamp: Timestamp,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -73,7 +73,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let endpoint = system.engine_endpoint();
     say(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
-    let fill = !args.empty && welcome::is_wanted(&system, directory.as_deref())?;
+    let fill = !args.empty && greeting::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,
         () = signal => Ok(()),
@@ -91,11 +91,11 @@ async fn greet(
     auth: bool,
 ) -> anyhow::Result<()> {
     if fill {
-        welcome::fill(system, directory.as_deref())
+        greeting::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
-    say(welcome::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
+    say(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
     std::future::pending().await
 }
 

@@ -12,12 +12,12 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
 use dynamodb::DynamoStore;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
-use table::{Budget, ManageTokens};
+use table::{Invocation, ManageTokens};
 
 use crate::Data;
 use crate::engine::{self, Engine};
+use crate::progress::say;
 use crate::table::TableDefinition;
-use crate::terminal::say;
 
 /// What is done, and to which table.
 #[derive(Debug, ClapArgs)]
@@ -87,7 +87,7 @@ const PREFIX: &str = "rt_";
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
 /// How long the table may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Does what is asked.
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
@@ -121,12 +121,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::Result<()> {
-    let budget = Budget::until(Deadline::after(PATIENCE));
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     match action {
         Action::Create(create) => {
             let quiet = create.quiet;
             let (token, secret) = issue(create)?;
-            store.add_token(&token, &budget).await.context("the token is not kept")?;
+            store.add_token(&token, &invocation).await.context("the token is not kept")?;
             if !quiet {
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
                 say(format_args!("token {id} ({scope}) for {whose}\n"));
@@ -137,7 +137,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             }
         }
         Action::List => {
-            for token in store.tokens(&budget).await? {
+            for token in store.tokens(&invocation).await? {
                 let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
                 let name = token.name.unwrap_or_default();
@@ -147,7 +147,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
         Action::Revoke { id } => {
             // Whoever pastes the token itself means that one; it is not shown again, in an error either.
             let id = if id.starts_with(PREFIX) { TokenHash::of(&id).to_string() } else { id };
-            let tokens = store.tokens(&budget).await?;
+            let tokens = store.tokens(&invocation).await?;
             let mut meant = tokens
                 .iter()
                 .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
@@ -158,7 +158,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
                     bail!("{whose} has several tokens whose id begins so; write the whole id")
                 }
             };
-            store.revoke_token(&token.hash, SystemClock.now(), &budget).await?;
+            store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
             say(format_args!("token {} is revoked", token.hash.short()));
         }
     }
@@ -229,13 +229,13 @@ mod tests {
         use table::FindToken as _;
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
         let store = DynamoStore::connect(&engine.store_config(true));
-        let budget = Budget::until(Deadline::after(PATIENCE));
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
         for by_id in [true, false] {
             let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
-            store.add_token(&token, &budget).await.unwrap();
+            store.add_token(&token, &invocation).await.unwrap();
             let id = if by_id { token.hash.short() } else { secret };
             act(Action::Revoke { id }, "here", &store).await.unwrap();
-            let kept = store.token(&token.hash, &budget).await.unwrap().unwrap();
+            let kept = store.token(&token.hash, &invocation).await.unwrap().unwrap();
             assert!(kept.revoked.is_some());
         }
         let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
@@ -246,7 +246,7 @@ mod tests {
         let mut twice = None;
         while twice.is_none() {
             let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
-            store.add_token(&token, &budget).await.unwrap();
+            store.add_token(&token, &invocation).await.unwrap();
             let digit = token.hash.to_string()[..1].to_owned();
             twice = (!digits.insert(digit.clone())).then_some(digit);
         }

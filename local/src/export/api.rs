@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::client::{self, Answer, Ask, Client};
 use crate::dead_letters::DeadLetters;
 use crate::functions::Functions;
-use crate::{Data, Options, System, engine, front};
+use crate::{Data, Options, System, engine, gateway};
 
 /// Who is asked.
 pub(super) enum Api {
@@ -93,7 +93,7 @@ impl Api {
                 })
                 .await?;
             }
-            Self::Running(functions) => front::ask(functions, request()?).await?,
+            Self::Running(functions) => gateway::ask(functions, request()?).await?,
             Self::Own(system) => system.ask(request()?).await?,
         };
         let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };

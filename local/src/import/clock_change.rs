@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDateTime;
-use domain::Instant;
+use domain::Timestamp;
 
 use super::refusals::Refusal;
 use super::rows::Draft;
@@ -30,7 +30,7 @@ pub(super) struct Passes {
 
 #[derive(Debug, Default)]
 struct Device {
-    last: Option<Instant>,
+    last: Option<Timestamp>,
     /// Whether its lines have gone back in time: their order then tells nothing.
     is_unsorted: bool,
     waiting: Vec<Repeated>,
@@ -41,8 +41,8 @@ struct Device {
 struct Repeated {
     draft: Draft,
     local: NaiveDateTime,
-    earlier: Instant,
-    later: Instant,
+    earlier: Timestamp,
+    later: Timestamp,
 }
 
 impl Passes {
@@ -80,7 +80,7 @@ impl Passes {
 
 impl Device {
     /// Decides what waits, now that the line behind it is known.
-    fn decide(&mut self, next: Option<Instant>, lines: &mut Vec<Line>) {
+    fn decide(&mut self, next: Option<Timestamp>, lines: &mut Vec<Line>) {
         let waiting = std::mem::take(&mut self.waiting);
         let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
         let rises = self.last.is_none_or(|before| before < first.earlier)

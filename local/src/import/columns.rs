@@ -20,7 +20,7 @@ pub(crate) struct Columns {
     pub(crate) decimal_comma: bool,
 }
 
-/// The column of the instants.
+/// The column of the timestamps.
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampColumn {
     /// Its name.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use domain::{DeviceId, Instant, Reading, RoomId};
+use domain::{DeviceId, Reading, RoomId, Timestamp};
 
 use super::refusals::Refusals;
 use super::round::{Entry, Rounds, batches};
@@ -21,11 +21,11 @@ const LAMBDA_REQUEST: f64 = 0.20;
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     lines: u64,
-    /// Devices and instants, by their hashes: eight bytes each, which a large file needs.
+    /// Devices and timestamps, by their hashes: eight bytes each, which a large file needs.
     keys: HashSet<u64>,
     devices: BTreeMap<DeviceId, Written>,
     rooms: BTreeSet<RoomId>,
-    span: Option<(Instant, Instant)>,
+    span: Option<(Timestamp, Timestamp)>,
     requests: u64,
     registry: usize,
     pub(super) refusals: Refusals,
@@ -134,7 +134,7 @@ mod tests {
             .zip(lines)
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
             .collect();
-        let now = Instant::from_millis(1_800_000_000_000).unwrap();
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         of(Rounds::new(Box::new(lines.into_iter()), now, size, false), 2).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! Parses number cells of a CSV, with their decimal mark. Knows no column.
 
-use domain::{Number, excerpt};
+use domain::{Decimal, excerpt};
 
 /// Cells that mean that nothing was measured, in any letter case, as Home Assistant, Python and
 /// spreadsheets write them.
@@ -20,11 +20,11 @@ pub(super) enum DecimalMark {
 
 impl DecimalMark {
     /// The number of a cell; none where nothing was measured.
-    pub(super) fn read(&mut self, text: &str) -> Result<Option<Number>, String> {
+    pub(super) fn read(&mut self, text: &str) -> Result<Option<Decimal>, String> {
         if ABSENT.iter().any(|absent| absent.eq_ignore_ascii_case(text)) {
             return Ok(None);
         }
-        let number = |text: &str| Number::parse(text).map(Some).map_err(|why| why.to_string());
+        let number = |text: &str| Decimal::parse(text).map(Some).map_err(|why| why.to_string());
         let refused = |why: &str| Err(format!("{:?} {why}", excerpt(text)));
         let mark = match (text.contains('.'), text.contains(',')) {
             (false, false) => return number(text),

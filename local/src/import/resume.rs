@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn reading() -> Reading {
-        let now = domain::Instant::MAX;
+        let now = domain::Timestamp::MAX;
         ingest::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 

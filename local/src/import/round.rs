@@ -13,7 +13,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use api::json::Members;
-use domain::{DeviceId, Instant, MAX_METRICS, Reading};
+use domain::{DeviceId, MAX_METRICS, Reading, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -57,12 +57,12 @@ pub(super) struct Round {
 /// The rounds of a file.
 pub(super) struct Rounds {
     lines: Lines,
-    now: Instant,
+    now: Timestamp,
     /// How many lines a round holds.
     size: usize,
     /// Whether every reading is merged into what the table has.
     merge: bool,
-    spans: HashMap<DeviceId, (Instant, Instant)>,
+    spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
     /// Readings that did not fit into the previous round: parts of its last line.
     carried: VecDeque<Entry>,
@@ -71,7 +71,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// The rounds of these lines, which are received at `now`.
-    pub(super) fn new(lines: Lines, now: Instant, size: usize, merge: bool) -> Self {
+    pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
         let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
         Self { lines, now, size, merge, spans, position, carried, ended: false }
     }
@@ -116,7 +116,7 @@ impl Rounds {
 
     fn is_new(&self, reading: &Reading) -> bool {
         let outside =
-            |(first, last): &(Instant, Instant)| reading.at < *first || *last < reading.at;
+            |(first, last): &(Timestamp, Timestamp)| reading.at < *first || *last < reading.at;
         let has_room = self.spans.len() < MAX_SPANS;
         !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
     }
@@ -133,7 +133,7 @@ impl Rounds {
     fn fill(&mut self) -> anyhow::Result<Round> {
         let mut round = Round::default();
         let mut entries: Vec<Entry> = Vec::new();
-        let mut places: HashMap<(DeviceId, Instant), usize> = HashMap::new();
+        let mut places: HashMap<(DeviceId, Timestamp), usize> = HashMap::new();
         let mut waiting = std::mem::take(&mut self.carried);
         let mut taken = 0;
         loop {
@@ -187,7 +187,7 @@ impl Iterator for Rounds {
     }
 }
 
-fn key(entry: &Entry) -> (DeviceId, Instant) {
+fn key(entry: &Entry) -> (DeviceId, Timestamp) {
     (entry.reading.device.clone(), entry.reading.at)
 }
 
@@ -233,7 +233,7 @@ struct Kind<'a> {
     timestamp: Option<IgnoredAny>,
 }
 
-fn meaning(record: &Record, now: Instant) -> Result<Meaning, String> {
+fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
     // What is no object is named by whoever reads it as a reading.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
@@ -287,8 +287,8 @@ pub(super) fn json(reading: &Reading) -> String {
 mod tests {
     use super::*;
 
-    fn now() -> Instant {
-        Instant::from_millis(1_800_000_000_000).unwrap()
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000).unwrap()
     }
 
     fn rounds(lines: &[&str], size: usize) -> Rounds {

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use anyhow::{Context as _, ensure};
 use csv::StringRecord;
-use domain::{MetricName, Number, excerpt};
+use domain::{MetricName, excerpt};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -44,8 +44,8 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The reading, now that its instant is decided.
-    pub(super) fn record(&self, at: domain::Instant) -> Option<Line> {
+    /// The reading, now that its timestamp is decided.
+    pub(super) fn record(&self, at: domain::Timestamp) -> Option<Line> {
         if self.metrics.is_empty() {
             return None;
         }
@@ -264,7 +264,7 @@ impl Bound {
     }
 }
 
-fn decimal(number: &Number) -> Option<Decimal> {
+fn decimal(number: &domain::Decimal) -> Option<Decimal> {
     let text = number.as_str();
     Decimal::from_str(text).or_else(|_| Decimal::from_scientific(text)).ok()
 }
@@ -273,7 +273,7 @@ fn decimal(number: &Number) -> Option<Decimal> {
 mod tests {
     use super::*;
     use crate::import::columns::TimestampColumn;
-    use domain::Instant;
+    use domain::Timestamp;
 
     fn wide(maps: &[&str]) -> Columns {
         let timestamp = TimestampColumn {
@@ -381,7 +381,7 @@ mod tests {
         let rows: [&[&str]; 2] =
             [&["timestamp", "device_id", "room", "t"], &["1768147200", "'-m", "'-r", "-5"]];
         let (readings, _) = read(&Columns::default(), &rows).unwrap();
-        let at = Instant::from_millis(1_768_147_200_000).unwrap();
+        let at = Timestamp::from_millis(1_768_147_200_000).unwrap();
         let expected = format!(r#"{{"timestamp":"{at}","device_id":"-m","room":"-r","t":-5}}"#);
         assert_eq!(readings, [expected]);
     }

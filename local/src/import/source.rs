@@ -133,7 +133,7 @@ impl<R: BufRead> TextLines<R> {
         Self { reader, line: 0, text: Vec::new() }
     }
 
-    /// Reads the next line, and tells whether there is one. One that is too long is passed over.
+    /// Reads the next line, and tells whether there is one. One that is too long is skipped.
     fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
         self.read_line().with_context(|| format!("line {} cannot be read", self.line))

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use chrono_tz::Tz;
-use domain::{Instant, InstantError, excerpt};
+use domain::{Timestamp, TimestampError, excerpt};
 
 /// The time zone of local times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +35,16 @@ impl FromStr for Zone {
 /// What a timestamp cell says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// One instant.
-    At(Instant),
+    /// One timestamp.
+    At(Timestamp),
     /// A local time that the clock shows twice.
     Repeated {
         /// The time on the clock.
         local: NaiveDateTime,
         /// The first pass.
-        earlier: Instant,
+        earlier: Timestamp,
         /// The second pass.
-        later: Instant,
+        later: Timestamp,
     },
 }
 
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
     }
     let local = if let Some(format) = format {
         if let Ok(at) = DateTime::parse_from_str(text, format) {
-            return instant(&at).map(Moment::At);
+            return timestamp(&at).map(Moment::At);
         }
         let local = NaiveDateTime::parse_from_str(text, format).or_else(|_| {
             NaiveDate::parse_from_str(text, format).map(|date| date.and_time(NaiveTime::MIN))
@@ -70,10 +70,10 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(format!("{:?} is not a timestamp; {OTHER_FORM}", shown()));
         }
-        match (Instant::parse_absolute(text), local_time(text)) {
+        match (Timestamp::parse_absolute(text), local_time(text)) {
             (Ok(at), _) => return Ok(Moment::At(at)),
             (Err(_), Some(local)) => local,
-            (Err(why @ InstantError::Unreadable(_)), None) => {
+            (Err(why @ TimestampError::Unreadable(_)), None) => {
                 return Err(format!("{why}; {OTHER_FORM}"));
             }
             (Err(why), None) => return Err(why.to_string()),
@@ -104,9 +104,9 @@ fn in_zone<Z: TimeZone>(
     name: impl std::fmt::Display,
 ) -> Result<Moment, String> {
     match zone.from_local_datetime(&local) {
-        chrono::LocalResult::Single(at) => instant(&at).map(Moment::At),
+        chrono::LocalResult::Single(at) => timestamp(&at).map(Moment::At),
         chrono::LocalResult::Ambiguous(earlier, later) => {
-            Ok(Moment::Repeated { local, earlier: instant(&earlier)?, later: instant(&later)? })
+            Ok(Moment::Repeated { local, earlier: timestamp(&earlier)?, later: timestamp(&later)? })
         }
         chrono::LocalResult::None => {
             Err(format!("{local} does not exist in {name}: the clock skips it"))
@@ -114,8 +114,8 @@ fn in_zone<Z: TimeZone>(
     }
 }
 
-fn instant<Z: TimeZone>(at: &DateTime<Z>) -> Result<Instant, String> {
-    Instant::from_millis(at.timestamp_millis()).map_err(|why| why.to_string())
+fn timestamp<Z: TimeZone>(at: &DateTime<Z>) -> Result<Timestamp, String> {
+    Timestamp::from_millis(at.timestamp_millis()).map_err(|why| why.to_string())
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
 use crate::client::{Answer, Ask, Client, FieldError, Problem};
-use crate::terminal::{counted, say};
+use crate::progress::{counted, say};
 
 /// How many requests are under way at once.
-const IN_FLIGHT: usize = 4;
+const UPLOAD_CONCURRENCY: usize = 4;
 
 /// The options of an upload.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +160,7 @@ fn send(
     let mut refusals = Vec::new();
     let mut outcome = Ok(());
     thread::scope(|scope| {
-        for _ in 0..IN_FLIGHT.min(all.len()) {
+        for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
             let (results, all, next, stop) = (results.clone(), &all, &next, &stop);
             scope.spawn(move || {
                 while let Some((path, batch)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -268,7 +268,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use domain::Instant;
+    use domain::Timestamp;
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -287,7 +287,7 @@ mod tests {
             .zip(lines)
             .map(|(line, json)| Ok(Line::Reading(Record { line, json: json.clone() })))
             .collect();
-        let now = Instant::from_millis(1_800_000_000_000).unwrap();
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         Rounds::new(Box::new(lines.into_iter()), now, size, false)
     }
 
@@ -523,7 +523,7 @@ mod tests {
             let lines: Vec<String> = (0..)
                 .zip(lines)
                 .map(|(n, (device, second, metric)): (u32, _)| {
-                    let at = Instant::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+                    let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
                     let line = format!(
                         r#"{{"device_id":"d{device}","timestamp":"{at}","m{metric}":{n}}}"#
                     );

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use domain::{Instant, Scope, Token, TokenHash};
+use domain::{Scope, Timestamp, Token, TokenHash};
 use dynamodb::DynamoStore;
 use runtime::clock::Deadline;
-use table::{Budget, ManageTokens as _};
+use table::{Invocation, ManageTokens as _};
 
 use crate::server::{PROGRAM, Server, devices};
 
@@ -249,16 +249,16 @@ fn fill_with_tokens(directory: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = DynamoStore::connect(&config);
-        let budget = Budget::until(Deadline::after(Duration::from_secs(60)));
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
         for n in 0..1_000 {
             let token = Token {
                 hash: TokenHash::of(&n.to_string()),
                 scope: Scope::Read,
                 name: Some("x".repeat(100)),
-                created: Instant::MIN,
+                created: Timestamp::MIN,
                 revoked: None,
             };
-            store.add_token(&token, &budget).await.unwrap();
+            store.add_token(&token, &invocation).await.unwrap();
         }
     });
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{Problem, ProblemKind, Request, Response, credentials};
-use domain::Instant;
+use domain::Timestamp;
 
 /// The request of an event.
 pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
@@ -45,7 +45,7 @@ pub fn request(event: ApiGatewayV2httpRequest) -> Result<Request, Problem> {
         body,
         id: sent_id.or_else(|| context.request_id.clone()).unwrap_or_default(),
         headers,
-        arrived: arrived.and_then(|millis| Instant::from_millis(millis).ok()),
+        arrived: arrived.and_then(|millis| Timestamp::from_millis(millis).ok()),
         arrival: context.request_id.filter(|id| !id.is_empty()),
     })
 }

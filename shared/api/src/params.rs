@@ -98,7 +98,7 @@ impl Params {
 
     /// What the request asks for, apart from how much of it at a time and in which form.
     #[must_use]
-    pub fn binding(&self, request: &Request) -> String {
+    pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
             self.0.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
         asked.sort();

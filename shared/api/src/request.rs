@@ -6,7 +6,7 @@ use std::io::Read as _;
 
 use super::credentials::Secret;
 use super::{Problem, ProblemKind, media};
-use domain::{Instant, excerpt};
+use domain::{Timestamp, excerpt};
 
 /// The largest body that is taken, as sent: 1 MiB.
 pub const MAX_BODY: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub struct Request {
     /// The id that the answer echoes.
     pub id: String,
     /// When the gateway took the request; none where the event does not say.
-    pub arrived: Option<Instant>,
+    pub arrived: Option<Timestamp>,
     /// The gateway's own id of the request, which no other request has and no client chooses.
     pub arrival: Option<String>,
 }

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::{Coding, Request};
-use table::Budget;
+use table::Invocation;
 
 /// An answer to a request.
 #[derive(Debug, Clone)]
@@ -71,13 +71,13 @@ impl Response {
     /// What every answer carries: the request's id, what it cost and what it depends on; gzip where the
     /// client prefers it; and no body where only the headers were asked for.
     #[must_use]
-    pub fn finish(self, request: &Request, budget: &Budget) -> Self {
+    pub fn finish(self, request: &Request, invocation: &Invocation) -> Self {
         let response = self
             // So that no cache answers one form, or one token's request, with another's.
             .with("vary", "accept, accept-encoding, authorization")
             .with("x-request-id", &request.id)
-            .with("x-consumed-read-units", budget.read_units())
-            .with("x-consumed-write-units", budget.write_units());
+            .with("x-consumed-read-units", invocation.read_units())
+            .with("x-consumed-write-units", invocation.write_units());
         let accepted = request.header("accept-encoding").unwrap_or_default();
         let response = response.encoded(Coding::preferred(accepted));
         if request.method == "HEAD" {
@@ -122,8 +122,8 @@ mod tests {
     fn finished(method: &str, accept_encoding: &str, body: &[u8]) -> Response {
         let headers = [("accept-encoding".to_owned(), accept_encoding.to_owned())].into();
         let request = Request { method: method.to_owned(), headers, ..Request::default() };
-        let budget = Budget::until(Deadline::after(Duration::from_secs(1)));
-        Response::new(200, "text/plain", body).finish(&request, &budget)
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+        Response::new(200, "text/plain", body).finish(&request, &invocation)
     }
 
     /// Text that no compression makes smaller: each character of 95 is as likely as any other.

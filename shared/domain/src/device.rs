@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DeviceId, Instant, MetricKind, MetricName, Number, Reading, RoomId};
+use super::{Decimal, DeviceId, MetricKind, MetricName, Reading, RoomId, Timestamp};
 
 /// A device as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +13,17 @@ pub struct Device {
     pub name: Option<String>,
     /// Where it is now.
     pub room: Option<RoomId>,
-    /// The instant of the reading that told the room; a person's choice is [`Instant::MAX`], newer
+    /// The timestamp of the reading that told the room; a person's choice is [`Timestamp::MAX`], newer
     /// than any reading, so that no reading ever moves it.
-    pub room_at: Option<Instant>,
+    pub room_at: Option<Timestamp>,
     /// What sort of device it is, in a person's words.
     pub kind: Option<String>,
     /// A person's labels.
     pub tags: Vec<String>,
     /// Every metric it has ever sent.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// The instant of its earliest reading.
-    pub first_seen: Instant,
+    /// The timestamp of its earliest reading.
+    pub first_seen: Timestamp,
     /// The rooms that it was the first to name, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
 }
@@ -48,11 +48,11 @@ pub struct MetricInfo {
     /// The unit of its values.
     pub unit: Option<String>,
     /// Where a counter wraps to zero, in its unit.
-    pub modulus: Option<Number>,
+    pub modulus: Option<Decimal>,
     /// The largest power the meter can see, in watt.
-    pub max_w: Option<Number>,
+    pub max_w: Option<Decimal>,
     /// The largest fall of a counter that is noise, in its unit.
-    pub dip: Option<Number>,
+    pub dip: Option<Decimal>,
 }
 
 impl From<&MetricName> for MetricInfo {
@@ -65,11 +65,11 @@ impl From<&MetricName> for MetricInfo {
 /// What some readings of one device say about it, in whatever order they come.
 ///
 /// [`see`](Self::see) is commutative and idempotent: redelivered or reordered readings make the same
-/// sighting.
+/// observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
-    /// The instant of the earliest reading.
-    pub first: Instant,
+pub struct DeviceObservation {
+    /// The timestamp of the earliest reading.
+    pub first: Timestamp,
     /// The rooms that the sender named. Those that ingest filled in from the registry are not among them.
     pub rooms: BTreeMap<RoomId, Stay>,
     /// All metrics seen.
@@ -80,19 +80,19 @@ pub struct Sighting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stay {
     /// The earliest.
-    pub first: Instant,
+    pub first: Timestamp,
     /// The latest.
-    pub last: Instant,
+    pub last: Timestamp,
 }
 
-impl Sighting {
+impl DeviceObservation {
     /// What one reading says.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
-        let mut sighting =
+        let mut observation =
             Self { first: reading.at, rooms: BTreeMap::new(), metrics: BTreeSet::new() };
-        sighting.see(reading);
-        sighting
+        observation.see(reading);
+        observation
     }
 
     /// Adds one more reading.
@@ -113,7 +113,7 @@ impl Sighting {
     /// The device as it is registered when nothing else is known of it: it introduces the rooms that
     /// `is_known` does not know, and is in the newest room that is known or introduced.
     #[must_use]
-    pub fn register(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
+    pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_known(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
         let registered = |room: &RoomId| is_known(room) || introduced.contains(room);
@@ -143,18 +143,18 @@ impl Sighting {
     }
 }
 
-/// What a sighting teaches that the registry does not know yet.
+/// What a observation teaches that the registry does not know yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Learned {
+pub struct DeviceUpdate {
     /// An earlier first reading.
-    pub first_seen: Option<Instant>,
-    /// Another room, and the instant of the reading that told it.
-    pub room: Option<(Instant, RoomId)>,
+    pub first_seen: Option<Timestamp>,
+    /// Another room, and the timestamp of the reading that told it.
+    pub room: Option<(Timestamp, RoomId)>,
     /// Metrics not seen before.
     pub metrics: BTreeSet<MetricName>,
 }
 
-impl Learned {
+impl DeviceUpdate {
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -166,7 +166,7 @@ impl Device {
     /// The room that a person chose; it wins over whatever readings name.
     #[must_use]
     pub fn chosen_room(&self) -> Option<&RoomId> {
-        self.room.as_ref().filter(|_| self.room_at == Some(Instant::MAX))
+        self.room.as_ref().filter(|_| self.room_at == Some(Timestamp::MAX))
     }
 
     /// Whether the registry knows as many metrics of the device as it may.
@@ -175,29 +175,33 @@ impl Device {
         self.metrics.len() >= MAX_KNOWN_METRICS
     }
 
-    /// What `sighting` teaches beyond what is known.
+    /// What `observation` teaches beyond what is known.
     ///
     /// A room counts only when it differs from the known one: nothing is written to the registry per
     /// reading. It counts only when its reading is no older than the one that told the known room; of
-    /// the same instant it may be the same reading, sent again with the right room. And it counts only
+    /// the same timestamp it may be the same reading, sent again with the right room. And it counts only
     /// where it `is_registered`: what a device may not introduce, it is not in.
     #[must_use]
-    pub fn learn(&self, sighting: &Sighting, is_registered: impl Fn(&RoomId) -> bool) -> Learned {
+    pub fn diff(
+        &self,
+        observation: &DeviceObservation,
+        is_registered: impl Fn(&RoomId) -> bool,
+    ) -> DeviceUpdate {
         let moved = |(room, stay): &(&RoomId, &Stay)| {
             self.room.as_ref() != Some(*room)
                 && self.room_at.is_none_or(|known| known <= stay.last)
                 && is_registered(room)
         };
         let room =
-            sighting.rooms.iter().filter(moved).max_by_key(|(room, stay)| (stay.last, *room));
+            observation.rooms.iter().filter(moved).max_by_key(|(room, stay)| (stay.last, *room));
         let unknown = |name: &&MetricName| !self.metrics.contains_key(*name);
         let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
-        Learned {
-            first_seen: (sighting.first < self.first_seen).then_some(sighting.first),
+        DeviceUpdate {
+            first_seen: (observation.first < self.first_seen).then_some(observation.first),
             room: room
                 .filter(|_| self.chosen_room().is_none())
                 .map(|(room, stay)| (stay.last, room.clone())),
-            metrics: sighting.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
+            metrics: observation.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
     }
 }
@@ -237,11 +241,11 @@ pub struct MetricPatch {
     /// The unit.
     pub unit: Edit<String>,
     /// See [`MetricInfo::modulus`].
-    pub modulus: Edit<Number>,
+    pub modulus: Edit<Decimal>,
     /// See [`MetricInfo::max_w`].
-    pub max_w: Edit<Number>,
+    pub max_w: Edit<Decimal>,
     /// See [`MetricInfo::dip`].
-    pub dip: Edit<Number>,
+    pub dip: Edit<Decimal>,
 }
 
 #[cfg(test)]
@@ -249,10 +253,10 @@ mod tests {
     use super::*;
 
     fn reading(millis: i64, room: Option<&str>, metric: &str) -> Reading {
-        let metrics = [(metric.parse().expect("a name"), Number::parse("1").expect("a number"))];
+        let metrics = [(metric.parse().expect("a name"), Decimal::parse("1").expect("a number"))];
         Reading::new(
             "d".parse().expect("an id"),
-            Instant::from_millis(millis).expect("an instant"),
+            Timestamp::from_millis(millis).expect("a timestamp"),
             room.map(|r| r.parse().expect("an id")),
             metrics.into(),
         )
@@ -267,82 +271,87 @@ mod tests {
             reading(4, None, "temperature"),
         ];
         let see = |order: &[usize]| {
-            let mut sighting = Sighting::of(&readings[order[0]]);
-            order.iter().for_each(|i| sighting.see(&readings[*i]));
-            sighting
+            let mut observation = DeviceObservation::of(&readings[order[0]]);
+            order.iter().for_each(|i| observation.see(&readings[*i]));
+            observation
         };
         let one = see(&[0, 1, 2]);
         for order in [&[2, 1, 0][..], &[1, 0, 2, 1, 0], &[2, 2, 0, 1]] {
             assert_eq!(see(order), one);
         }
         assert_eq!(one.first.as_millis(), 1);
-        let device = one.register("d".parse().expect("an id"), |_| true);
+        let device = one.new_device("d".parse().expect("an id"), |_| true);
         assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("b"));
     }
 
     #[test]
     fn a_known_room_is_never_learned_again_and_a_late_one_not_at_all() {
-        let device = Sighting::of(&reading(5, Some("a"), "t"))
-            .register("d".parse().expect("an id"), |_| true);
-        assert!(device.learn(&Sighting::of(&reading(9, Some("a"), "t")), |_| true).is_empty());
-        let again = device.learn(&Sighting::of(&reading(5, Some("b"), "t")), |_| true);
+        let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        assert!(
+            device.diff(&DeviceObservation::of(&reading(9, Some("a"), "t")), |_| true).is_empty()
+        );
+        let again = device.diff(&DeviceObservation::of(&reading(5, Some("b"), "t")), |_| true);
         assert!(again.room.is_some(), "the same reading, sent again with another room");
-        let late = device.learn(&Sighting::of(&reading(4, Some("b"), "t")), |_| true);
+        let late = device.diff(&DeviceObservation::of(&reading(4, Some("b"), "t")), |_| true);
         assert_eq!(late.room, None);
-        assert_eq!(late.first_seen.map(Instant::as_millis), Some(4));
-        let moved = device.learn(&Sighting::of(&reading(6, Some("b"), "t")), |_| true);
+        assert_eq!(late.first_seen.map(Timestamp::as_millis), Some(4));
+        let moved = device.diff(&DeviceObservation::of(&reading(6, Some("b"), "t")), |_| true);
         assert!(moved.room.is_some());
     }
 
     #[test]
     fn a_device_with_endless_metrics_stays_within_its_item() {
-        let mut sighting = Sighting::of(&reading(5, None, "t"));
-        sighting.metrics = (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
-        let device = sighting.register("d".parse().expect("an id"), |_| true);
+        let mut observation = DeviceObservation::of(&reading(5, None, "t"));
+        observation.metrics =
+            (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
+        let device = observation.new_device("d".parse().expect("an id"), |_| true);
         assert_eq!(device.metrics.len(), MAX_KNOWN_METRICS);
         assert!(
-            device.learn(&sighting, |_| true).is_empty(),
+            device.diff(&observation, |_| true).is_empty(),
             "and nothing is written again and again"
         );
-        let mut small =
-            Sighting::of(&reading(5, None, "t")).register("d".parse().expect("an id"), |_| true);
-        let learned = small.learn(&sighting, |_| true);
+        let mut small = DeviceObservation::of(&reading(5, None, "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        let learned = small.diff(&observation, |_| true);
         assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
         small.metrics.extend(learned.metrics.iter().map(|name| (name.clone(), name.into())));
-        assert!(small.learn(&sighting, |_| true).is_empty());
+        assert!(small.diff(&observation, |_| true).is_empty());
     }
 
     #[test]
     fn a_filled_in_room_teaches_nothing() {
-        let known = Sighting::of(&reading(1, Some("a"), "t"));
+        let known = DeviceObservation::of(&reading(1, Some("a"), "t"));
         let mut filled = reading(5, None, "t");
-        filled.fill_in_room(&known.register("d".parse().expect("an id"), |_| false));
+        filled.fill_in_room(&known.new_device("d".parse().expect("an id"), |_| false));
         assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
-        let sighting = Sighting::of(&filled);
-        assert!(sighting.rooms.is_empty());
-        assert_eq!(sighting.register("d".parse().expect("an id"), |_| false).room, None);
+        let observation = DeviceObservation::of(&filled);
+        assert!(observation.rooms.is_empty());
+        assert_eq!(observation.new_device("d".parse().expect("an id"), |_| false).room, None);
     }
 
     #[test]
     fn a_device_introduces_so_many_rooms_and_is_in_a_registered_one() {
-        let mut sighting = Sighting::of(&reading(1, Some("r00"), "t"));
+        let mut observation = DeviceObservation::of(&reading(1, Some("r00"), "t"));
         for n in 1..40 {
-            sighting.see(&reading(n, Some(&format!("r{n:02}")), "t"));
+            observation.see(&reading(n, Some(&format!("r{n:02}")), "t"));
         }
-        let device = sighting.register("d".parse().expect("an id"), |_| false);
+        let device = observation.new_device("d".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
         assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r31"));
-        let device = sighting.register("d".parse().expect("an id"), |_| true);
+        let device = observation.new_device("d".parse().expect("an id"), |_| true);
         assert!(device.introduced_rooms.is_empty(), "who names a known room introduces none");
         assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r39"));
     }
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
-        let mut device = Sighting::of(&reading(5, Some("a"), "t"))
-            .register("d".parse().expect("an id"), |_| true);
-        device.room_at = Some(Instant::MAX);
-        assert!(device.learn(&Sighting::of(&reading(9, Some("b"), "t")), |_| true).is_empty());
+        let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        device.room_at = Some(Timestamp::MAX);
+        assert!(
+            device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
+        );
         let mut named = reading(9, Some("b"), "t");
         named.fill_in_room(&device);
         assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");

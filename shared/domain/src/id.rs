@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A device called `ROOM` would write its readings into the room registry.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 /// Why a text is no id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ fn check(text: &str) -> Result<(), IdError> {
     let length = text.chars().count();
     match length {
         0 => return Err(IdError::Empty),
-        1..=LONGEST => {}
+        1..=MAX_LENGTH => {}
         _ => return Err(IdError::TooLong(length)),
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');

@@ -1,7 +1,7 @@
 //! What people call things: names, kinds, tags. Says nothing of what is called so.
 
 /// The longest label, in characters.
-const LONGEST: usize = 100;
+const MAX_LENGTH: usize = 100;
 
 /// Why a text is no label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum LabelError {
     #[error("is empty")]
     Empty,
     /// More than a list has room for.
-    #[error("is {0} characters long; at most {LONGEST} are allowed")]
+    #[error("is {0} characters long; at most {MAX_LENGTH} are allowed")]
     TooLong(usize),
     /// What would leave its line of a list.
     #[error("holds a control character")]
@@ -21,7 +21,7 @@ pub enum LabelError {
 pub fn check_label(text: &str) -> Result<(), LabelError> {
     match text.chars().count() {
         _ if text.trim().is_empty() => Err(LabelError::Empty),
-        length if length > LONGEST => Err(LabelError::TooLong(length)),
+        length if length > MAX_LENGTH => Err(LabelError::TooLong(length)),
         _ if text.chars().any(char::is_control) => Err(LabelError::Control),
         _ => Ok(()),
     }

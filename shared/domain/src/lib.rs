@@ -1,28 +1,28 @@
-//! The words of the system: readings, devices, rooms, instants. No I/O, no AWS, no clock.
+//! The words of the system: readings, devices, rooms, timestamps. No I/O, no AWS, no clock.
 
+mod decimal;
 mod device;
 mod id;
-mod instant;
 mod label;
 mod metric;
-mod number;
 mod range;
 mod reading;
 mod room;
+mod timestamp;
 mod token;
 
+pub use decimal::{Decimal, DecimalError};
 pub use device::{
-    Device, DevicePatch, Edit, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, MetricPatch, Sighting,
-    Stay,
+    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo,
+    MetricPatch, Stay,
 };
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
-pub use instant::{Instant, InstantError};
 pub use label::{LabelError, check_label};
 pub use metric::{MetricKind, MetricName, MetricNameError};
-pub use number::{Number, NumberError};
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use room::{Room, RoomPatch};
+pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};
 
 /// A short form of something a client sent, safe to put into an error message.
@@ -31,14 +31,14 @@ pub use token::{Scope, Token, TokenHash, TokenHashError};
 /// moves a terminal's cursor, and so that ten thousand of them fit into one answer.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 48;
+    const MAX_LENGTH: usize = 48;
     let mut out = String::new();
     let mut length = 0;
     for c in text.chars() {
         let shown: String =
             if matches!(c, '"' | '\'' | '\\') { c.into() } else { c.escape_debug().collect() };
         length += shown.chars().count();
-        if length > LONGEST {
+        if length > MAX_LENGTH {
             out.push('…');
             break;
         }

@@ -95,7 +95,7 @@ impl fmt::Display for MetricName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// A level at an instant: temperature, power.
+    /// A level at a timestamp: temperature, power.
     Gauge,
     /// A total that only rises until it is reset or wraps: a meter's kWh.
     Counter,

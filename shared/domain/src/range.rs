@@ -2,13 +2,13 @@
 
 use chrono::TimeDelta;
 
-use super::{Instant, InstantError};
+use super::{Timestamp, TimestampError};
 
-/// All instants `t` with `from <= t < to`.
+/// All timestamps `t` with `from <= t < to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeRange {
-    from: Instant,
-    to: Instant,
+    from: Timestamp,
+    to: Timestamp,
 }
 
 /// Why two texts are no [`TimeRange`].
@@ -16,57 +16,57 @@ pub struct TimeRange {
 pub enum RangeError {
     /// `from` cannot be read.
     #[error("{0}")]
-    From(InstantError),
+    From(TimestampError),
     /// `to` cannot be read.
     #[error("{0}")]
-    To(InstantError),
+    To(TimestampError),
     /// Nothing lies between them.
     #[error("from ({0}) must be before to ({1})")]
-    Empty(Instant, Instant),
+    Empty(Timestamp, Timestamp),
 }
 
 impl TimeRange {
-    /// The range between two instants.
-    pub fn new(from: Instant, to: Instant) -> Result<Self, RangeError> {
+    /// The range between two timestamps.
+    pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, RangeError> {
         if from < to { Ok(Self { from, to }) } else { Err(RangeError::Empty(from, to)) }
     }
 
     /// The range that a query names: without `to` up to now and one millisecond, so that what was
     /// measured this very moment is in; without `from` the 24 hours before `to`.
-    pub fn parse(from: Option<&str>, to: Option<&str>, now: Instant) -> Result<Self, RangeError> {
+    pub fn parse(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, RangeError> {
         let to = match to {
-            Some(text) => Instant::parse(text, now).map_err(RangeError::To)?,
+            Some(text) => Timestamp::parse(text, now).map_err(RangeError::To)?,
             None => now.saturating_add(TimeDelta::milliseconds(1)),
         };
         let from = match from {
-            Some(text) => Instant::parse(text, now).map_err(RangeError::From)?,
+            Some(text) => Timestamp::parse(text, now).map_err(RangeError::From)?,
             None => to.saturating_add(-TimeDelta::hours(24)),
         };
         Self::new(from, to)
     }
 
-    /// The first instant inside.
+    /// The first timestamp inside.
     #[must_use]
-    pub const fn from(self) -> Instant {
+    pub const fn from(self) -> Timestamp {
         self.from
     }
 
-    /// The first instant behind.
+    /// The first timestamp behind.
     #[must_use]
-    pub const fn to(self) -> Instant {
+    pub const fn to(self) -> Timestamp {
         self.to
     }
 
-    /// The last instant inside: `DynamoDB`'s BETWEEN includes both ends.
+    /// The last timestamp inside: `DynamoDB`'s BETWEEN includes both ends.
     #[must_use]
-    pub fn last(self) -> Instant {
+    pub fn last(self) -> Timestamp {
         self.to.saturating_add(-TimeDelta::milliseconds(1))
     }
 
-    /// Whether `instant` lies inside.
+    /// Whether `timestamp` lies inside.
     #[must_use]
-    pub fn contains(self, instant: Instant) -> bool {
-        (self.from..self.to).contains(&instant)
+    pub fn contains(self, timestamp: Timestamp) -> bool {
+        (self.from..self.to).contains(&timestamp)
     }
 }
 
@@ -84,8 +84,8 @@ pub enum Order {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Instant {
-        Instant::parse(text, Instant::MIN).expect("an instant")
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text, Timestamp::MIN).expect("a timestamp")
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! A reading: what one device measured at one instant. Does not know how it was sent or is kept.
+//! A reading: what one device measured at one timestamp. Does not know how it was sent or is kept.
 
 use std::collections::BTreeMap;
 
-use super::{Device, DeviceId, Instant, MetricName, Number, RoomId};
+use super::{Decimal, Device, DeviceId, MetricName, RoomId, Timestamp};
 
 /// How many metrics a sender may put into one reading; an item then stays far below `DynamoDB`'s 400 KB.
 pub const MAX_METRICS: usize = 64;
 
-/// What one device measured at one instant: at least one metric.
+/// What one device measured at one timestamp: at least one metric.
 ///
-/// The device and the instant are its identity; a reading that is sent again replaces itself.
+/// The device and the timestamp are its identity; a reading that is sent again replaces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Who measured.
     pub device: DeviceId,
     /// When.
-    pub at: Instant,
+    pub at: Timestamp,
     /// Where, as far as the sender or the registry knows.
     pub room: Option<RoomId>,
     /// Where, as the sender said. Nothing else teaches the registry a room: what was filled in from it
     /// may be older than what it knows by now.
     pub named_room: Option<RoomId>,
-    metrics: BTreeMap<MetricName, Number>,
+    metrics: BTreeMap<MetricName, Decimal>,
 }
 
 /// Why metrics make no reading.
@@ -39,9 +39,9 @@ impl Reading {
     /// A reading as a sender may send it: of at most [`MAX_METRICS`] metrics.
     pub fn new(
         device: DeviceId,
-        at: Instant,
+        at: Timestamp,
         room: Option<RoomId>,
-        metrics: BTreeMap<MetricName, Number>,
+        metrics: BTreeMap<MetricName, Decimal>,
     ) -> Result<Self, ReadingError> {
         match metrics.len() {
             0..=MAX_METRICS => Self::stored(device, at, room, metrics),
@@ -53,9 +53,9 @@ impl Reading {
     /// counts as named by the sender.
     pub fn stored(
         device: DeviceId,
-        at: Instant,
+        at: Timestamp,
         room: Option<RoomId>,
-        metrics: BTreeMap<MetricName, Number>,
+        metrics: BTreeMap<MetricName, Decimal>,
     ) -> Result<Self, ReadingError> {
         if metrics.is_empty() {
             return Err(ReadingError::NoMetric);
@@ -65,7 +65,7 @@ impl Reading {
 
     /// The values by metric.
     #[must_use]
-    pub const fn metrics(&self) -> &BTreeMap<MetricName, Number> {
+    pub const fn metrics(&self) -> &BTreeMap<MetricName, Decimal> {
         &self.metrics
     }
 
@@ -85,7 +85,7 @@ impl Reading {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
-    /// Takes over what a later reading of the same device and instant says; its values win.
+    /// Takes over what a later reading of the same device and timestamp says; its values win.
     ///
     /// When that would make too many metrics, nothing is taken over.
     pub fn absorb(&mut self, later: Self) -> Result<(), ReadingError> {

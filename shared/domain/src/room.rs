@@ -1,6 +1,6 @@
 //! A room of the registry, and a person's edit of it.
 
-use super::{Edit, Instant, RoomId};
+use super::{Edit, RoomId, Timestamp};
 
 /// A room as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub struct Room {
     pub id: RoomId,
     /// What people see, once somebody has said it.
     pub name: Option<String>,
-    /// The instant of its earliest reading.
-    pub first_seen: Instant,
+    /// The timestamp of its earliest reading.
+    pub first_seen: Timestamp,
 }
 
 /// What a person changes of a room.

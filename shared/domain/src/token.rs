@@ -1,4 +1,4 @@
-//! Access tokens: what is kept of them and what they permit. Never holds a secret.
+//! Access tokens: what is kept of them and what they grant. Never holds a secret.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{DeviceId, Instant};
+use super::{DeviceId, Timestamp};
 
 /// The SHA-256 of a token's secret: all that is kept of it.
 ///
@@ -91,9 +91,9 @@ pub struct Token {
     /// What it is for, in a person's words.
     pub name: Option<String>,
     /// Since when.
-    pub created: Instant,
+    pub created: Timestamp,
     /// Until when; from then on it is as good as unknown.
-    pub revoked: Option<Instant>,
+    pub revoked: Option<Timestamp>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use crate::DynamoStore;
 use crate::pause::while_throttled;
 use domain::Reading;
-use table::{AddArrival, Added, Budget, Registration, StoreResult, item};
+use table::{AddArrival, Added, InsertOutcome, Invocation, StoreResult, item};
 
 impl AddArrival for DynamoStore {
     async fn add_arrival(
@@ -13,18 +13,18 @@ impl AddArrival for DynamoStore {
         reading: &Reading,
         arrival: &str,
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Added> {
         let put = || {
             let item = item::from_arrival(reading, arrival, retention);
-            self.put_if_absent(item, |there| Ok(item::arrival(there)), budget)
+            self.put_if_absent(item, |there| Ok(item::arrival(there)), invocation)
         };
-        Ok(match while_throttled(budget, put).await? {
-            Registration::New => Added::Stored,
+        Ok(match while_throttled(invocation, put).await? {
+            InsertOutcome::Inserted => Added::Stored,
             // The SDK repeats a request whose answer was lost: then the item that is there is this one,
             // with whatever was merged into it since.
-            Registration::Known(came) if came.as_deref() == Some(arrival) => Added::Stored,
-            Registration::Known(_) => Added::Taken,
+            InsertOutcome::Exists(came) if came.as_deref() == Some(arrival) => Added::Stored,
+            InsertOutcome::Exists(_) => Added::Taken,
         })
     }
 }

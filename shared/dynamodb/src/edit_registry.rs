@@ -10,12 +10,12 @@ use crate::attribute::{from_sdk, to_sdk};
 use crate::error::store_error;
 use crate::update::{Update, Updated};
 use crate::{DynamoStore, note_write};
-use domain::{Device, DeviceId, DevicePatch, Edit, Instant, Number, Room, RoomId, RoomPatch};
+use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
 use table::item::{self, Attribute, Item};
 use table::keys::{Key, PK, ROOM};
 use table::{
-    Budget, EditRegistry, Edited, ReadRegistry as _, Registration, StoreError, StoreResult,
+    EditRegistry, Edited, InsertOutcome, Invocation, ReadRegistry as _, StoreError, StoreResult,
 };
 
 impl EditRegistry for DynamoStore {
@@ -23,9 +23,9 @@ impl EditRegistry for DynamoStore {
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Edited<Device>> {
-        match device_update(id, patch).send(self, budget).await? {
+        match device_update(id, patch).send(self, invocation).await? {
             Updated::Written(now) => item::read(now, item::to_device)
                 .map(Edited::Written)
                 .map_err(StoreError::Unreadable),
@@ -38,8 +38,8 @@ impl EditRegistry for DynamoStore {
         id: &DeviceId,
         patch: &DevicePatch,
         room: &Room,
-        budget: &Budget,
-    ) -> StoreResult<Edited<(Device, Registration<Room>)>> {
+        invocation: &Invocation,
+    ) -> StoreResult<Edited<(Device, InsertOutcome<Room>)>> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_sdk(item::from_room(room))))
@@ -59,14 +59,17 @@ impl EditRegistry for DynamoStore {
             .transact_items(TransactWriteItem::builder().put(put).build())
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send();
-        let error = match budget.within(answer).await? {
+        let error = match invocation.within(answer).await? {
             Ok(answer) => {
-                answer.consumed_capacity().iter().for_each(|units| note_write(budget, Some(units)));
+                answer
+                    .consumed_capacity()
+                    .iter()
+                    .for_each(|units| note_write(invocation, Some(units)));
                 // A transaction does not return what it wrote.
-                let device = self.device(id, budget).await?;
-                return Ok(
-                    device.map_or(Edited::Unknown, |now| Edited::Written((now, Registration::New)))
-                );
+                let device = self.device(id, invocation).await?;
+                return Ok(device.map_or(Edited::Unknown, |now| {
+                    Edited::Written((now, InsertOutcome::Inserted))
+                }));
             }
             Err(error) => error,
         };
@@ -75,7 +78,7 @@ impl EditRegistry for DynamoStore {
         else {
             return Err(store_error(error));
         };
-        budget.add_write(CANCELED);
+        invocation.add_write(CANCELED);
         let [device, known] = canceled.cancellation_reasons() else {
             return Err(store_error(error));
         };
@@ -85,8 +88,8 @@ impl EditRegistry for DynamoStore {
         if failed(known) {
             let known = from_sdk(known.item.clone().unwrap_or_default());
             let known = item::read(known, item::to_room).map_err(StoreError::Unreadable)?;
-            return Ok(match self.edit_device(id, patch, budget).await? {
-                Edited::Written(now) => Edited::Written((now, Registration::Known(known))),
+            return Ok(match self.edit_device(id, patch, invocation).await? {
+                Edited::Written(now) => Edited::Written((now, InsertOutcome::Exists(known))),
                 Edited::Unknown => Edited::Unknown,
                 Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
             });
@@ -100,11 +103,11 @@ impl EditRegistry for DynamoStore {
         &self,
         id: &RoomId,
         patch: &RoomPatch,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Edited<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
-        match update.send(self, budget).await? {
+        match update.send(self, invocation).await? {
             Updated::Written(now) => {
                 item::read(now, item::to_room).map(Edited::Written).map_err(StoreError::Unreadable)
             }
@@ -137,7 +140,7 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
     match patch.room {
         Edit::Keep => {}
         Edit::Clear => update.remove(&[ROOM_AT]),
-        Edit::Set(_) => update.set(&[ROOM_AT], Attribute::S(Instant::MAX.to_string())),
+        Edit::Set(_) => update.set(&[ROOM_AT], Attribute::S(Timestamp::MAX.to_string())),
     }
     for (name, patch) in &patch.metrics {
         let name = name.as_str();
@@ -179,6 +182,6 @@ fn text(text: &String) -> Attribute {
     Attribute::S(text.clone())
 }
 
-fn number(number: &Number) -> Attribute {
+fn number(number: &Decimal) -> Attribute {
     Attribute::N(number.to_string())
 }

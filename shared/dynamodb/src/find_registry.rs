@@ -9,7 +9,7 @@ use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
 use table::item::{Item, ItemError};
 use table::keys::Key;
-use table::{Budget, FindRegistry, Listing, StoreError, StoreResult, item};
+use table::{FindRegistry, Invocation, Listing, StoreError, StoreResult, item};
 
 /// `DynamoDB` takes at most 100 keys in a `BatchGetItem`.
 ///
@@ -20,15 +20,19 @@ impl FindRegistry for DynamoStore {
     async fn find_devices(
         &self,
         ids: &[DeviceId],
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
         let keys = ids.iter().map(|id| Key::Device(id.clone())).collect();
-        self.find_all(keys, item::to_device, budget).await
+        self.find_all(keys, item::to_device, invocation).await
     }
 
-    async fn find_rooms(&self, ids: &[RoomId], budget: &Budget) -> StoreResult<Listing<Room>> {
+    async fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<Room>> {
         let keys = ids.iter().map(|id| Key::Room(id.clone())).collect();
-        self.find_all(keys, item::to_room, budget).await
+        self.find_all(keys, item::to_room, invocation).await
     }
 }
 
@@ -37,7 +41,7 @@ impl DynamoStore {
         &self,
         keys: Vec<Key>,
         decode: fn(Item) -> Result<T, ItemError>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
         for keys in keys.chunks(MAX_KEYS) {
@@ -55,10 +59,10 @@ impl DynamoStore {
                         .batch_get_item()
                         .request_items(&self.table, asked.clone())
                         .return_consumed_capacity(ReturnConsumedCapacity::Total);
-                    async { budget.within(request.send()).await?.map_err(store_error) }
+                    async { invocation.within(request.send()).await?.map_err(store_error) }
                 };
-                let answer = while_throttled(budget, ask).await?;
-                answer.consumed_capacity().iter().for_each(|it| note_read(budget, Some(it)));
+                let answer = while_throttled(invocation, ask).await?;
+                answer.consumed_capacity().iter().for_each(|it| note_read(invocation, Some(it)));
                 let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
                 listing.extend(found.unwrap_or_default().into_iter().map(from_sdk), decode);
                 // They come with a 200, and nobody retries them but us.
@@ -67,7 +71,7 @@ impl DynamoStore {
                     .and_then(|mut tables| tables.remove(&self.table))
                     .map(|rest| rest.keys)
                     .unwrap_or_default();
-                if !waiting.is_empty() && !pauses.pause(budget).await {
+                if !waiting.is_empty() && !pauses.pause(invocation).await {
                     return Err(StoreError::Throttled("unprocessed keys remained".into()));
                 }
             }

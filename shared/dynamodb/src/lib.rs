@@ -5,21 +5,21 @@ mod attribute;
 mod edit_registry;
 mod error;
 mod find_registry;
-mod learn;
 mod merge_readings;
 mod pause;
 mod put_readings;
 mod query_readings;
 mod read_registry;
-mod register;
+mod register_devices;
 mod tokens;
 mod update;
+mod update_registry;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 
 use aws::StoreConfig;
-use table::Budget;
+use table::Invocation;
 
 /// The table on `DynamoDB`, or on anything that speaks its protocol.
 #[derive(Debug, Clone)]
@@ -45,10 +45,10 @@ impl DynamoStore {
     }
 }
 
-fn note_read(budget: &Budget, consumed: Option<&ConsumedCapacity>) {
-    budget.add_read(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
+fn note_read(invocation: &Invocation, consumed: Option<&ConsumedCapacity>) {
+    invocation.add_read(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
 }
 
-fn note_write(budget: &Budget, consumed: Option<&ConsumedCapacity>) {
-    budget.add_write(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
+fn note_write(invocation: &Invocation, consumed: Option<&ConsumedCapacity>) {
+    invocation.add_write(consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(0.0));
 }

@@ -10,24 +10,24 @@ use domain::{Reading, RoomId};
 use table::item::attribute::{NAMED, NAMED_ROOM};
 use table::item::{self, Attribute};
 use table::keys::{Key, ROOM, TTL};
-use table::{Budget, MergeReadings, PutOutcome, StoreResult};
+use table::{Invocation, MergeReadings, PutOutcome, StoreResult};
 
-const IN_FLIGHT: usize = 16;
+const MERGE_CONCURRENCY: usize = 16;
 
 impl MergeReadings for DynamoStore {
     async fn merge_readings(
         &self,
         readings: &[Reading],
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> PutOutcome {
         let mut outcome = PutOutcome::default();
         // A request under way takes some 14 KB: only so many are made at a time.
-        for (n, some) in readings.chunks(IN_FLIGHT).enumerate() {
-            let merging = some.iter().map(|it| self.merge_reading(it, retention, budget));
-            for (place, result) in (n * IN_FLIGHT..).zip(join_all(merging).await) {
+        for (n, some) in readings.chunks(MERGE_CONCURRENCY).enumerate() {
+            let merging = some.iter().map(|it| self.merge_reading(it, retention, invocation));
+            for (place, result) in (n * MERGE_CONCURRENCY..).zip(join_all(merging).await) {
                 if let Err(error) = result {
-                    outcome.unstored.push(place);
+                    outcome.not_stored.push(place);
                     outcome.cause.get_or_insert(error);
                 }
             }
@@ -41,9 +41,11 @@ impl DynamoStore {
         &self,
         reading: &Reading,
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<()> {
-        while_throttled(budget, || update(reading, retention).send(self, budget)).await.map(drop)
+        while_throttled(invocation, || update(reading, retention).send(self, invocation))
+            .await
+            .map(drop)
     }
 }
 

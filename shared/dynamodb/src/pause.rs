@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use table::{Budget, StoreError, StoreResult};
+use table::{Invocation, StoreError, StoreResult};
 
-const FIRST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pauses of one batch.
 #[derive(Debug)]
@@ -13,14 +13,14 @@ pub(super) struct Pauses(Duration);
 
 impl Default for Pauses {
     fn default() -> Self {
-        Self(FIRST)
+        Self(FIRST_PAUSE)
     }
 }
 
 /// Repeats what the table throttles as a whole until the deadline: the SDK tries some times only, for
 /// less time than there is.
 pub(super) async fn while_throttled<T, F>(
-    budget: &Budget,
+    invocation: &Invocation,
     mut attempt: impl FnMut() -> F + Send,
 ) -> StoreResult<T>
 where
@@ -31,7 +31,7 @@ where
     loop {
         match (attempt().await, cause.take()) {
             (Err(throttled @ StoreError::Throttled(_)), _) => {
-                if !pauses.pause(budget).await {
+                if !pauses.pause(invocation).await {
                     return Err(throttled);
                 }
                 cause = Some(throttled);
@@ -45,13 +45,13 @@ where
 
 impl Pauses {
     /// Waits, longer each time; tells whether there is time left to try again.
-    pub(super) async fn pause(&mut self, budget: &Budget) -> bool {
+    pub(super) async fn pause(&mut self, invocation: &Invocation) -> bool {
         let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
-        if budget.remaining() <= pause {
+        if invocation.remaining() <= pause {
             return false;
         }
         tokio::time::sleep(pause).await;
-        self.0 = (self.0 * 2).min(LONGEST);
+        self.0 = (self.0 * 2).min(MAX_PAUSE);
         true
     }
 }

@@ -12,30 +12,30 @@ use crate::pause::Pauses;
 use crate::{DynamoStore, note_write};
 use domain::Reading;
 use table::keys::{PK, SK};
-use table::{Budget, PutOutcome, PutReadings, StoreError, item};
+use table::{Invocation, PutOutcome, PutReadings, StoreError, item};
 
 /// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html>
-const BATCH: usize = 25;
-const IN_FLIGHT: usize = 8;
+const MAX_BATCH: usize = 25;
+const BATCH_CONCURRENCY: usize = 8;
 
 impl PutReadings for DynamoStore {
     async fn put_readings(
         &self,
         readings: &[Reading],
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> PutOutcome {
         let batches = readings
-            .chunks(BATCH)
+            .chunks(MAX_BATCH)
             .enumerate()
-            .map(|(n, batch)| self.put_batch(n * BATCH, batch, retention, budget));
+            .map(|(n, batch)| self.put_batch(n * MAX_BATCH, batch, retention, invocation));
         let outcomes: Vec<PutOutcome> =
-            stream::iter(batches.collect::<Vec<_>>()).buffered(IN_FLIGHT).collect().await;
+            stream::iter(batches.collect::<Vec<_>>()).buffered(BATCH_CONCURRENCY).collect().await;
         let mut all = PutOutcome::default();
         for outcome in outcomes {
-            all.unstored.extend(outcome.unstored);
+            all.not_stored.extend(outcome.not_stored);
             all.cause = all.cause.or(outcome.cause);
         }
         all
@@ -48,7 +48,7 @@ impl DynamoStore {
         offset: usize,
         batch: &[Reading],
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> PutOutcome {
         let mut waiting: Vec<WriteRequest> = Vec::with_capacity(batch.len());
         let mut positions = HashMap::with_capacity(batch.len());
@@ -59,13 +59,13 @@ impl DynamoStore {
             positions.insert(key_of(&request), offset + n);
             waiting.push(request);
         }
-        let unstored = |waiting: &[WriteRequest]| {
-            let mut unstored: Vec<usize> = waiting
+        let not_stored = |waiting: &[WriteRequest]| {
+            let mut not_stored: Vec<usize> = waiting
                 .iter()
                 .filter_map(|request| positions.get(&key_of(request)).copied())
                 .collect();
-            unstored.sort_unstable();
-            unstored
+            not_stored.sort_unstable();
+            not_stored
         };
 
         let mut pauses = Pauses::default();
@@ -77,10 +77,10 @@ impl DynamoStore {
                 .request_items(&self.table, waiting.clone())
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send();
-            let answer = budget.within(sent).await.and_then(|sent| sent.map_err(store_error));
+            let answer = invocation.within(sent).await.and_then(|sent| sent.map_err(store_error));
             let cause = match answer {
                 Ok(answer) => {
-                    answer.consumed_capacity().iter().for_each(|c| note_write(budget, Some(c)));
+                    answer.consumed_capacity().iter().for_each(|c| note_write(invocation, Some(c)));
                     // They come with a 200, and nobody retries them but us.
                     waiting = answer
                         .unprocessed_items
@@ -97,11 +97,11 @@ impl DynamoStore {
                     // The time ran out while the SDK tried again.
                     let is_late = matches!(error, StoreError::TimedOut);
                     let cause = throttled.take().filter(|_| is_late).unwrap_or(error);
-                    return PutOutcome { unstored: unstored(&waiting), cause: Some(cause) };
+                    return PutOutcome { not_stored: not_stored(&waiting), cause: Some(cause) };
                 }
             };
-            if !pauses.pause(budget).await {
-                return PutOutcome { unstored: unstored(&waiting), cause: Some(cause) };
+            if !pauses.pause(invocation).await {
+                return PutOutcome { not_stored: not_stored(&waiting), cause: Some(cause) };
             }
             throttled = Some(cause);
         }

@@ -8,9 +8,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use crate::attribute::{SdkItem, from_sdk, to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_read};
-use domain::{DeviceId, Instant, Order, Reading, RoomId};
+use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use table::keys::{self, Key, PK, ROOM, ROOM_INDEX, SK};
-use table::{Budget, Page, Position, QueryReadings, RangeQuery, StoreResult, item};
+use table::{Invocation, Page, QueryReadings, RangeQuery, ReadingKey, StoreResult, item};
 
 /// Whose readings.
 enum Partition<'a> {
@@ -26,9 +26,9 @@ impl QueryReadings for DynamoStore {
         &self,
         device: &DeviceId,
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
-        self.collect(&Partition::Device(device), query, |_| true, budget).await
+        self.collect(&Partition::Device(device), query, |_| true, invocation).await
     }
 
     async fn room_readings(
@@ -36,12 +36,12 @@ impl QueryReadings for DynamoStore {
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
         if self.room_index {
-            return self.collect(&Partition::Room(room), query, |_| true, budget).await;
+            return self.collect(&Partition::Room(room), query, |_| true, invocation).await;
         }
-        self.merge(room, devices, query, budget).await
+        self.merge(room, devices, query, invocation).await
     }
 }
 
@@ -53,7 +53,7 @@ impl DynamoStore {
         partition: &Partition<'_>,
         query: &RangeQuery,
         keep: impl Fn(&Reading) -> bool,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
         let (index, name, value) = match partition {
             Partition::Device(device) => (None, PK, device.to_string()),
@@ -64,7 +64,7 @@ impl DynamoStore {
         let mut readings = Vec::new();
         let mut passed_over = 0;
         loop {
-            // Where most is passed over, each request asks for as much again as all before it.
+            // Where most is skipped, each request asks for as much again as all before it.
             let wanted = (query.limit + 1 - readings.len()).max(passed_over);
             let answer = self
                 .client
@@ -83,8 +83,8 @@ impl DynamoStore {
                 .set_exclusive_start_key(start.take())
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send();
-            let answer = budget.within(answer).await?.map_err(store_error)?;
-            note_read(budget, answer.consumed_capacity());
+            let answer = invocation.within(answer).await?.map_err(store_error)?;
+            note_read(invocation, answer.consumed_capacity());
             // What other writers left among the readings and is none cannot be shown as one.
             let found = answer.items.unwrap_or_default();
             passed_over += found.len() + readings.len();
@@ -112,7 +112,7 @@ impl DynamoStore {
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Page> {
         let in_room = |reading: &Reading| reading.room.as_ref() == Some(room);
         let share = (query.limit + 1) * 5 / 4 / devices.len().max(1) + 2;
@@ -127,7 +127,7 @@ impl DynamoStore {
             let asked: Vec<_> = waiting
                 .map(|lane| async {
                     let partition = Partition::Device(lane.device);
-                    let page = self.collect(&partition, &lane.query, in_room, budget).await?;
+                    let page = self.collect(&partition, &lane.query, in_room, invocation).await?;
                     Ok(lane.take(page))
                 })
                 .collect();
@@ -178,7 +178,7 @@ impl<'a> Lane<'a> {
 
     fn take(&mut self, page: Page) -> Vec<Reading> {
         self.is_done = !page.has_more;
-        self.query.after = page.readings.last().map(Position::of).or(self.query.after.take());
+        self.query.after = page.readings.last().map(ReadingKey::of).or(self.query.after.take());
         self.query.limit *= 2;
         page.readings
     }
@@ -189,22 +189,22 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
     if order == Order::Ascending { ascending } else { ascending.reverse() }
 }
 
-/// The position behind which a device's part of a room's page begins: readings of one instant follow
-/// each other by device, so those of the page before at that instant end with `after`'s.
-fn after_in_lane(query: &RangeQuery, after: &Position, device: &DeviceId) -> Option<Position> {
+/// The position behind which a device's part of a room's page begins: readings of one timestamp follow
+/// each other by device, so those of the page before at that timestamp end with `after`'s.
+fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
         Order::Ascending => (*device <= after.device, -1),
         Order::Descending => (*device >= after.device, 1),
     };
     let millis = after.at.as_millis() + if is_passed { 0 } else { step };
     // A page cannot begin behind a place outside of its range; then it begins with the range.
-    let at = Instant::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
-    Some(Position { at, device: device.clone() })
+    let at = Timestamp::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
+    Some(ReadingKey { at, device: device.clone() })
 }
 
 /// The key behind which a page begins: made from the place of a reading, so that no cursor can reach
 /// another partition than the one asked for.
-fn start_key(partition: &Partition<'_>, after: &Position) -> SdkItem {
+fn start_key(partition: &Partition<'_>, after: &ReadingKey) -> SdkItem {
     let device = match partition {
         Partition::Device(device) => (*device).clone(),
         Partition::Room(_) => after.device.clone(),

@@ -8,23 +8,23 @@ use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
 use table::item::{Item, ItemError};
 use table::keys::{DEVICES, Key, PK, ROOMS};
-use table::{Budget, Listing, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult, item};
+use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult, item};
 
 impl ReadRegistry for DynamoStore {
-    async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
-        self.list(DEVICES, item::to_device, budget).await
+    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.list(DEVICES, item::to_device, invocation).await
     }
 
-    async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
-        self.list(ROOMS, item::to_room, budget).await
+    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+        self.list(ROOMS, item::to_room, invocation).await
     }
 
-    async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
-        self.find(&Key::Device(id.clone()), item::to_device, budget).await
+    async fn device(&self, id: &DeviceId, invocation: &Invocation) -> StoreResult<Option<Device>> {
+        self.find(&Key::Device(id.clone()), item::to_device, invocation).await
     }
 
-    async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
-        self.find(&Key::Room(id.clone()), item::to_room, budget).await
+    async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {
+        self.find(&Key::Room(id.clone()), item::to_room, invocation).await
     }
 }
 
@@ -33,7 +33,7 @@ impl DynamoStore {
         &self,
         partition: &str,
         decode: fn(Item) -> Result<T, ItemError>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
         let mut start = None;
@@ -50,13 +50,13 @@ impl DynamoStore {
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send();
-            let answer = budget.within(answer).await?.map_err(store_error)?;
-            note_read(budget, answer.consumed_capacity());
+            let answer = invocation.within(answer).await?.map_err(store_error)?;
+            note_read(invocation, answer.consumed_capacity());
             let found = answer.items.unwrap_or_default().into_iter().map(from_sdk);
             listing.extend(found, decode);
             start = answer.last_evaluated_key;
-            if start.is_none() || listing.found.len() > REGISTRY_MOST {
-                listing.found.truncate(REGISTRY_MOST + 1);
+            if start.is_none() || listing.found.len() > MAX_CACHED_ENTRIES {
+                listing.found.truncate(MAX_CACHED_ENTRIES + 1);
                 return Ok(listing);
             }
         }
@@ -67,7 +67,7 @@ impl DynamoStore {
         &self,
         key: &Key,
         decode: fn(Item) -> Result<T, ItemError>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Option<T>> {
         let answer = self
             .client
@@ -77,8 +77,8 @@ impl DynamoStore {
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send();
-        let answer = budget.within(answer).await?.map_err(store_error)?;
-        note_read(budget, answer.consumed_capacity());
+        let answer = invocation.within(answer).await?.map_err(store_error)?;
+        note_read(invocation, answer.consumed_capacity());
         let found = answer.item.map(|found| item::read(from_sdk(found), decode));
         found.transpose().map_err(StoreError::Unreadable)
     }

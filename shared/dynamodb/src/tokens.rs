@@ -2,38 +2,40 @@
 
 use crate::DynamoStore;
 use crate::update::{Update, Updated};
-use domain::{Instant, Token, TokenHash};
+use domain::{Timestamp, Token, TokenHash};
 use table::item::attribute::REVOKED;
 use table::item::{self, Attribute};
 use table::keys::{Key, TOKENS};
-use table::{Budget, FindToken, ManageTokens, Registration, StoreError, StoreResult};
+use table::{FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, StoreResult};
 
 impl FindToken for DynamoStore {
-    async fn token(&self, hash: &TokenHash, budget: &Budget) -> StoreResult<Option<Token>> {
-        self.find(&Key::Token(*hash), item::to_token, budget).await
+    async fn token(&self, hash: &TokenHash, invocation: &Invocation) -> StoreResult<Option<Token>> {
+        self.find(&Key::Token(*hash), item::to_token, invocation).await
     }
 }
 
 impl ManageTokens for DynamoStore {
-    async fn add_token(&self, token: &Token, budget: &Budget) -> StoreResult<()> {
-        match self.put_if_absent(item::from_token(token), item::to_token, budget).await? {
-            Registration::New => Ok(()),
-            Registration::Known(_) => Err(StoreError::Refused("the token is there already".into())),
+    async fn add_token(&self, token: &Token, invocation: &Invocation) -> StoreResult<()> {
+        match self.put_if_absent(item::from_token(token), item::to_token, invocation).await? {
+            InsertOutcome::Inserted => Ok(()),
+            InsertOutcome::Exists(_) => {
+                Err(StoreError::Refused("the token is there already".into()))
+            }
         }
     }
 
-    async fn tokens(&self, budget: &Budget) -> StoreResult<Vec<Token>> {
-        Ok(self.list(TOKENS, item::to_token, budget).await?.found)
+    async fn tokens(&self, invocation: &Invocation) -> StoreResult<Vec<Token>> {
+        Ok(self.list(TOKENS, item::to_token, invocation).await?.found)
     }
 
     async fn revoke_token(
         &self,
         hash: &TokenHash,
-        at: Instant,
-        budget: &Budget,
+        at: Timestamp,
+        invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut update = Update::of(Key::Token(*hash));
         update.set_if_absent(&[REVOKED], Attribute::S(at.to_string()));
-        Ok(matches!(update.send(self, budget).await?, Updated::Written(_)))
+        Ok(matches!(update.send(self, invocation).await?, Updated::Written(_)))
     }
 }

@@ -10,7 +10,7 @@ use crate::error::store_error;
 use crate::{DynamoStore, note_write};
 use table::item::{self, Attribute, Item};
 use table::keys::{Key, PK};
-use table::{Budget, StoreResult};
+use table::{Invocation, StoreResult};
 
 /// An update of one item.
 pub(super) struct Update {
@@ -153,7 +153,11 @@ impl Update {
             .expect("key, table and expression are set")
     }
 
-    pub(super) async fn send(self, store: &DynamoStore, budget: &Budget) -> StoreResult<Updated> {
+    pub(super) async fn send(
+        self,
+        store: &DynamoStore,
+        invocation: &Invocation,
+    ) -> StoreResult<Updated> {
         let update = store
             .client
             .update_item()
@@ -167,14 +171,14 @@ impl Update {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send();
-        match budget.within(update).await? {
+        match invocation.within(update).await? {
             Ok(answer) => {
-                note_write(budget, answer.consumed_capacity());
+                note_write(invocation, answer.consumed_capacity());
                 Ok(Updated::Written(from_sdk(answer.attributes.unwrap_or_default())))
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                    budget.add_write(1.0);
+                    invocation.add_write(1.0);
                     Ok(Updated::Refused(failed.item.clone().map(from_sdk)))
                 }
                 _ => Err(store_error(error)),

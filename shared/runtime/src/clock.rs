@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use domain::Instant;
+use domain::Timestamp;
 pub use table::Deadline;
 
 /// Somebody who knows what time it is.
 pub trait Clock: Clone + Send + Sync + 'static {
-    /// The instant at which this is called.
-    fn now(&self) -> Instant;
+    /// The timestamp at which this is called.
+    fn now(&self) -> Timestamp;
 }
 
 /// The machine's clock.
@@ -17,8 +17,8 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
-    fn now(&self) -> Instant {
-        Instant::from_millis(chrono::Utc::now().timestamp_millis())
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(chrono::Utc::now().timestamp_millis())
             .expect("the machine's clock is between the years 1970 and 9999")
     }
 }
@@ -58,15 +58,15 @@ pub struct TestClock(std::sync::Arc<std::sync::atomic::AtomicI64>);
 
 #[cfg(any(test, feature = "fake"))]
 impl TestClock {
-    /// A clock that shows `instant`.
+    /// A clock that shows `timestamp`.
     #[must_use]
-    pub fn at(instant: Instant) -> Self {
-        Self(std::sync::Arc::new(instant.as_millis().into()))
+    pub fn at(timestamp: Timestamp) -> Self {
+        Self(std::sync::Arc::new(timestamp.as_millis().into()))
     }
 
     /// Sets it, forward or back.
-    pub fn set(&self, instant: Instant) {
-        self.0.store(instant.as_millis(), std::sync::atomic::Ordering::SeqCst);
+    pub fn set(&self, timestamp: Timestamp) {
+        self.0.store(timestamp.as_millis(), std::sync::atomic::Ordering::SeqCst);
     }
 
     /// Moves it forward.
@@ -78,8 +78,8 @@ impl TestClock {
 
 #[cfg(any(test, feature = "fake"))]
 impl Clock for TestClock {
-    fn now(&self) -> Instant {
+    fn now(&self) -> Timestamp {
         let millis = self.0.load(std::sync::atomic::Ordering::SeqCst);
-        Instant::from_millis(millis).expect("a test's clock stays within the years 1970 to 9999")
+        Timestamp::from_millis(millis).expect("a test's clock stays within the years 1970 to 9999")
     }
 }

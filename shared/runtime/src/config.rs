@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aws::{Credentials, QueueConfig, StoreConfig};
-use domain::Instant;
+use domain::Timestamp;
 
 /// The credentials and the region of the environment, for a command line.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
@@ -42,7 +42,7 @@ pub struct Config {
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
     pub registry_max_age: Duration,
     /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
-    pub earliest_timestamp: Instant,
+    pub earliest_timestamp: Timestamp,
     /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
     pub retention_days: Option<u32>,
 }
@@ -102,7 +102,7 @@ impl Config {
                 credentials,
             }),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
-            earliest_timestamp: instant("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
+            earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
             registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
             retention_days: (days > 0).then_some(days),
         })
@@ -120,12 +120,12 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
     }
 }
 
-fn instant(name: &'static str, value: Option<String>) -> Result<Instant, ConfigError> {
+fn timestamp(name: &'static str, value: Option<String>) -> Result<Timestamp, ConfigError> {
     let value = value.unwrap_or_else(|| EARLIEST_TIMESTAMP.to_owned());
-    Instant::parse_absolute(&value).map_err(|_| ConfigError::Unreadable {
+    Timestamp::parse_absolute(&value).map_err(|_| ConfigError::Unreadable {
         name,
         value,
-        expected: "an instant such as 2000-01-01T00:00:00Z",
+        expected: "a timestamp such as 2000-01-01T00:00:00Z",
     })
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`clock`] and [`config`] are the only doors to the time of day and to the environment.
 
-pub mod access;
+pub mod authentication;
 pub mod clock;
 pub mod config;
 pub mod panic;

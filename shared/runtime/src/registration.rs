@@ -1,8 +1,8 @@
 //! The registration of what readings name for the first time: a device, and the rooms that it introduces.
 //! Reads no list and decides nothing about what is registered already.
 
-use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId, Sighting};
-use table::{Budget, Learning, Register, Registration, StoreResult};
+use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome};
 
 /// What is registered once [`register`] is done.
 #[derive(Debug)]
@@ -13,49 +13,49 @@ pub struct Registered {
     pub rooms: Vec<Room>,
 }
 
-/// Registers the device of a sighting unless it is `known`, then every room that the sighting names
+/// Registers the device of a observation unless it is `known`, then every room that the observation names
 /// and `is_known` does not know, as long as the device may introduce another.
 ///
 /// Done twice, or by many at once, it leaves the items of whoever came first. The device notes a room
 /// before the room is registered, so that no two functions together register more than it may introduce.
 pub async fn register(
-    store: &impl Register,
+    store: &impl RegisterDevices,
     id: &DeviceId,
-    sighting: &Sighting,
+    observation: &DeviceObservation,
     known: Option<Device>,
     is_known: impl Fn(&RoomId) -> bool,
-    budget: &Budget,
+    invocation: &Invocation,
 ) -> StoreResult<Registered> {
     let mut device = match known {
         Some(device) => device,
         None => {
-            let new = sighting.register(id.clone(), &is_known);
-            match store.register_device(&new, budget).await? {
-                Registration::New => new,
-                Registration::Known(device) => device,
+            let new = observation.new_device(id.clone(), &is_known);
+            match store.register_device(&new, invocation).await? {
+                InsertOutcome::Inserted => new,
+                InsertOutcome::Exists(device) => device,
             }
         }
     };
     let mut rooms = Vec::new();
-    for (room, stay) in sighting.rooms.iter().filter(|(room, _)| !is_known(room)) {
+    for (room, stay) in observation.rooms.iter().filter(|(room, _)| !is_known(room)) {
         if !device.introduced_rooms.contains(room) {
             if device.introduced_rooms.len() >= MAX_INTRODUCED_ROOMS {
                 continue;
             }
-            match store.introduce_room(id, room, budget).await? {
-                Learning::Written(now) => device = now,
-                Learning::Refused(Some(now)) => {
+            match store.introduce_room(id, room, invocation).await? {
+                UpdateOutcome::Updated(now) => device = now,
+                UpdateOutcome::ConditionFailed(Some(now)) => {
                     device = now;
                     continue;
                 }
                 // Somebody has just deleted the device: its next reading registers it anew.
-                Learning::Refused(None) => break,
+                UpdateOutcome::ConditionFailed(None) => break,
             }
         }
         let new = Room { id: room.clone(), name: None, first_seen: stay.first };
-        rooms.push(match store.register_room(&new, budget).await? {
-            Registration::New => new,
-            Registration::Known(room) => room,
+        rooms.push(match store.register_room(&new, invocation).await? {
+            InsertOutcome::Inserted => new,
+            InsertOutcome::Exists(room) => room,
         });
     }
     Ok(Registered { device, rooms })

@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::telemetry::chain;
-use domain::{Device, DeviceId, Instant, Room, RoomId};
-use table::{Budget, REGISTRY_MOST, ReadRegistry, StoreError, StoreResult};
+use domain::{Device, DeviceId, Room, RoomId, Timestamp};
+use table::{Invocation, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
 /// changed itself since.
@@ -27,7 +27,7 @@ pub struct Snapshot {
     /// The items that could not be read, each with its key and why.
     pub unreadable: Vec<String>,
     /// When it was read.
-    pub read_at: Instant,
+    pub read_at: Timestamp,
 }
 
 impl Snapshot {
@@ -64,7 +64,7 @@ struct Kept {
 #[derive(Debug, Clone, Copy)]
 struct BackOff {
     pause: Duration,
-    since: Instant,
+    since: Timestamp,
 }
 
 /// How long a refresh may take while an old snapshot waits to answer.
@@ -72,7 +72,7 @@ const MAX_REFRESH: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How many devices, or rooms, a process keeps at most, with those that it met since the registry was read.
-const MAX_KEPT: usize = 2 * REGISTRY_MOST;
+const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
 
 impl<C: Clock> RegistryCache<C> {
     /// A cache that holds nothing yet.
@@ -95,7 +95,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// The time since `then`; for ever where the clock has been set back behind it.
-    fn since(&self, then: Instant) -> Duration {
+    fn since(&self, then: Timestamp) -> Duration {
         let millis = u64::try_from(self.clock.now().as_millis() - then.as_millis());
         millis.map_or(Duration::MAX, Duration::from_millis)
     }
@@ -107,13 +107,13 @@ impl<C: Clock> RegistryCache<C> {
     pub async fn snapshot(
         &self,
         store: &impl ReadRegistry,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<(Arc<Snapshot>, Option<StoreError>)> {
         let Some(current) = self.current() else {
             let _reading = self.reading.lock().await;
             return match self.current() {
                 Some(read_meanwhile) => Ok((read_meanwhile, None)),
-                None => self.read(store, budget).await.map(|read| (read, None)),
+                None => self.read(store, invocation).await.map(|read| (read, None)),
             };
         };
         if self.age(&current) < self.max_age || self.must_wait() {
@@ -133,7 +133,7 @@ impl<C: Clock> RegistryCache<C> {
                 }
             }
         };
-        let read = tokio::time::timeout(MAX_REFRESH, self.read(store, budget)).await;
+        let read = tokio::time::timeout(MAX_REFRESH, self.read(store, invocation)).await;
         match read.unwrap_or(Err(StoreError::TimedOut)) {
             Ok(snapshot) => Ok((snapshot, None)),
             Err(error) => {
@@ -158,22 +158,31 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// Reads the registry whatever its age: something has turned up that the snapshot lacks.
-    pub async fn refresh(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<()> {
+    pub async fn refresh(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
         let _reading = self.reading.lock().await;
-        self.read(store, budget).await.map(drop)
+        self.read(store, invocation).await.map(drop)
     }
 
-    async fn read(&self, store: &impl ReadRegistry, budget: &Budget) -> StoreResult<Arc<Snapshot>> {
+    async fn read(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
         let (devices, rooms) =
-            futures_util::future::try_join(store.devices(budget), store.rooms(budget)).await?;
+            futures_util::future::try_join(store.devices(invocation), store.rooms(invocation))
+                .await?;
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
-        let has_all_devices = devices.found.len() <= REGISTRY_MOST;
-        let has_all_rooms = rooms.found.len() <= REGISTRY_MOST;
-        let devices = devices.found.into_iter().take(REGISTRY_MOST);
-        let rooms = rooms.found.into_iter().take(REGISTRY_MOST);
+        let has_all_devices = devices.found.len() <= MAX_CACHED_ENTRIES;
+        let has_all_rooms = rooms.found.len() <= MAX_CACHED_ENTRIES;
+        let devices = devices.found.into_iter().take(MAX_CACHED_ENTRIES);
+        let rooms = rooms.found.into_iter().take(MAX_CACHED_ENTRIES);
         let mut devices: BTreeMap<_, _> = devices.map(|it| (it.id.clone(), it)).collect();
         let mut rooms: BTreeMap<_, _> = rooms.map(|it| (it.id.clone(), it)).collect();
         // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
@@ -237,51 +246,51 @@ mod tests {
     use table::Listing;
     use table::memory::MemoryStore;
 
-    fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Budget) {
-        let clock = TestClock::at(Instant::from_millis(1_768_147_200_000).expect("an instant"));
+    fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Invocation) {
+        let clock = TestClock::at(Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"));
         let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
         (
             MemoryStore::default(),
             cache,
             clock,
-            Budget::until(Deadline::after(Duration::from_secs(5))),
+            Invocation::until(Deadline::after(Duration::from_secs(5))),
         )
     }
 
     #[tokio::test]
     async fn it_is_read_once_until_it_has_grown_old() {
-        let (store, cache, clock, budget) = setup();
+        let (store, cache, clock, invocation) = setup();
         for _ in 0..3 {
-            cache.snapshot(&store, &budget).await.expect("read");
+            cache.snapshot(&store, &invocation).await.expect("read");
         }
         assert_eq!(store.calls().reads, 2, "devices and rooms");
         clock.advance(Duration::from_secs(60));
-        cache.snapshot(&store, &budget).await.expect("read");
+        cache.snapshot(&store, &invocation).await.expect("read");
         assert_eq!(store.calls().reads, 4);
     }
 
     #[tokio::test]
     async fn an_old_snapshot_is_better_than_none() {
-        let (store, cache, clock, budget) = setup();
+        let (store, cache, clock, invocation) = setup();
         store.fail_with([StoreError::TimedOut]);
-        assert!(cache.snapshot(&store, &budget).await.is_err());
-        cache.snapshot(&store, &budget).await.expect("read");
+        assert!(cache.snapshot(&store, &invocation).await.is_err());
+        cache.snapshot(&store, &invocation).await.expect("read");
         clock.advance(Duration::from_secs(60));
         store.fail_with([StoreError::TimedOut]);
-        let (_, error) = cache.snapshot(&store, &budget).await.expect("the old one");
+        let (_, error) = cache.snapshot(&store, &invocation).await.expect("the old one");
         assert!(matches!(error, Some(StoreError::TimedOut)));
     }
 
     #[tokio::test]
     async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
-        let (store, cache, clock, budget) = setup();
-        cache.snapshot(&store, &budget).await.expect("read");
+        let (store, cache, clock, invocation) = setup();
+        cache.snapshot(&store, &invocation).await.expect("read");
         clock.advance(Duration::from_secs(60));
         let outage = || (0..1_000).map(|_| StoreError::TimedOut);
         store.fail_with(outage());
         let before = store.calls().reads;
         for _ in 0..600 {
-            cache.snapshot(&store, &budget).await.expect("the old one");
+            cache.snapshot(&store, &invocation).await.expect("the old one");
             clock.advance(Duration::from_millis(100));
         }
         let asked = store.calls().reads - before;
@@ -289,9 +298,9 @@ mod tests {
         assert_eq!(asked, 6);
         store.end_failures();
         clock.advance(MAX_PAUSE);
-        cache.snapshot(&store, &budget).await.expect("read");
+        cache.snapshot(&store, &invocation).await.expect("read");
         clock.advance(Duration::from_secs(60));
-        cache.snapshot(&store, &budget).await.expect("read");
+        cache.snapshot(&store, &invocation).await.expect("read");
         assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
     }
 
@@ -299,44 +308,48 @@ mod tests {
     struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
 
     impl ReadRegistry for Meanwhile<'_> {
-        async fn devices(&self, budget: &Budget) -> StoreResult<Listing<Device>> {
-            self.0.devices(budget).await
+        async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+            self.0.devices(invocation).await
         }
 
-        async fn rooms(&self, budget: &Budget) -> StoreResult<Listing<Room>> {
-            let before = self.0.rooms(budget).await;
+        async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+            let before = self.0.rooms(invocation).await;
             self.1.keep_room(self.2.clone());
             before
         }
 
-        async fn device(&self, id: &DeviceId, budget: &Budget) -> StoreResult<Option<Device>> {
-            self.0.device(id, budget).await
+        async fn device(
+            &self,
+            id: &DeviceId,
+            invocation: &Invocation,
+        ) -> StoreResult<Option<Device>> {
+            self.0.device(id, invocation).await
         }
 
-        async fn room(&self, id: &RoomId, budget: &Budget) -> StoreResult<Option<Room>> {
-            self.0.room(id, budget).await
+        async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {
+            self.0.room(id, invocation).await
         }
     }
 
     #[tokio::test]
     async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
-        let (store, cache, _, budget) = setup();
+        let (store, cache, _, invocation) = setup();
         let kitchen: RoomId = "kitchen".parse().expect("an id");
-        let room = Room { id: kitchen.clone(), name: None, first_seen: Instant::MIN };
+        let room = Room { id: kitchen.clone(), name: None, first_seen: Timestamp::MIN };
         let (read, _) =
-            cache.snapshot(&Meanwhile(&store, &cache, room), &budget).await.expect("read");
+            cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
         assert!(read.rooms.contains_key(&kitchen));
-        cache.refresh(&store, &budget).await.expect("read");
-        let (read, _) = cache.snapshot(&store, &budget).await.expect("read");
+        cache.refresh(&store, &invocation).await.expect("read");
+        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
         assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
     }
 
     #[tokio::test]
     async fn of_requests_at_once_each_has_the_new_registry() {
-        let (store, cache, clock, budget) = setup();
-        cache.snapshot(&store, &budget).await.expect("read");
+        let (store, cache, clock, invocation) = setup();
+        cache.snapshot(&store, &invocation).await.expect("read");
         clock.advance(Duration::from_secs(60));
-        let asked = (0..5).map(|_| cache.snapshot(&store, &budget));
+        let asked = (0..5).map(|_| cache.snapshot(&store, &invocation));
         let now = clock.now();
         for read in futures_util::future::join_all(asked).await {
             assert_eq!(read.expect("read").0.read_at, now);
@@ -346,10 +359,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
-        let (store, cache, clock, budget) = setup();
-        cache.snapshot(&store, &budget).await.expect("read");
-        clock.set(Instant::MIN);
-        cache.snapshot(&store, &budget).await.expect("read");
+        let (store, cache, clock, invocation) = setup();
+        cache.snapshot(&store, &invocation).await.expect("read");
+        clock.set(Timestamp::MIN);
+        cache.snapshot(&store, &invocation).await.expect("read");
         assert_eq!(store.calls().reads, 4);
     }
 }

@@ -10,8 +10,8 @@ use self::attribute::{
 };
 use super::keys::{self, Key};
 use domain::{
-    Device, DeviceId, Instant, MetricInfo, MetricKind, MetricName, Number, Reading, Room, RoomId,
-    Scope, Token,
+    Decimal, Device, DeviceId, MetricInfo, MetricKind, MetricName, Reading, Room, RoomId, Scope,
+    Timestamp, Token,
 };
 
 /// An item's attributes by name.
@@ -149,14 +149,14 @@ pub fn arrival(mut item: Item) -> Option<String> {
 
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
 #[must_use]
-pub fn expiry(at: Instant, retention: TimeDelta) -> Attribute {
+pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
     let expires = at.saturating_add(retention + EXPIRY_GRACE);
     Attribute::N((expires.as_millis() / 1_000).to_string())
 }
 
 /// The reading of an item.
 ///
-/// Attributes that are no metrics are passed over: other writers may add their own.
+/// Attributes that are no metrics are skipped: other writers may add their own.
 pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
     let Key::Reading(device, at) = parse_key(&item)? else { return Err(foreign_key(&item)) };
     let room = room_of(&item, keys::ROOM)?;
@@ -164,7 +164,7 @@ pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
     let named_room = named_room.or_else(|| room.clone().filter(|_| item.contains_key(NAMED)));
     let metrics = item.into_iter().filter_map(|(name, value)| match value {
         Attribute::N(value) => {
-            Some((MetricName::try_from(name).ok()?, Number::parse(&value).ok()?))
+            Some((MetricName::try_from(name).ok()?, Decimal::parse(&value).ok()?))
         }
         _ => None,
     });
@@ -232,7 +232,7 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .map(RoomId::try_from)
             .transpose()
             .map_err(invalid(keys::ROOM))?,
-        room_at: instant(&mut item, ROOM_AT)?,
+        room_at: timestamp(&mut item, ROOM_AT)?,
         kind: text(&mut item, KIND),
         tags: tags.into_iter().filter_map(string).collect(),
         metrics: metrics
@@ -240,7 +240,7 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
             .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
             .collect::<Result<_, _>>()?,
-        first_seen: instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
+        first_seen: timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
         introduced_rooms: introduced_rooms
             .into_iter()
             .map(RoomId::try_from)
@@ -261,7 +261,7 @@ pub fn from_room(room: &Room) -> Item {
 /// The room of an item.
 pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
     let Key::Room(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
-    let first_seen = instant(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
+    let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     Ok(Room { id, name: text(&mut item, NAME), first_seen })
 }
 
@@ -300,8 +300,8 @@ pub fn to_token(mut item: Item) -> Result<Token, ItemError> {
         Some("admin") => Scope::Admin,
         _ => return Err(ItemError::Missing(SCOPE)),
     };
-    let created = instant(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
-    let revoked = instant(&mut item, REVOKED)?;
+    let created = timestamp(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
+    let revoked = timestamp(&mut item, REVOKED)?;
     Ok(Token { hash, scope, name: text(&mut item, NAME), created, revoked })
 }
 
@@ -328,7 +328,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
     let Attribute::M(mut item) = info else { return Err(ItemError::Missing(METRICS)) };
     let kind = text(&mut item, KIND).and_then(|kind| MetricKind::parse(&kind));
     let mut number = |attribute| match item.remove(attribute) {
-        Some(Attribute::N(value)) => Number::parse(&value).map(Some).map_err(invalid(attribute)),
+        Some(Attribute::N(value)) => Decimal::parse(&value).map(Some).map_err(invalid(attribute)),
         _ => Ok(None),
     };
     let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
@@ -376,8 +376,8 @@ fn text(item: &mut Item, name: &str) -> Option<String> {
     item.remove(name).and_then(string)
 }
 
-fn instant(item: &mut Item, name: &'static str) -> Result<Option<Instant>, ItemError> {
-    let parse = |text: String| Instant::parse(&text, Instant::MIN).map_err(invalid(name));
+fn timestamp(item: &mut Item, name: &'static str) -> Result<Option<Timestamp>, ItemError> {
+    let parse = |text: String| Timestamp::parse(&text, Timestamp::MIN).map_err(invalid(name));
     text(item, name).map(parse).transpose()
 }
 
@@ -390,14 +390,14 @@ fn invalid<E: std::error::Error + Send + Sync + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{Sighting, TokenHash};
+    use domain::{DeviceObservation, TokenHash};
 
     fn reading() -> Reading {
         Reading::new(
             "remo-e".parse().expect("an id"),
-            Instant::parse("2026-01-11T16:00:00Z", Instant::MIN).expect("an instant"),
+            Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp"),
             Some("chiyoda1-a".parse().expect("an id")),
-            [("current_w".parse().expect("a name"), Number::parse("512").expect("a number"))]
+            [("current_w".parse().expect("a name"), Decimal::parse("512").expect("a number"))]
                 .into(),
         )
         .expect("a reading")
@@ -456,7 +456,9 @@ mod tests {
         let broken = |change: &dyn Fn(&mut Item)| {
             let mut item = from_reading(&reading(), None);
             change(&mut item);
-            format!("{:?}", to_reading(item).expect_err("broken"))
+            let error = to_reading(item).expect_err("broken");
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            format!("{error}: {}", why.unwrap_or_default())
         };
         let set = |name: &'static str, value: Attribute| {
             move |item: &mut Item| drop(item.insert(name.to_owned(), value.clone()))
@@ -471,16 +473,16 @@ mod tests {
 
     #[test]
     fn registry_items_come_back() {
-        let mut device =
-            Sighting::of(&reading()).register("remo-e".parse().expect("an id"), |_| false);
+        let mut device = DeviceObservation::of(&reading())
+            .new_device("remo-e".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), 1);
         assert_eq!(to_device(from_device(&device)).expect("a device"), device);
         device.name = Some("Smart meter".into());
         device.kind = Some("power".into());
         device.tags = vec!["meter".into(), "B-route".into()];
-        device.room_at = Some(Instant::MAX);
+        device.room_at = Some(Timestamp::MAX);
         let info = device.metrics.values_mut().next().expect("one");
-        info.modulus = Some(Number::parse("100000").expect("a number"));
+        info.modulus = Some(Decimal::parse("100000").expect("a number"));
         assert_eq!(to_device(from_device(&device)).expect("a device"), device);
 
         let room = Room {

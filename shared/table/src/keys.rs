@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use domain::{DeviceId, Instant, RoomId, TimeRange, TokenHash};
+use domain::{DeviceId, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
 pub const PK: &str = "pk";
@@ -26,7 +26,7 @@ pub const TOKENS: &str = "TOKEN";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A reading.
-    Reading(DeviceId, Instant),
+    Reading(DeviceId, Timestamp),
     /// A device of the registry.
     Device(DeviceId),
     /// A room of the registry.
@@ -47,8 +47,8 @@ impl Key {
         }
     }
 
-    /// The sort key. Among the readings of a device its order is the order of their instants, because
-    /// every instant is written with the same width.
+    /// The sort key. Among the readings of a device its order is the order of their timestamps, because
+    /// every timestamp is written with the same width.
     #[must_use]
     pub fn sk(&self) -> String {
         match self {
@@ -68,8 +68,8 @@ impl Key {
             TOKENS => sk.parse().ok().map(Self::Token),
             device => {
                 let text = sk.strip_prefix(READING_PREFIX)?;
-                let at = Instant::parse(text, Instant::MIN).ok()?;
-                // One instant has one key: any other writing of it would sort elsewhere.
+                let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
+                // One timestamp has one key: any other writing of it would sort elsewhere.
                 (at.to_string() == text).then_some(Self::Reading(device.parse().ok()?, at))
             }
         }
@@ -78,7 +78,7 @@ impl Key {
 
 /// The sort key of a reading.
 #[must_use]
-pub fn reading_sk(at: Instant) -> String {
+pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
@@ -103,14 +103,14 @@ mod tests {
         "[A-Za-z0-9._:-]{1,128}".prop_filter("reserved", |id| id.parse::<DeviceId>().is_ok())
     }
 
-    fn instant() -> impl Strategy<Value = Instant> {
-        (Instant::MIN.as_millis()..=Instant::MAX.as_millis())
-            .prop_map(|millis| Instant::from_millis(millis).expect("in range"))
+    fn timestamp() -> impl Strategy<Value = Timestamp> {
+        (Timestamp::MIN.as_millis()..=Timestamp::MAX.as_millis())
+            .prop_map(|millis| Timestamp::from_millis(millis).expect("in range"))
     }
 
     fn key() -> impl Strategy<Value = Key> {
         prop_oneof![
-            (id(), instant()).prop_map(|(id, at)| Key::Reading(id.parse().expect("an id"), at)),
+            (id(), timestamp()).prop_map(|(id, at)| Key::Reading(id.parse().expect("an id"), at)),
             id().prop_map(|id| Key::Device(id.parse().expect("an id"))),
             id().prop_map(|id| Key::Room(id.parse().expect("an id"))),
             id().prop_map(|secret| Key::Token(TokenHash::of(&secret))),
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_of_keys_is_the_order_of_instants(a in instant(), b in instant()) {
+        fn the_order_of_keys_is_the_order_of_timestamps(a in timestamp(), b in timestamp()) {
             prop_assert_eq!(reading_sk(a).cmp(&reading_sk(b)), a.cmp(&b));
         }
 
@@ -134,7 +134,7 @@ mod tests {
         }
 
         #[test]
-        fn a_range_holds_exactly_its_keys(a in instant(), b in instant(), t in instant()) {
+        fn a_range_holds_exactly_its_keys(a in timestamp(), b in timestamp(), t in timestamp()) {
             prop_assume!(a < b);
             let range = TimeRange::new(a, b).expect("a < b");
             let (first, last) = reading_range(range);
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn no_id_of_a_device_lies_among_the_readings_of_a_room(id in id(), a in instant(), b in instant()) {
+        fn no_id_of_a_device_lies_among_the_readings_of_a_room(id in id(), a in timestamp(), b in timestamp()) {
             prop_assume!(a < b);
             let (first, last) = reading_range(TimeRange::new(a, b).expect("a < b"));
             prop_assert!(!(first..=last).contains(&id));

@@ -5,20 +5,20 @@ pub mod keys;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
 
-mod budget;
 mod deadline;
+mod invocation;
 
 use std::future::Future;
 
 use chrono::TimeDelta;
 
-pub use budget::Budget;
 pub use deadline::Deadline;
+pub use invocation::Invocation;
 pub use item::UnreadableItem;
 
 use domain::{
-    Device, DeviceId, DevicePatch, Instant, Learned, MetricName, Order, Reading, Room, RoomId,
-    RoomPatch, TimeRange, Token, TokenHash,
+    Device, DeviceId, DevicePatch, DeviceUpdate, MetricName, Order, Reading, Room, RoomId,
+    RoomPatch, TimeRange, Timestamp, Token, TokenHash,
 };
 
 /// Why the table did not do what it was asked.
@@ -67,15 +67,15 @@ pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Pattern 1: store readings.
 ///
-/// Done twice, it changes nothing: a reading is a full put under a key made of its device and instant.
+/// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
 pub trait PutReadings: Send + Sync {
-    /// Stores readings, of which no two have the same device and instant, each to be deleted some
+    /// Stores readings, of which no two have the same device and timestamp, each to be deleted some
     /// days after its `retention` is over.
     fn put_readings(
         &self,
         readings: &[Reading],
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
@@ -83,18 +83,18 @@ pub trait PutReadings: Send + Sync {
 ///
 /// Done twice, it changes nothing: it only sets.
 pub trait MergeReadings: Send + Sync {
-    /// Sets the metrics of each reading, and leaves the others of that device and instant as they
+    /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
     /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
     /// person chose it.
     fn merge_readings(
         &self,
         readings: &[Reading],
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
-/// Pattern 1d: store a reading that has no timestamp, at the instant of its arrival.
+/// Pattern 1d: store a reading that has no timestamp, at the timestamp of its arrival.
 pub trait AddArrival: Send + Sync {
     /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
     /// done twice, it changes nothing.
@@ -103,7 +103,7 @@ pub trait AddArrival: Send + Sync {
         reading: &Reading,
         arrival: &str,
         retention: Option<TimeDelta>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Added>> + Send;
 }
 
@@ -112,7 +112,7 @@ pub trait AddArrival: Send + Sync {
 pub enum Added {
     /// It is stored.
     Stored,
-    /// Another reading of the device has this instant.
+    /// Another reading of the device has this timestamp.
     Taken,
 }
 
@@ -120,8 +120,8 @@ pub enum Added {
 #[derive(Debug, Default)]
 pub struct PutOutcome {
     /// The positions of the readings that may not be stored, ascending.
-    pub unstored: Vec<usize>,
-    /// Why, where anything is unstored.
+    pub not_stored: Vec<usize>,
+    /// Why, where anything is not stored.
     pub cause: Option<StoreError>,
 }
 
@@ -132,7 +132,7 @@ pub trait QueryReadings: Send + Sync {
         &self,
         device: &DeviceId,
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Page>> + Send;
 
     /// A page of one room's readings, all its devices merged in time order.
@@ -144,7 +144,7 @@ pub trait QueryReadings: Send + Sync {
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Page>> + Send;
 }
 
@@ -156,7 +156,7 @@ pub struct RangeQuery {
     /// Oldest or newest first.
     pub order: Order,
     /// The last reading of the page before.
-    pub after: Option<Position>,
+    pub after: Option<ReadingKey>,
     /// How many readings at the most; fewer where they are large.
     pub limit: usize,
     /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
@@ -165,14 +165,14 @@ pub struct RangeQuery {
 
 /// The place of a reading among others, in time and then by device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
+pub struct ReadingKey {
     /// When.
-    pub at: Instant,
+    pub at: Timestamp,
     /// Who.
     pub device: DeviceId,
 }
 
-impl Position {
+impl ReadingKey {
     /// The place of a reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
@@ -190,26 +190,31 @@ pub struct Page {
 }
 
 /// So many devices, and so many rooms, a function keeps in memory.
-pub const REGISTRY_MOST: usize = 10_000;
+pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
 /// Pattern 2: list devices and rooms; and look one of them up.
 pub trait ReadRegistry: Send + Sync {
-    /// All devices by id; of more than [`REGISTRY_MOST`] one more than that, which tells.
-    fn devices(&self, budget: &Budget)
-    -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// All devices by id; of more than [`MAX_CACHED_ENTRIES`] one more than that, which tells.
+    fn devices(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
     /// All rooms by id, likewise.
-    fn rooms(&self, budget: &Budget) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+    fn rooms(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
     /// One device, as it is this moment.
     fn device(
         &self,
         id: &DeviceId,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
     /// One room, as it is this moment.
     fn room(
         &self,
         id: &RoomId,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
 }
 
@@ -219,13 +224,13 @@ pub trait FindRegistry: Send + Sync {
     fn find_devices(
         &self,
         ids: &[DeviceId],
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
     /// Those of the rooms that are registered, in any order.
     fn find_rooms(
         &self,
         ids: &[RoomId],
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
@@ -266,7 +271,7 @@ pub trait FindToken: Send + Sync {
     fn token(
         &self,
         hash: &TokenHash,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
 }
 
@@ -276,83 +281,86 @@ pub trait ManageTokens: Send + Sync {
     fn add_token(
         &self,
         token: &Token,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// All tokens, revoked ones too.
-    fn tokens(&self, budget: &Budget) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
+    fn tokens(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
     /// Revokes a token, and tells whether there is one. Done twice, the first time counts.
     fn revoke_token(
         &self,
         hash: &TokenHash,
-        at: Instant,
-        budget: &Budget,
+        at: Timestamp,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// The registration of what is met for the first time.
 ///
 /// Done twice, or by many at once, it leaves the item of whoever came first.
-pub trait Register: Send + Sync {
+pub trait RegisterDevices: Send + Sync {
     /// Registers a device, unless it is registered.
     fn register_device(
         &self,
         device: &Device,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Registration<Device>>> + Send;
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<InsertOutcome<Device>>> + Send;
     /// Registers a room, unless it is registered.
     fn register_room(
         &self,
         room: &Room,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Registration<Room>>> + Send;
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<InsertOutcome<Room>>> + Send;
     /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
     /// it is noted once.
     fn introduce_room(
         &self,
         device: &DeviceId,
         room: &RoomId,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
 }
 
-/// What came of a registration.
+/// What came of a put that expects nothing to be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Registration<T> {
-    /// It is registered as given.
-    New,
-    /// It was registered before, as this.
-    Known(T),
+pub enum InsertOutcome<T> {
+    /// It is stored as given.
+    Inserted,
+    /// Something was there and stays: this.
+    Exists(T),
 }
 
 /// What the stream's readings add to the registry.
 ///
 /// Done twice, the second time is refused and changes nothing: each part is written only while it is
 /// newer, earlier or absent.
-pub trait Learn: Send + Sync {
+pub trait UpdateRegistry: Send + Sync {
     /// Adds what was learned of a device; never touches what a person set. A room is written only
     /// while the device's room is the one of `known`.
-    fn learn_device(
+    fn update_device(
         &self,
         known: &Device,
-        learned: &Learned,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Learning<Device>>> + Send;
+        learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
     /// Notes an earlier first reading of a room.
-    fn learn_room(
+    fn update_room(
         &self,
         id: &RoomId,
-        first_seen: Instant,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Learning<Room>>> + Send;
+        first_seen: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
 }
 
-/// What came of learning.
+/// What came of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Learning<T> {
+pub enum UpdateOutcome<T> {
     /// It is written; this is the whole item now.
-    Written(T),
-    /// The registry knew better meanwhile: as this, or it is not registered.
-    Refused(Option<T>),
+    Updated(T),
+    /// A condition failed and nothing is written: the item was this, or was not there.
+    ConditionFailed(Option<T>),
 }
 
 /// A person's edits of the registry. Done twice, they leave what was set.
@@ -362,7 +370,7 @@ pub trait EditRegistry: Send + Sync {
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Edited<Device>>> + Send;
     /// Edits a device and registers the room that it is put into, unless that is registered: both or
     /// neither.
@@ -371,14 +379,14 @@ pub trait EditRegistry: Send + Sync {
         id: &DeviceId,
         patch: &DevicePatch,
         room: &Room,
-        budget: &Budget,
-    ) -> impl Future<Output = StoreResult<Edited<(Device, Registration<Room>)>>> + Send;
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Edited<(Device, InsertOutcome<Room>)>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,
         id: &RoomId,
         patch: &RoomPatch,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Edited<Room>>> + Send;
 }
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, Budget, EditRegistry, Edited, FindRegistry, FindToken, Learn, Learning,
-    Listing, ManageTokens, MergeReadings, Page, Position, PutOutcome, PutReadings, QueryReadings,
-    RangeQuery, ReadRegistry, Register, Registration, StoreError, StoreResult,
+    AddArrival, Added, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome, Invocation,
+    Listing, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings, RangeQuery,
+    ReadRegistry, ReadingKey, RegisterDevices, StoreError, StoreResult, UpdateOutcome,
+    UpdateRegistry,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, Edit, Instant, Learned, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
-    Reading, Room, RoomId, RoomPatch, Token, TokenHash,
+    Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
+    Reading, Room, RoomId, RoomPatch, Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -21,14 +22,14 @@ pub struct MemoryStore(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    readings: BTreeMap<Position, Reading>,
-    arrivals: BTreeMap<Position, String>,
+    readings: BTreeMap<ReadingKey, Reading>,
+    arrivals: BTreeMap<ReadingKey, String>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
     tokens: BTreeMap<TokenHash, Token>,
     failures: Vec<StoreError>,
     write_failures: Vec<StoreError>,
-    unstored: Vec<usize>,
+    not_stored: Vec<usize>,
     panic: Option<String>,
     write_panic: Option<String>,
     calls: Calls,
@@ -71,9 +72,9 @@ impl MemoryStore {
         self.state().write_panic = Some(text.to_owned());
     }
 
-    /// Leaves the readings at these positions of the next put unstored.
-    pub fn leave_unstored(&self, positions: &[usize]) {
-        self.state().unstored = positions.to_vec();
+    /// Leaves the readings at these positions of the next put without storing them.
+    pub fn leave_not_stored(&self, positions: &[usize]) {
+        self.state().not_stored = positions.to_vec();
     }
 
     /// How often the table was asked so far.
@@ -127,8 +128,8 @@ impl MemoryStore {
             .filter(|r| query.range.contains(r.at) && keep(r))
             .filter(|r| match (&query.after, query.order) {
                 (None, _) => true,
-                (Some(after), Order::Ascending) => Position::of(r) > *after,
-                (Some(after), Order::Descending) => Position::of(r) < *after,
+                (Some(after), Order::Ascending) => ReadingKey::of(r) > *after,
+                (Some(after), Order::Descending) => ReadingKey::of(r) < *after,
             })
             .cloned()
             .collect();
@@ -157,7 +158,7 @@ impl State {
         match patch.room {
             Edit::Keep => {}
             Edit::Clear => device.room_at = None,
-            Edit::Set(_) => device.room_at = Some(Instant::MAX),
+            Edit::Set(_) => device.room_at = Some(Timestamp::MAX),
         }
         match &patch.tags {
             Edit::Keep => {}
@@ -177,28 +178,28 @@ impl State {
 }
 
 impl State {
-    /// Stores the readings that are not to be left unstored.
+    /// Stores the readings that are to be stored.
     fn store(&mut self, readings: &[Reading], store: impl Fn(&mut Self, &Reading)) -> PutOutcome {
         if readings.is_empty() {
             return PutOutcome::default();
         }
         self.calls.puts += 1;
         if let Some(cause) = self.pop_failure() {
-            return PutOutcome { unstored: (0..readings.len()).collect(), cause: Some(cause) };
+            return PutOutcome { not_stored: (0..readings.len()).collect(), cause: Some(cause) };
         }
-        let unstored = std::mem::take(&mut self.unstored);
+        let not_stored = std::mem::take(&mut self.not_stored);
         for (n, reading) in readings.iter().enumerate() {
-            if !unstored.contains(&n) {
+            if !not_stored.contains(&n) {
                 store(self, reading);
             }
         }
-        let cause = (!unstored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
-        PutOutcome { unstored, cause }
+        let cause = (!not_stored.is_empty()).then(|| StoreError::Throttled("on demand".into()));
+        PutOutcome { not_stored, cause }
     }
 
     fn put(&mut self, reading: &Reading) {
-        self.arrivals.remove(&Position::of(reading));
-        self.readings.insert(Position::of(reading), reading.clone());
+        self.arrivals.remove(&ReadingKey::of(reading));
+        self.readings.insert(ReadingKey::of(reading), reading.clone());
     }
 }
 
@@ -207,7 +208,7 @@ impl PutReadings for MemoryStore {
         &self,
         readings: &[Reading],
         _retention: Option<TimeDelta>,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> PutOutcome {
         self.call().store(readings, State::put)
     }
@@ -218,14 +219,14 @@ impl MergeReadings for MemoryStore {
         &self,
         readings: &[Reading],
         _retention: Option<TimeDelta>,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> PutOutcome {
         self.call().store(readings, |state, reading| {
-            let merged = match state.readings.get(&Position::of(reading)) {
+            let merged = match state.readings.get(&ReadingKey::of(reading)) {
                 Some(stored) => merged(stored, reading),
                 None => reading.clone(),
             };
-            state.readings.insert(Position::of(reading), merged);
+            state.readings.insert(ReadingKey::of(reading), merged);
         })
     }
 }
@@ -247,14 +248,14 @@ impl AddArrival for MemoryStore {
         reading: &Reading,
         arrival: &str,
         _retention: Option<TimeDelta>,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Added> {
         let mut state = self.call();
         state.calls.puts += 1;
         if let Some(failure) = state.pop_failure() {
             return Err(failure);
         }
-        let place = Position::of(reading);
+        let place = ReadingKey::of(reading);
         if state.readings.contains_key(&place) {
             let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
             return Ok(if is_own { Added::Stored } else { Added::Taken });
@@ -270,7 +271,7 @@ impl QueryReadings for MemoryStore {
         &self,
         device: &DeviceId,
         query: &RangeQuery,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Page> {
         self.page(query, |reading| reading.device == *device)
     }
@@ -280,28 +281,28 @@ impl QueryReadings for MemoryStore {
         room: &RoomId,
         _devices: &[DeviceId],
         query: &RangeQuery,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Page> {
         self.page(query, |reading| reading.room.as_ref() == Some(room))
     }
 }
 
 impl ReadRegistry for MemoryStore {
-    async fn devices(&self, _budget: &Budget) -> StoreResult<Listing<Device>> {
+    async fn devices(&self, _budget: &Invocation) -> StoreResult<Listing<Device>> {
         let found = self.read()?.devices.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn rooms(&self, _budget: &Budget) -> StoreResult<Listing<Room>> {
+    async fn rooms(&self, _budget: &Invocation) -> StoreResult<Listing<Room>> {
         let found = self.read()?.rooms.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn device(&self, id: &DeviceId, _budget: &Budget) -> StoreResult<Option<Device>> {
+    async fn device(&self, id: &DeviceId, _budget: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
     }
 
-    async fn room(&self, id: &RoomId, _budget: &Budget) -> StoreResult<Option<Room>> {
+    async fn room(&self, id: &RoomId, _budget: &Invocation) -> StoreResult<Option<Room>> {
         Ok(self.read()?.rooms.get(id).cloned())
     }
 }
@@ -310,14 +311,14 @@ impl FindRegistry for MemoryStore {
     async fn find_devices(
         &self,
         ids: &[DeviceId],
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Listing<Device>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn find_rooms(&self, ids: &[RoomId], _budget: &Budget) -> StoreResult<Listing<Room>> {
+    async fn find_rooms(&self, ids: &[RoomId], _budget: &Invocation) -> StoreResult<Listing<Room>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
         Ok(Listing { found, unreadable: Vec::new() })
@@ -325,13 +326,13 @@ impl FindRegistry for MemoryStore {
 }
 
 impl FindToken for MemoryStore {
-    async fn token(&self, hash: &TokenHash, _budget: &Budget) -> StoreResult<Option<Token>> {
+    async fn token(&self, hash: &TokenHash, _budget: &Invocation) -> StoreResult<Option<Token>> {
         Ok(self.read()?.tokens.get(hash).cloned())
     }
 }
 
 impl ManageTokens for MemoryStore {
-    async fn add_token(&self, token: &Token, _budget: &Budget) -> StoreResult<()> {
+    async fn add_token(&self, token: &Token, _budget: &Invocation) -> StoreResult<()> {
         let mut state = self.write()?;
         if state.tokens.contains_key(&token.hash) {
             return Err(StoreError::Refused("the token is there".into()));
@@ -340,15 +341,15 @@ impl ManageTokens for MemoryStore {
         Ok(())
     }
 
-    async fn tokens(&self, _budget: &Budget) -> StoreResult<Vec<Token>> {
+    async fn tokens(&self, _budget: &Invocation) -> StoreResult<Vec<Token>> {
         Ok(self.read()?.tokens.values().cloned().collect())
     }
 
     async fn revoke_token(
         &self,
         hash: &TokenHash,
-        at: Instant,
-        _budget: &Budget,
+        at: Timestamp,
+        _budget: &Invocation,
     ) -> StoreResult<bool> {
         let mut state = self.write()?;
         let token = state.tokens.get_mut(hash);
@@ -360,67 +361,67 @@ impl ManageTokens for MemoryStore {
     }
 }
 
-impl Register for MemoryStore {
+impl RegisterDevices for MemoryStore {
     async fn register_device(
         &self,
         device: &Device,
-        _budget: &Budget,
-    ) -> StoreResult<Registration<Device>> {
+        _budget: &Invocation,
+    ) -> StoreResult<InsertOutcome<Device>> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
-            return Ok(Registration::Known(known.clone()));
+            return Ok(InsertOutcome::Exists(known.clone()));
         }
         state.devices.insert(device.id.clone(), device.clone());
-        Ok(Registration::New)
+        Ok(InsertOutcome::Inserted)
     }
 
     async fn register_room(
         &self,
         room: &Room,
-        _budget: &Budget,
-    ) -> StoreResult<Registration<Room>> {
+        _budget: &Invocation,
+    ) -> StoreResult<InsertOutcome<Room>> {
         let mut state = self.write()?;
         if let Some(known) = state.rooms.get(&room.id) {
-            return Ok(Registration::Known(known.clone()));
+            return Ok(InsertOutcome::Exists(known.clone()));
         }
         state.rooms.insert(room.id.clone(), room.clone());
-        Ok(Registration::New)
+        Ok(InsertOutcome::Inserted)
     }
 
     async fn introduce_room(
         &self,
         device: &DeviceId,
         room: &RoomId,
-        _budget: &Budget,
-    ) -> StoreResult<Learning<Device>> {
+        _budget: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
         let Some(device) = state.devices.get_mut(device) else {
-            return Ok(Learning::Refused(None));
+            return Ok(UpdateOutcome::ConditionFailed(None));
         };
         let introduced = &mut device.introduced_rooms;
         if introduced.contains(room) || introduced.len() < MAX_INTRODUCED_ROOMS {
             introduced.insert(room.clone());
-            return Ok(Learning::Written(device.clone()));
+            return Ok(UpdateOutcome::Updated(device.clone()));
         }
-        Ok(Learning::Refused(Some(device.clone())))
+        Ok(UpdateOutcome::ConditionFailed(Some(device.clone())))
     }
 }
 
-impl Learn for MemoryStore {
-    async fn learn_device(
+impl UpdateRegistry for MemoryStore {
+    async fn update_device(
         &self,
         known: &Device,
-        learned: &Learned,
-        _budget: &Budget,
-    ) -> StoreResult<Learning<Device>> {
+        learned: &DeviceUpdate,
+        _budget: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
         let Some(device) = state.devices.get_mut(&known.id) else {
-            return Ok(Learning::Refused(None));
+            return Ok(UpdateOutcome::ConditionFailed(None));
         };
         let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
         let is_there_still = (&device.room, device.room_at) == (&known.room, known.room_at);
         if !(earlier && (learned.room.is_none() || is_there_still)) {
-            return Ok(Learning::Refused(Some(device.clone())));
+            return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
         }
         device.first_seen = learned.first_seen.unwrap_or(device.first_seen);
         if let Some((at, room)) = &learned.room {
@@ -429,22 +430,22 @@ impl Learn for MemoryStore {
         for name in &learned.metrics {
             device.metrics.entry(name.clone()).or_insert_with(|| MetricInfo::from(name));
         }
-        Ok(Learning::Written(device.clone()))
+        Ok(UpdateOutcome::Updated(device.clone()))
     }
 
-    async fn learn_room(
+    async fn update_room(
         &self,
         id: &RoomId,
-        first_seen: Instant,
-        _budget: &Budget,
-    ) -> StoreResult<Learning<Room>> {
+        first_seen: Timestamp,
+        _budget: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
         let mut state = self.write()?;
         match state.rooms.get_mut(id) {
             Some(room) if first_seen < room.first_seen => {
                 room.first_seen = first_seen;
-                Ok(Learning::Written(room.clone()))
+                Ok(UpdateOutcome::Updated(room.clone()))
             }
-            known => Ok(Learning::Refused(known.cloned())),
+            known => Ok(UpdateOutcome::ConditionFailed(known.cloned())),
         }
     }
 }
@@ -454,7 +455,7 @@ impl EditRegistry for MemoryStore {
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Edited<Device>> {
         Ok(self.write()?.edit_device(id, patch))
     }
@@ -464,8 +465,8 @@ impl EditRegistry for MemoryStore {
         id: &DeviceId,
         patch: &DevicePatch,
         room: &Room,
-        _budget: &Budget,
-    ) -> StoreResult<Edited<(Device, Registration<Room>)>> {
+        _budget: &Invocation,
+    ) -> StoreResult<Edited<(Device, InsertOutcome<Room>)>> {
         let mut state = self.write()?;
         let device = match state.edit_device(id, patch) {
             Edited::Written(device) => device,
@@ -473,10 +474,10 @@ impl EditRegistry for MemoryStore {
             Edited::UnknownMetric(name) => return Ok(Edited::UnknownMetric(name)),
         };
         let registration = match state.rooms.get(&room.id) {
-            Some(known) => Registration::Known(known.clone()),
+            Some(known) => InsertOutcome::Exists(known.clone()),
             None => {
                 state.rooms.insert(room.id.clone(), room.clone());
-                Registration::New
+                InsertOutcome::Inserted
             }
         };
         Ok(Edited::Written((device, registration)))
@@ -486,7 +487,7 @@ impl EditRegistry for MemoryStore {
         &self,
         id: &RoomId,
         patch: &RoomPatch,
-        _budget: &Budget,
+        _budget: &Invocation,
     ) -> StoreResult<Edited<Room>> {
         let mut state = self.write()?;
         let Some(room) = state.rooms.get_mut(id) else { return Ok(Edited::Unknown) };

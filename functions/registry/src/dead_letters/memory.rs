@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use table::Budget;
+use table::Invocation;
 
 use super::{DeadLetter, DeadLetters, NotPut};
 
@@ -28,7 +28,7 @@ impl MemoryQueue {
 }
 
 impl DeadLetters for MemoryQueue {
-    async fn put(&self, letters: &[DeadLetter], _budget: &Budget) -> Result<(), NotPut> {
+    async fn put(&self, letters: &[DeadLetter], _budget: &Invocation) -> Result<(), NotPut> {
         if self.full.load(Ordering::SeqCst) {
             return Err(NotPut::because("the test wants it so"));
         }

@@ -3,7 +3,7 @@
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
 use runtime::telemetry::chain;
-use table::Budget;
+use table::Invocation;
 
 use super::{DeadLetter, DeadLetters, NotPut};
 
@@ -25,11 +25,11 @@ impl SqsQueue {
 }
 
 impl DeadLetters for SqsQueue {
-    async fn put(&self, letters: &[DeadLetter], budget: &Budget) -> Result<(), NotPut> {
+    async fn put(&self, letters: &[DeadLetter], invocation: &Invocation) -> Result<(), NotPut> {
         for letter in letters {
             let body = serde_json::to_string(letter).map_err(NotPut::because)?;
             let message = self.client.send_message().queue_url(&self.url).message_body(body);
-            let sent = budget.within(message.send()).await?;
+            let sent = invocation.within(message.send()).await?;
             sent.map_err(|error| NotPut::because(chain(&error)))?;
         }
         Ok(())
@@ -96,14 +96,14 @@ mod tests {
         (0..number).map(letter).collect()
     }
 
-    fn budget() -> Budget {
-        Budget::until(Deadline::after(Duration::from_secs(5)))
+    fn invocation() -> Invocation {
+        Invocation::until(Deadline::after(Duration::from_secs(5)))
     }
 
     #[tokio::test]
     async fn every_letter_is_a_message() {
         let (queue, received) = answering(200, r#"{"MessageId": "1"}"#);
-        queue.put(&letters(2), &budget()).await.expect("taken");
+        queue.put(&letters(2), &invocation()).await.expect("taken");
         let bodies = received.try_iter().map(|body| body["MessageBody"].clone());
         let expected = |n| format!(r#"{{"pk":"d{n}","sk":"TS#x","reason":"no"}}"#);
         assert_eq!(bodies.collect::<Vec<_>>(), [json!(expected(0)), json!(expected(1))]);
@@ -113,7 +113,7 @@ mod tests {
     async fn a_letter_that_is_refused_is_a_failure() {
         let answer = r#"{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}"#;
         let (queue, _received) = answering(400, answer);
-        let error = queue.put(&letters(1), &budget()).await.expect_err("refused");
+        let error = queue.put(&letters(1), &invocation()).await.expect_err("refused");
         assert!(chain(&error).contains("gone"), "{}", chain(&error));
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::telemetry::WideEvent;
 use api::{Problem, ProblemKind, Request};
-use domain::{DeviceId, Instant, Scope, Token, TokenHash};
-use table::{Budget, FindToken};
+use domain::{DeviceId, Scope, Timestamp, Token, TokenHash};
+use table::{FindToken, Invocation};
 
 /// How long a token is remembered: so long a revoked one may go on.
-pub const REMEMBERED: Duration = Duration::from_secs(30);
+pub const TOKEN_CACHE_AGE: Duration = Duration::from_secs(30);
 /// How many are remembered. Unknown ones are among them, so whoever tries many only empties this.
-const MOST: usize = 10_000;
+const MAX_CACHED_TOKENS: usize = 10_000;
 
 /// The gate of a function.
 #[derive(Debug)]
-pub struct Gate<C> {
+pub struct Authenticator<C> {
     open: bool,
     clock: C,
     known: Mutex<HashMap<TokenHash, Known>>,
@@ -27,14 +27,14 @@ pub struct Gate<C> {
 #[derive(Debug, Clone)]
 struct Known {
     token: Option<Token>,
-    since: Instant,
+    since: Timestamp,
 }
 
 /// What a request is permitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit(Option<Scope>);
+pub struct Grant(Option<Scope>);
 
-impl<C: Clock> Gate<C> {
+impl<C: Clock> Authenticator<C> {
     /// A gate that asks for tokens, or that lets everybody through because only this machine can reach it.
     #[must_use]
     pub fn new(asks: bool, clock: C) -> Self {
@@ -43,15 +43,15 @@ impl<C: Clock> Gate<C> {
 
     /// What the request's token permits. An unknown token and a revoked one look alike; a token that
     /// could not be looked up is refused with the store's problem, whose causes go to the log.
-    pub async fn admit(
+    pub async fn authenticate(
         &self,
         request: &Request,
         store: &impl FindToken,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
-    ) -> Result<Permit, Problem> {
+    ) -> Result<Grant, Problem> {
         if self.open {
-            return Ok(Permit(None));
+            return Ok(Grant(None));
         }
         let refused = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
         let Some(secret) = &request.secret else {
@@ -63,7 +63,7 @@ impl<C: Clock> Gate<C> {
         let token = match self.remembered(&hash) {
             Some(known) => known.token,
             None => {
-                let token = store.token(&hash, budget).await.map_err(|error| {
+                let token = store.token(&hash, invocation).await.map_err(|error| {
                     log.error("token.error", &error);
                     Problem::from(&error)
                 })?;
@@ -73,27 +73,27 @@ impl<C: Clock> Gate<C> {
         };
         let valid = token.filter(|token| token.hash == hash && token.revoked.is_none());
         let token = valid.ok_or_else(|| refused("The token is not valid."))?;
-        Ok(Permit(Some(token.scope)))
+        Ok(Grant(Some(token.scope)))
     }
 
     fn remembered(&self, hash: &TokenHash) -> Option<Known> {
         let known = self.known.lock().expect("nothing panics while it holds the tokens");
         let known = known.get(hash)?;
         let age = self.clock.now().as_millis() - known.since.as_millis();
-        let fresh = u128::try_from(age).is_ok_and(|age| age < REMEMBERED.as_millis());
+        let fresh = u128::try_from(age).is_ok_and(|age| age < TOKEN_CACHE_AGE.as_millis());
         fresh.then(|| known.clone())
     }
 
     fn remember(&self, hash: TokenHash, token: Option<Token>) {
         let mut known = self.known.lock().expect("nothing panics while it holds the tokens");
-        if known.len() >= MOST {
+        if known.len() >= MAX_CACHED_TOKENS {
             known.clear();
         }
         known.insert(hash, Known { token, since: self.clock.now() });
     }
 }
 
-impl Permit {
+impl Grant {
     /// Refuses who may not ask.
     pub fn read(&self) -> Result<(), Problem> {
         match self.0 {

@@ -18,9 +18,9 @@ use tokio::sync::watch;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
+use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::Registry;
-use crate::mapping::EventSourceMapping;
-use crate::terminal::Complaints;
+use crate::progress::Complaints;
 use delivery::{Delivery, Outcome, Policy, Verdict};
 
 /// How often an idle stream is looked at.
@@ -31,7 +31,7 @@ const PAGE: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause before the first repetition; each further one is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Delivers the stream until told to stop; an invocation under way is waited for.
 ///
@@ -61,7 +61,7 @@ pub(crate) async fn run(
             }
             Err(error) => {
                 complaints.complain(format_args!("the stream cannot be read: {error:#}"));
-                pause(LONGEST_PAUSE, &mut stop).await;
+                pause(MAX_PAUSE, &mut stop).await;
             }
         }
     }
@@ -164,7 +164,7 @@ fn outcome(answer: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
 }
 
 fn pause_after(failures: u32) -> Duration {
-    SHORTEST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
+    SHORTEST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_PAUSE)
 }
 
 /// Whether the system stops, or is gone without having said so.
@@ -229,6 +229,6 @@ mod tests {
     fn pauses_grow_and_end() {
         assert_eq!(pause_after(1), SHORTEST_PAUSE);
         assert_eq!(pause_after(2), SHORTEST_PAUSE * 2);
-        assert_eq!(pause_after(u32::MAX), LONGEST_PAUSE);
+        assert_eq!(pause_after(u32::MAX), MAX_PAUSE);
     }
 }

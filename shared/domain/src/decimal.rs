@@ -15,11 +15,11 @@ use super::excerpt;
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Number(String);
+pub struct Decimal(String);
 
-/// Why a text is no [`Number`].
+/// Why a text is no [`Decimal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NumberError {
+pub enum DecimalError {
     /// No decimal number at all: `NaN`, infinity, hexadecimal, words.
     #[error("{0:?} is not a number")]
     Unreadable(String),
@@ -31,15 +31,15 @@ pub enum NumberError {
     OutOfRange(String),
 }
 
-const MOST_DIGITS: usize = 38;
+const MAX_DIGITS: usize = 38;
 /// Above this many digits before or after the point the text turns to scientific notation.
 const PLAIN: i64 = 40;
 
-impl Number {
+impl Decimal {
     /// Reads decimal or scientific notation, as JSON has it; a leading `+` and bare `.5` are taken as well.
-    pub fn parse(text: &str) -> Result<Self, NumberError> {
-        let unreadable = || NumberError::Unreadable(excerpt(text));
-        let out_of_range = || NumberError::OutOfRange(excerpt(text));
+    pub fn parse(text: &str) -> Result<Self, DecimalError> {
+        let unreadable = || DecimalError::Unreadable(excerpt(text));
+        let out_of_range = || DecimalError::OutOfRange(excerpt(text));
         let (negative, rest) = match text.as_bytes().first() {
             Some(b'-') => (true, &text[1..]),
             Some(b'+') => (false, &text[1..]),
@@ -61,8 +61,8 @@ impl Number {
         if significant.is_empty() {
             return Ok(Self("0".to_owned()));
         }
-        if significant.len() > MOST_DIGITS {
-            return Err(NumberError::TooPrecise(significant.len()));
+        if significant.len() > MAX_DIGITS {
+            return Err(DecimalError::TooPrecise(significant.len()));
         }
         // The position of the decimal point, counted from the first significant digit.
         let leading = all.len() - all.trim_start_matches('0').len();
@@ -103,13 +103,13 @@ fn canonical(negative: bool, significant: &str, point: i64) -> String {
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Number {
+impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A raw JSON value keeps all 38 digits; serde's own number types do not.
         RawValue::from_string(self.0.clone())
@@ -142,7 +142,7 @@ mod tests {
             ("9.99e125", "9.99E125"),
             ("12345678901234567890123456789012345678", "12345678901234567890123456789012345678"),
         ] {
-            assert_eq!(Number::parse(text).map(|n| n.0), Ok(canonical.to_owned()), "{text}");
+            assert_eq!(Decimal::parse(text).map(|n| n.0), Ok(canonical.to_owned()), "{text}");
         }
     }
 
@@ -151,18 +151,18 @@ mod tests {
         for text in
             ["", "NaN", "Infinity", "-inf", "0x10", "1,5", "1e", "e5", "--1", "1 ", "٣", "."]
         {
-            assert!(matches!(Number::parse(text), Err(NumberError::Unreadable(_))), "{text}");
+            assert!(matches!(Decimal::parse(text), Err(DecimalError::Unreadable(_))), "{text}");
         }
         for text in ["1e400", "1e126", "1e-131", "-1e126", "1e99999999999999999999"] {
-            assert!(matches!(Number::parse(text), Err(NumberError::OutOfRange(_))), "{text}");
+            assert!(matches!(Decimal::parse(text), Err(DecimalError::OutOfRange(_))), "{text}");
         }
         let long = "1".repeat(39);
-        assert_eq!(Number::parse(&long), Err(NumberError::TooPrecise(39)));
+        assert_eq!(Decimal::parse(&long), Err(DecimalError::TooPrecise(39)));
     }
 
     #[test]
     fn json_keeps_every_digit() {
-        let number = Number::parse("0.1234567890123456789012345678901234567").expect("37 digits");
+        let number = Decimal::parse("0.1234567890123456789012345678901234567").expect("37 digits");
         let json = serde_json::to_string(&number).expect("a number");
         assert_eq!(json, "0.1234567890123456789012345678901234567");
     }
@@ -171,8 +171,8 @@ mod tests {
         #[test]
         fn the_canonical_text_is_the_same_number_and_stays(n in -1e20f64..1e20, e in -20i32..20) {
             let text = format!("{n}e{e}");
-            let number = Number::parse(&text).expect("few digits");
-            prop_assert_eq!(Number::parse(number.as_str()), Ok(number.clone()));
+            let number = Decimal::parse(&text).expect("few digits");
+            prop_assert_eq!(Decimal::parse(number.as_str()), Ok(number.clone()));
             let bits = |text: &str| text.parse::<f64>().map(f64::to_bits);
             prop_assert_eq!(bits(&text), bits(number.as_str()));
         }

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::terminal::complain;
+use crate::progress::complain;
 
 /// What clients may take of the server.
 #[derive(Debug, Clone, Copy)]

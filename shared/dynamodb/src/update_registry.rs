@@ -2,24 +2,24 @@
 
 use crate::DynamoStore;
 use crate::update::{Update, Updated};
-use domain::{Device, Instant, Learned, MetricInfo, Room, RoomId};
+use domain::{Device, DeviceUpdate, MetricInfo, Room, RoomId, Timestamp};
 use table::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
 use table::item::{Attribute, Item, ItemError};
 use table::keys::{Key, ROOM};
-use table::{Budget, Learn, Learning, StoreError, StoreResult, item};
+use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry, item};
 
 /// How many metrics one update adds: an expression may be 4 KB long.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
-const AT_ONCE: usize = 32;
+const METRICS_CHUNK: usize = 32;
 
-impl Learn for DynamoStore {
-    async fn learn_device(
+impl UpdateRegistry for DynamoStore {
+    async fn update_device(
         &self,
         known: &Device,
-        learned: &Learned,
-        budget: &Budget,
-    ) -> StoreResult<Learning<Device>> {
+        learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
         let key = || Key::Device(known.id.clone());
         let mut update = Update::of(key());
         if let Some(first_seen) = learned.first_seen {
@@ -34,32 +34,32 @@ impl Learn for DynamoStore {
             update.only_if_still(&[ROOM_AT], known.room_at.map(|it| text(it.to_string())));
         }
         for (n, name) in learned.metrics.iter().enumerate() {
-            if n > 0 && n % AT_ONCE == 0 {
+            if n > 0 && n % METRICS_CHUNK == 0 {
                 // Only the first has conditions that may be refused; the others add what is absent.
                 let sent = std::mem::replace(&mut update, Update::of(key()));
-                if let Updated::Refused(was) = sent.send(self, budget).await? {
+                if let Updated::Refused(was) = sent.send(self, invocation).await? {
                     return learning(Updated::Refused(was), item::to_device);
                 }
             }
             let info = item::metric(&MetricInfo::from(name));
             update.set_if_absent(&[METRICS, name.as_str()], info);
         }
-        learning(update.send(self, budget).await?, item::to_device)
+        learning(update.send(self, invocation).await?, item::to_device)
     }
 
-    async fn learn_room(
+    async fn update_room(
         &self,
         id: &RoomId,
-        first_seen: Instant,
-        budget: &Budget,
-    ) -> StoreResult<Learning<Room>> {
+        first_seen: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         earlier(&mut update, first_seen);
-        learning(update.send(self, budget).await?, item::to_room)
+        learning(update.send(self, invocation).await?, item::to_room)
     }
 }
 
-fn earlier(update: &mut Update, first_seen: Instant) {
+fn earlier(update: &mut Update, first_seen: Timestamp) {
     let first_seen = Attribute::S(first_seen.to_string());
     update.set(&[FIRST_SEEN], first_seen.clone());
     update.only_if_above(&[FIRST_SEEN], first_seen);
@@ -68,11 +68,11 @@ fn earlier(update: &mut Update, first_seen: Instant) {
 pub(super) fn learning<T>(
     updated: Updated,
     decode: fn(Item) -> Result<T, ItemError>,
-) -> StoreResult<Learning<T>> {
+) -> StoreResult<UpdateOutcome<T>> {
     match updated {
-        Updated::Written(now) => item::read(now, decode).map(Learning::Written),
+        Updated::Written(now) => item::read(now, decode).map(UpdateOutcome::Updated),
         Updated::Refused(was) => {
-            was.map(|was| item::read(was, decode)).transpose().map(Learning::Refused)
+            was.map(|was| item::read(was, decode)).transpose().map(UpdateOutcome::ConditionFailed)
         }
     }
     .map_err(StoreError::Unreadable)

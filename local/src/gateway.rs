@@ -26,12 +26,12 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use serde_json::{Value, json};
-use table::Budget;
+use table::Invocation;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::functions::Functions;
-use crate::terminal::complain;
+use crate::progress::complain;
 
 pub(crate) use connections::Limits;
 pub(crate) use guard::Guard;
@@ -162,18 +162,18 @@ impl Front {
         body: Incoming,
         time: Duration,
     ) -> anyhow::Result<Result<Vec<u8>, ApiGatewayV2httpResponse>> {
-        let budget = Budget::until(Deadline::after(TIMEOUT));
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let request = gateway::request(event.clone());
         let request = request.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?;
         let taken = async {
             if let Some(guard) = &self.guard {
-                guard.check(&request, &budget).await?;
+                guard.check(&request, &invocation).await?;
             }
             read(body, time).await
         };
         Ok(taken
             .await
-            .map_err(|problem| gateway::response(problem.respond().finish(&request, &budget))))
+            .map_err(|problem| gateway::response(problem.respond().finish(&request, &invocation))))
     }
 }
 
@@ -318,8 +318,8 @@ mod tests {
         let functions = Functions::start(&config, &DeadLetters::default(), &options, true).await;
         let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
         let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
-        let budget = Budget::until(Deadline::after(TIMEOUT));
-        DynamoStore::connect(&config).add_token(&token, &budget).await.unwrap();
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        DynamoStore::connect(&config).add_token(&token, &invocation).await.unwrap();
 
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -8,7 +8,7 @@ use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
-use domain::Instant;
+use domain::Timestamp;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
 use http::request::Parts;
 use serde_json::json;
@@ -17,7 +17,7 @@ use serde_json::json;
 pub(crate) fn event(
     parts: &Parts,
     peer: IpAddr,
-    now: Instant,
+    now: Timestamp,
     id: &str,
 ) -> serde_json::Result<ApiGatewayV2httpRequest> {
     let path = parts.uri.path();
@@ -141,7 +141,7 @@ mod tests {
 
     fn event_of(request: http::request::Builder, body: &[u8]) -> ApiGatewayV2httpRequest {
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let now = Instant::from_millis(1_768_147_200_000).unwrap();
+        let now = Timestamp::from_millis(1_768_147_200_000).unwrap();
         let mut event = event(&parts, Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap();
         put_body(&mut event, body.to_vec());
         event

@@ -6,38 +6,44 @@ use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionChe
 
 use crate::attribute::{from_sdk, to_sdk};
 use crate::error::store_error;
-use crate::learn::learning;
 use crate::update::Update;
+use crate::update_registry::learning;
 use crate::{DynamoStore, note_write};
 use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::item::attribute::INTRODUCED_ROOMS;
 use table::item::{Item, ItemError};
 use table::keys::{Key, PK};
-use table::{Budget, Learning, Register, Registration, StoreError, StoreResult, item};
+use table::{
+    InsertOutcome, Invocation, RegisterDevices, StoreError, StoreResult, UpdateOutcome, item,
+};
 
-impl Register for DynamoStore {
+impl RegisterDevices for DynamoStore {
     async fn register_device(
         &self,
         device: &Device,
-        budget: &Budget,
-    ) -> StoreResult<Registration<Device>> {
-        self.put_if_absent(item::from_device(device), item::to_device, budget).await
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<Device>> {
+        self.put_if_absent(item::from_device(device), item::to_device, invocation).await
     }
 
-    async fn register_room(&self, room: &Room, budget: &Budget) -> StoreResult<Registration<Room>> {
-        self.put_if_absent(item::from_room(room), item::to_room, budget).await
+    async fn register_room(
+        &self,
+        room: &Room,
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<Room>> {
+        self.put_if_absent(item::from_room(room), item::to_room, invocation).await
     }
 
     async fn introduce_room(
         &self,
         device: &DeviceId,
         room: &RoomId,
-        budget: &Budget,
-    ) -> StoreResult<Learning<Device>> {
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
         let mut update = Update::of(Key::Device(device.clone()));
         update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
         update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
-        learning(update.send(self, budget).await?, item::to_device)
+        learning(update.send(self, invocation).await?, item::to_device)
     }
 }
 
@@ -46,8 +52,8 @@ impl DynamoStore {
         &self,
         new: Item,
         decode: fn(Item) -> Result<T, ItemError>,
-        budget: &Budget,
-    ) -> StoreResult<Registration<T>> {
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<T>> {
         let answer = self
             .client
             .put_item()
@@ -58,17 +64,17 @@ impl DynamoStore {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send();
-        match budget.within(answer).await? {
+        match invocation.within(answer).await? {
             Ok(answer) => {
-                note_write(budget, answer.consumed_capacity());
-                Ok(Registration::New)
+                note_write(invocation, answer.consumed_capacity());
+                Ok(InsertOutcome::Inserted)
             }
             Err(error) => match error.as_service_error() {
                 Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-                    budget.add_write(1.0);
+                    invocation.add_write(1.0);
                     let known = failed.item.clone().unwrap_or_default();
                     item::read(from_sdk(known), decode)
-                        .map(Registration::Known)
+                        .map(InsertOutcome::Exists)
                         .map_err(StoreError::Unreadable)
                 }
                 _ => Err(store_error(error)),

@@ -1,28 +1,28 @@
-//! Instants: UTC milliseconds, and every form in which a client may write one. Never asks what time it is.
+//! Timestamps: UTC milliseconds, and every form in which a client may write one. Never asks what time it is.
 
 use std::fmt;
 
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Serialize, Serializer};
 
-use super::{Number, excerpt};
+use super::{Decimal, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
 /// The year has four digits and the fraction three, always: [`Display`](fmt::Display) then has one
-/// width, and the order of the texts is the order of the instants. The table's keys rest on that.
+/// width, and the order of the texts is the order of the timestamps. The table's keys rest on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant(i64);
+pub struct Timestamp(i64);
 
-/// Why something is no instant.
+/// Why something is no timestamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InstantError {
+pub enum TimestampError {
     /// None of the forms that are understood.
-    #[error("{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number")]
+    #[error("{0:?} is no timestamp; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number")]
     Unreadable(String),
     /// None of the forms that are understood where a time may be relative.
     #[error(
-        "{0:?} is no instant; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
+        "{0:?} is no timestamp; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
     )]
     UnreadableQuery(String),
     /// A time that depends on when it is read.
@@ -38,18 +38,18 @@ pub enum InstantError {
     OutOfRange(String),
 }
 
-impl Instant {
+impl Timestamp {
     /// 1970-01-01T00:00:00.000Z.
     pub const MIN: Self = Self(0);
     /// 9999-12-31T23:59:59.999Z.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// The instant that many milliseconds after 1970-01-01T00:00:00Z.
-    pub fn from_millis(millis: i64) -> Result<Self, InstantError> {
+    /// The timestamp that many milliseconds after 1970-01-01T00:00:00Z.
+    pub fn from_millis(millis: i64) -> Result<Self, TimestampError> {
         if (Self::MIN.0..=Self::MAX.0).contains(&millis) {
             Ok(Self(millis))
         } else {
-            Err(InstantError::OutOfRange(millis.to_string()))
+            Err(TimestampError::OutOfRange(millis.to_string()))
         }
     }
 
@@ -59,7 +59,7 @@ impl Instant {
         self.0
     }
 
-    /// The instant moved by `delta`, held within [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
+    /// The timestamp moved by `delta`, held within [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
     #[must_use]
     pub fn saturating_add(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()).clamp(Self::MIN.0, Self::MAX.0))
@@ -71,14 +71,14 @@ impl Instant {
     /// below 5,000 milliseconds, below 5,000,000 microseconds, else nanoseconds. Relative times are
     /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits finer than a
     /// millisecond are cut off.
-    pub fn parse(text: &str, now: Self) -> Result<Self, InstantError> {
+    pub fn parse(text: &str, now: Self) -> Result<Self, TimestampError> {
         let text = text.trim();
         match relative(text) {
             Some(offset) => distance(offset)
                 .map(|delta| now.saturating_add(delta))
-                .ok_or_else(|| InstantError::UnreadableQuery(excerpt(text))),
+                .ok_or_else(|| TimestampError::UnreadableQuery(excerpt(text))),
             None => Self::parse_absolute(text).map_err(|why| match why {
-                InstantError::Unreadable(text) => InstantError::UnreadableQuery(text),
+                TimestampError::Unreadable(text) => TimestampError::UnreadableQuery(text),
                 why => why,
             }),
         }
@@ -86,27 +86,27 @@ impl Instant {
 
     /// Reads what [`parse`](Self::parse) reads, but for relative times: sent again, such a reading
     /// would be another one.
-    pub fn parse_absolute(text: &str) -> Result<Self, InstantError> {
+    pub fn parse_absolute(text: &str) -> Result<Self, TimestampError> {
         let text = text.trim();
         if relative(text).is_some_and(|offset| distance(offset).is_some()) {
-            return Err(InstantError::Relative(excerpt(text)));
+            return Err(TimestampError::Relative(excerpt(text)));
         }
         let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
         // A minus sign behind the first digit belongs to a date, or to an exponent.
         let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
         let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         if begins && text.chars().all(numeric) && !dated(&text[1..]) {
-            return epoch(text).ok_or_else(|| InstantError::OutOfRange(excerpt(text)));
+            return epoch(text).ok_or_else(|| TimestampError::OutOfRange(excerpt(text)));
         }
-        if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
-            return Self::from_millis(instant.timestamp_millis())
-                .map_err(|_| InstantError::OutOfRange(excerpt(text)));
+        if let Ok(timestamp) = DateTime::parse_from_rfc3339(text) {
+            return Self::from_millis(timestamp.timestamp_millis())
+                .map_err(|_| TimestampError::OutOfRange(excerpt(text)));
         }
         let local = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
         if local.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) {
-            return Err(InstantError::NoOffset(excerpt(text)));
+            return Err(TimestampError::NoOffset(excerpt(text)));
         }
-        Err(InstantError::Unreadable(excerpt(text)))
+        Err(TimestampError::Unreadable(excerpt(text)))
     }
 }
 
@@ -143,9 +143,9 @@ fn distance(text: &str) -> Option<TimeDelta> {
 }
 
 /// An epoch number of whichever unit its size tells. Digits finer than a millisecond are cut off.
-fn epoch(text: &str) -> Option<Instant> {
+fn epoch(text: &str) -> Option<Timestamp> {
     // Decimal digits throughout: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
-    let number = Number::parse(text).ok()?;
+    let number = Decimal::parse(text).ok()?;
     let (whole, fraction) = number.as_str().split_once('.').unwrap_or((number.as_str(), ""));
     let size: i128 = whole.parse().ok().filter(|_| !text.starts_with('-'))?;
     let millis = match size / 1_000_000_000 {
@@ -154,10 +154,10 @@ fn epoch(text: &str) -> Option<Instant> {
         5_000..5_000_000 => size / 1_000,
         _ => size / 1_000_000,
     };
-    Instant::from_millis(i64::try_from(millis).ok()?).ok()
+    Timestamp::from_millis(i64::try_from(millis).ok()?).ok()
 }
 
-impl fmt::Display for Instant {
+impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let utc: DateTime<Utc> =
             DateTime::from_timestamp_millis(self.0).expect("within the years 1970 to 9999");
@@ -165,7 +165,7 @@ impl fmt::Display for Instant {
     }
 }
 
-impl Serialize for Instant {
+impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -176,15 +176,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const NOW: Instant = Instant(1_768_147_200_000); // 2026-01-11T16:00:00Z
+    const NOW: Timestamp = Timestamp(1_768_147_200_000); // 2026-01-11T16:00:00Z
 
     fn parsed(text: &str) -> String {
-        Instant::parse(text, NOW).map_or_else(|e| format!("error: {e}"), |i| i.to_string())
+        Timestamp::parse(text, NOW).map_or_else(|e| format!("error: {e}"), |i| i.to_string())
     }
 
     #[test]
     fn every_accepted_form_is_read() {
-        for (text, instant) in [
+        for (text, timestamp) in [
             ("2026-01-11T16:00:00Z", "2026-01-11T16:00:00.000Z"),
             ("2026-01-12T01:00:00+09:00", "2026-01-11T16:00:00.000Z"),
             ("2026-01-11 16:00:00.1239Z", "2026-01-11T16:00:00.123Z"),
@@ -208,20 +208,20 @@ mod tests {
             ("-2w", "2025-12-28T16:00:00.000Z"),
             ("-15m", "2026-01-11T15:45:00.000Z"),
         ] {
-            assert_eq!(parsed(text), instant, "{text}");
+            assert_eq!(parsed(text), timestamp, "{text}");
         }
     }
 
     #[test]
     fn a_relative_time_is_refused_where_it_must_be_absolute() {
         for text in ["now", "-24h", " now-7d", "+5m"] {
-            let refused = Instant::parse_absolute(text);
-            assert!(matches!(refused, Err(InstantError::Relative(_))), "{text}: {refused:?}");
+            let refused = Timestamp::parse_absolute(text);
+            assert!(matches!(refused, Err(TimestampError::Relative(_))), "{text}: {refused:?}");
         }
-        assert_eq!(Instant::parse_absolute("1768147200"), Ok(NOW));
+        assert_eq!(Timestamp::parse_absolute("1768147200"), Ok(NOW));
         for text in ["nowhere", "2026-13-01T00:00:00Z"] {
-            let why = Instant::parse_absolute(text).unwrap_err().to_string();
-            assert!(why.contains("is no instant") && !why.contains("-24h"), "{why}");
+            let why = Timestamp::parse_absolute(text).unwrap_err().to_string();
+            assert!(why.contains("is no timestamp") && !why.contains("-24h"), "{why}");
             assert!(parsed(text).contains("-24h"), "a query may be relative: {}", parsed(text));
         }
     }
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn everything_else_is_refused_with_a_hint() {
         for (text, hint) in [
-            ("", "is no instant"),
-            ("yesterday", "is no instant"),
-            ("2026-13-01T00:00:00Z", "is no instant"),
-            ("-5y", "is no instant"),
-            ("now-", "is no instant"),
-            ("now-h", "is no instant"),
-            ("2026-01-11", "is no instant"),
+            ("", "is no timestamp"),
+            ("yesterday", "is no timestamp"),
+            ("2026-13-01T00:00:00Z", "is no timestamp"),
+            ("-5y", "is no timestamp"),
+            ("now-", "is no timestamp"),
+            ("now-h", "is no timestamp"),
+            ("2026-01-11", "is no timestamp"),
             ("2026-01-11T16:00:00", "has no offset"),
             ("2026-01-11 16:00:00.5", "has no offset"),
             ("0001-01-01T00:00:00Z", "outside of the years"),
@@ -246,24 +246,24 @@ mod tests {
         ] {
             assert!(parsed(text).contains(hint), "{text}: {}", parsed(text));
         }
-        assert!(Instant::parse("+10000-01-01T00:00:00Z", NOW).is_err());
-        assert!(Instant::from_millis(Instant::MAX.0 + 1).is_err());
+        assert!(Timestamp::parse("+10000-01-01T00:00:00Z", NOW).is_err());
+        assert!(Timestamp::from_millis(Timestamp::MAX.0 + 1).is_err());
     }
 
     proptest! {
         #[test]
-        fn the_order_of_texts_is_the_order_of_instants(
-            a in Instant::MIN.0..=Instant::MAX.0,
-            b in Instant::MIN.0..=Instant::MAX.0,
+        fn the_order_of_texts_is_the_order_of_timestamps(
+            a in Timestamp::MIN.0..=Timestamp::MAX.0,
+            b in Timestamp::MIN.0..=Timestamp::MAX.0,
         ) {
-            let texts = Instant(a).to_string().cmp(&Instant(b).to_string());
+            let texts = Timestamp(a).to_string().cmp(&Timestamp(b).to_string());
             prop_assert_eq!(texts, a.cmp(&b));
-            prop_assert_eq!(Instant::parse(&Instant(a).to_string(), NOW), Ok(Instant(a)));
+            prop_assert_eq!(Timestamp::parse(&Timestamp(a).to_string(), NOW), Ok(Timestamp(a)));
         }
 
         #[test]
         fn no_text_makes_the_parser_panic(text in "\\PC{0,40}") {
-            let _ = Instant::parse(&text, NOW);
+            let _ = Timestamp::parse(&text, NOW);
         }
     }
 }

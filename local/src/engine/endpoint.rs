@@ -18,10 +18,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::terminal::Complaints;
+use crate::progress::Complaints;
 
 /// The largest body that `DynamoDB` takes.
-const LARGEST_BODY: usize = 16 << 20;
+const MAX_BODY: usize = 16 << 20;
 
 struct Door {
     database: Database,
@@ -55,7 +55,7 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
             json!({"__type": error, "message": text}).to_string(),
         );
     }
-    let Ok(body) = to_bytes(body, LARGEST_BODY).await else {
+    let Ok(body) = to_bytes(body, MAX_BODY).await else {
         let error = "SerializationException";
         return response(StatusCode::PAYLOAD_TOO_LARGE, json!({"__type": error}).to_string());
     };

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Instant, Order, RoomId, Sighting, TimeRange};
+use domain::{Device, DeviceId, DeviceObservation, Order, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::panic::{Panic, catching};
 use runtime::registration;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
 use table::{
-    Budget, Learning, Listing, Position, RangeQuery, StoreError, StoreResult, UnreadableItem,
+    Invocation, Listing, RangeQuery, ReadingKey, StoreError, StoreResult, UnreadableItem,
+    UpdateOutcome,
 };
 
 use crate::{DeadLetter, DeadLetters, Learned, Poison, Registry, Seen, Store};
@@ -23,15 +24,15 @@ const MAX_LOOKED_THROUGH: usize = 200;
 struct Current {
     devices: BTreeMap<DeviceId, Device>,
     /// The rooms that are registered, and since when each is known to be named by readings.
-    rooms: BTreeMap<RoomId, Instant>,
+    rooms: BTreeMap<RoomId, Timestamp>,
 }
 
 impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
-    /// Writes what the devices' sightings teach.
+    /// Writes what the devices' observations teach.
     pub(crate) async fn learn(
         &self,
         batch: &BTreeMap<DeviceId, Seen>,
-        budget: &Budget,
+        invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Learned {
         let mut learned = Learned::default();
@@ -39,8 +40,8 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             return learned;
         };
         let named: BTreeSet<&RoomId> =
-            batch.values().flat_map(|seen| seen.sighting.rooms.keys()).collect();
-        let (mut current, unreadable) = match self.read(batch.keys(), &named, budget).await {
+            batch.values().flat_map(|seen| seen.observation.rooms.keys()).collect();
+        let (mut current, unreadable) = match self.read(batch.keys(), &named, invocation).await {
             Ok(read) => read,
             Err(error) => {
                 log.error("registry.error", &error);
@@ -57,12 +58,13 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
             |pk: &str, id: &str| unreadable.iter().any(|item| item.pk == pk && item.sk == id);
         // A damaged room is registered all the same, and nothing can be learned of it.
         let damaged = named.iter().filter(|id| is_damaged(ROOMS, id.as_str()));
-        current.rooms.extend(damaged.map(|id| ((*id).clone(), Instant::MIN)));
+        current.rooms.extend(damaged.map(|id| ((*id).clone(), Timestamp::MIN)));
         // First all rooms, because a device may be in one that another device introduces.
         let devices = batch.iter().filter(|(id, _)| !is_damaged(DEVICES, id.as_str()));
         let mut registered = Vec::new();
         for (id, seen) in devices {
-            let registering = Box::pin(self.register(id, &seen.sighting, &mut current, budget));
+            let registering =
+                Box::pin(self.register(id, &seen.observation, &mut current, invocation));
             match catching(registering).await {
                 Ok(Ok(device)) => registered.push((device, seen)),
                 failed => {
@@ -72,17 +74,21 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         }
         for (device, seen) in registered {
             let id = device.id.clone();
-            let learning =
-                Box::pin(self.learn_device(device, &seen.sighting, &mut current, budget));
+            let learning = Box::pin(self.apply_observation(
+                device,
+                &seen.observation,
+                &mut current,
+                invocation,
+            ));
             let written = catching(learning).await;
             learned.note((DEVICES, id.as_str()), written, seen, log);
         }
         for id in named {
             let naming =
-                batch.values().filter_map(|it| Some((it.sighting.rooms.get(id)?.first, it)));
+                batch.values().filter_map(|it| Some((it.observation.rooms.get(id)?.first, it)));
             let Some((first_seen, seen)) = naming.min_by_key(|(first, _)| *first) else { continue };
             if current.rooms.get(id).is_some_and(|known| first_seen < *known) {
-                let written = self.store.learn_room(id, first_seen, budget).await;
+                let written = self.store.update_room(id, first_seen, invocation).await;
                 learned.note((ROOMS, id.as_str()), Ok(written.map(drop)), seen, log);
             }
         }
@@ -94,14 +100,14 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         &self,
         devices: impl Iterator<Item = &'a DeviceId>,
         rooms: &BTreeSet<&RoomId>,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<(Current, Vec<UnreadableItem>)> {
         let devices: Vec<_> = devices.cloned().collect();
         let rooms: Vec<_> = rooms.iter().map(|id| (*id).clone()).collect();
-        let devices = self.store.find_devices(&devices, budget).await?;
+        let devices = self.store.find_devices(&devices, invocation).await?;
         let rooms = match rooms.as_slice() {
             [] => Listing::default(),
-            rooms => self.store.find_rooms(rooms, budget).await?,
+            rooms => self.store.find_rooms(rooms, invocation).await?,
         };
         let current = Current {
             devices: devices.found.into_iter().map(|it| (it.id.clone(), it)).collect(),
@@ -113,40 +119,41 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
     async fn register(
         &self,
         id: &DeviceId,
-        sighting: &Sighting,
+        observation: &DeviceObservation,
         current: &mut Current,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<Device> {
         let known = current.devices.remove(id);
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let registered =
-            registration::register(&self.store, id, sighting, known, is_known, budget).await?;
+            registration::register(&self.store, id, observation, known, is_known, invocation)
+                .await?;
         let rooms = registered.rooms.into_iter();
         current.rooms.extend(rooms.map(|room| (room.id, room.first_seen)));
         Ok(registered.device)
     }
 
-    async fn learn_device(
+    async fn apply_observation(
         &self,
         mut device: Device,
-        sighting: &Sighting,
+        observation: &DeviceObservation,
         current: &mut Current,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<()> {
         let id = device.id.clone();
         for _ in 0..ATTEMPTS {
-            let mut lesson = device.learn(sighting, |room| current.rooms.contains_key(room));
+            let mut lesson = device.diff(observation, |room| current.rooms.contains_key(room));
             if let Some(seen) = lesson.room.take() {
-                lesson.room = self.newest_room(&device, seen, current, budget).await?;
+                lesson.room = self.newest_room(&device, seen, current, invocation).await?;
             }
             if lesson.is_empty() {
                 return Ok(());
             }
-            match self.store.learn_device(&device, &lesson, budget).await? {
-                Learning::Written(_) => return Ok(()),
+            match self.store.update_device(&device, &lesson, invocation).await? {
+                UpdateOutcome::Updated(_) => return Ok(()),
                 // Somebody was faster, or a person has decided: what is there now is the new base.
-                Learning::Refused(Some(now)) => device = now,
-                Learning::Refused(None) => break,
+                UpdateOutcome::ConditionFailed(Some(now)) => device = now,
+                UpdateOutcome::ConditionFailed(None) => break,
             }
         }
         Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
@@ -156,10 +163,10 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         &self,
         room: &RoomId,
         current: &mut Current,
-        budget: &Budget,
+        invocation: &Invocation,
     ) -> StoreResult<bool> {
         if !current.rooms.contains_key(room) {
-            let found = self.store.find_rooms(std::slice::from_ref(room), budget).await?.found;
+            let found = self.store.find_rooms(std::slice::from_ref(room), invocation).await?.found;
             current.rooms.extend(found.into_iter().map(|room| (room.id, room.first_seen)));
         }
         Ok(current.rooms.contains_key(room))
@@ -175,11 +182,11 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
     async fn newest_room(
         &self,
         device: &Device,
-        seen: (Instant, RoomId),
+        seen: (Timestamp, RoomId),
         current: &mut Current,
-        budget: &Budget,
-    ) -> StoreResult<Option<(Instant, RoomId)>> {
-        let Ok(range) = TimeRange::new(seen.0, Instant::MAX) else { return Ok(Some(seen)) };
+        invocation: &Invocation,
+    ) -> StoreResult<Option<(Timestamp, RoomId)>> {
+        let Ok(range) = TimeRange::new(seen.0, Timestamp::MAX) else { return Ok(Some(seen)) };
         let mut query = RangeQuery {
             range,
             order: Order::Descending,
@@ -189,19 +196,19 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
         };
         let mut newest = None;
         loop {
-            let page = self.store.device_readings(&device.id, &query, budget).await?;
+            let page = self.store.device_readings(&device.id, &query, invocation).await?;
             for reading in &page.readings {
                 newest.get_or_insert(reading.at);
                 let Some(room) = &reading.named_room else { continue };
                 // What no device may introduce is in readings only; nobody moves there.
-                if self.is_registered(room, current, budget).await? {
+                if self.is_registered(room, current, invocation).await? {
                     let told = (reading.at, room.clone());
                     return Ok(Some(told).filter(|_| device.room.as_ref() != Some(room)));
                 }
             }
             match (page.readings.last(), newest, &device.room) {
                 (Some(last), _, _) if page.has_more && query.limit == 10 => {
-                    query.after = Some(Position::of(last));
+                    query.after = Some(ReadingKey::of(last));
                     query.limit = MAX_LOOKED_THROUGH - 10;
                 }
                 (Some(_), Some(newest), Some(room)) if page.has_more => {

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use crate::engine::OWN_PREFIX;
-use crate::terminal::say;
+use crate::progress::say;
 use crate::{System, private, sample_home};
 
 /// Whether the sample home is wanted: the table is empty, or the last start left it half filled.
@@ -87,7 +87,7 @@ pub(super) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     Ok(text)
 }
 
-/// A device, its room and the instant of its newest reading.
+/// A device, its room and the timestamp of its newest reading.
 async fn example(system: &System) -> anyhow::Result<Option<(String, Option<String>, String)>> {
     let devices: Value = serde_json::from_slice(&get(system, "/devices?limit=1").await?)?;
     let device = &devices["data"][0];

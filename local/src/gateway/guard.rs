@@ -3,10 +3,10 @@
 use api::{Problem, ProblemKind, Request};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
-use runtime::access::Gate;
+use runtime::authentication::Authenticator;
 use runtime::clock::SystemClock;
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::Budget;
+use table::Invocation;
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///
@@ -14,7 +14,7 @@ use table::Budget;
 /// the body is there. On a local network that would let anybody send us bodies.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    gate: Gate<SystemClock>,
+    authenticator: Authenticator<SystemClock>,
     store: DynamoStore,
     telemetry: Telemetry,
 }
@@ -22,13 +22,22 @@ pub(crate) struct Guard {
 impl Guard {
     /// A guard that knows the tokens of a table.
     pub(crate) fn new(config: &StoreConfig, telemetry: Telemetry) -> Self {
-        Self { gate: Gate::new(true, SystemClock), store: DynamoStore::connect(config), telemetry }
+        Self {
+            authenticator: Authenticator::new(true, SystemClock),
+            store: DynamoStore::connect(config),
+            telemetry,
+        }
     }
 
     /// Refuses what no function would take, whatever the body is.
-    pub(super) async fn check(&self, request: &Request, budget: &Budget) -> Result<(), Problem> {
+    pub(super) async fn check(
+        &self,
+        request: &Request,
+        invocation: &Invocation,
+    ) -> Result<(), Problem> {
         let mut log = WideEvent::begin("guard");
-        let admitted = self.gate.admit(request, &self.store, budget, &mut log).await;
+        let admitted =
+            self.authenticator.authenticate(request, &self.store, invocation, &mut log).await;
         // Who is refused here is nothing to report, unless the table could not be asked.
         if admitted.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
             log.emit(&self.telemetry, &SystemClock);

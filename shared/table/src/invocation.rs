@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 
 /// The time left to an invocation and the capacity units it has consumed.
 #[derive(Debug)]
-pub struct Budget {
+pub struct Invocation {
     deadline: Deadline,
     // DynamoDB counts in halves of a unit.
     read_halves: AtomicU64,
@@ -17,9 +17,9 @@ pub struct Budget {
 }
 
 /// No single request to the table takes longer, whatever time is left.
-const LONGEST_OPERATION: Duration = Duration::from_secs(5);
+const MAX_OPERATION: Duration = Duration::from_secs(5);
 
-impl Budget {
+impl Invocation {
     /// Everything up to `deadline`, with nothing consumed.
     #[must_use]
     pub const fn until(deadline: Deadline) -> Self {
@@ -34,7 +34,7 @@ impl Budget {
 
     /// Runs one operation within the time left.
     pub async fn within<T>(&self, operation: impl Future<Output = T>) -> Result<T, StoreError> {
-        let limit = self.remaining().min(LONGEST_OPERATION);
+        let limit = self.remaining().min(MAX_OPERATION);
         tokio::time::timeout(limit, operation).await.map_err(|_| StoreError::TimedOut)
     }
 
