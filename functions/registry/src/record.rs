@@ -3,7 +3,7 @@
 use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{Reading, excerpt};
 use serde_dynamo::AttributeValue;
-use table::item::{self, Attribute, Item, ItemError};
+use table::item::{Attribute, Decode as _, ItemError};
 use table::keys::{PK, READING_PREFIX, SK};
 
 /// What a record says.
@@ -37,23 +37,18 @@ pub(crate) fn read(record: EventRecord) -> Change {
     if !is_reading || record.event_name == "REMOVE" {
         return Change::Nothing;
     }
-    let image: Item = from_event(record.change.new_image.into_inner());
-    match item::to_reading(image) {
+    let image = record.change.new_image.into_inner().into_iter();
+    match Reading::decode(image.map(|(name, value)| (name, from_event(value)))) {
         Ok(reading) => Change::Reading(Box::new(reading)),
         Err(why) => Change::Poison(why),
     }
 }
 
-fn from_event(item: impl IntoIterator<Item = (String, AttributeValue)>) -> Item {
-    item.into_iter().map(|(name, value)| (name, value_from_event(value))).collect()
-}
-
-fn value_from_event(value: AttributeValue) -> Attribute {
+fn from_event(value: AttributeValue) -> Attribute {
     match value {
         AttributeValue::S(text) => Attribute::S(text),
         AttributeValue::N(number) => Attribute::N(number),
-        AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_event).collect()),
-        AttributeValue::M(map) => Attribute::M(from_event(map)),
+        // No reading has another type of attribute.
         _ => Attribute::Other,
     }
 }

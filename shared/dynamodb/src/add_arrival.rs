@@ -5,7 +5,8 @@ use chrono::TimeDelta;
 use crate::DynamoStore;
 use crate::pause::while_throttled;
 use domain::Reading;
-use table::{AddArrival, Added, InsertOutcome, Invocation, StoreResult, item};
+use table::item::{self, Arrival};
+use table::{AddArrival, Added, InsertOutcome, Invocation, StoreResult};
 
 impl AddArrival for DynamoStore {
     async fn add_arrival(
@@ -16,14 +17,13 @@ impl AddArrival for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<Added> {
         let put = || {
-            let item = item::from_arrival(reading, arrival, retention);
-            self.put_if_absent(item, |there| Ok(item::arrival(there)), invocation)
+            self.put_if_absent(item::from_arrival(reading, arrival, retention), invocation)
         };
         Ok(match while_throttled(invocation, put).await? {
             InsertOutcome::Inserted => Added::Stored,
             // The SDK repeats a request whose answer was lost: then the item that is there is this one,
             // with whatever was merged into it since.
-            InsertOutcome::Exists(came) if came.as_deref() == Some(arrival) => Added::Stored,
+            InsertOutcome::Exists(Arrival(came)) if came.as_deref() == Some(arrival) => Added::Stored,
             InsertOutcome::Exists(_) => Added::Taken,
         })
     }

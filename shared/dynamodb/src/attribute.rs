@@ -4,13 +4,18 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use table::item::{Attribute, Item};
+use table::item::Attribute;
 
 /// The SDK's form of an item.
 pub(super) type SdkItem = HashMap<String, AttributeValue>;
 
-pub(super) fn to_sdk(item: Item) -> SdkItem {
-    item.into_iter().map(|(name, value)| (name, value_to_sdk(value))).collect()
+pub(super) fn to_sdk<N: Into<String>>(
+    attributes: impl IntoIterator<Item = (N, Attribute)>,
+) -> SdkItem {
+    let attributes = attributes.into_iter();
+    let mut item = SdkItem::with_capacity(attributes.size_hint().1.unwrap_or_default());
+    item.extend(attributes.map(|(name, value)| (name.into(), value_to_sdk(value))));
+    item
 }
 
 pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
@@ -24,8 +29,8 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
     }
 }
 
-pub(super) fn from_sdk(item: SdkItem) -> Item {
-    item.into_iter().map(|(name, value)| (name, value_from_sdk(value))).collect()
+pub(super) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute)> {
+    item.into_iter().map(|(name, value)| (name, value_from_sdk(value)))
 }
 
 fn value_from_sdk(value: AttributeValue) -> Attribute {
@@ -33,7 +38,7 @@ fn value_from_sdk(value: AttributeValue) -> Attribute {
         AttributeValue::S(text) => Attribute::S(text),
         AttributeValue::N(number) => Attribute::N(number),
         AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
-        AttributeValue::M(item) => Attribute::M(from_sdk(item)),
+        AttributeValue::M(item) => Attribute::M(from_sdk(item).collect()),
         AttributeValue::Ss(set) => Attribute::Ss(set),
         _ => Attribute::Other,
     }

@@ -6,13 +6,13 @@ use aws_sdk_dynamodb::types::{
     TransactWriteItem,
 };
 
-use crate::attribute::{from_sdk, to_sdk};
+use crate::attribute::{SdkItem, from_sdk, to_sdk};
 use crate::error::store_error;
 use crate::update::{Update, Updated};
 use crate::{DynamoStore, note_write};
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
-use table::item::{self, Attribute, Item};
+use table::item::{self, Attribute};
 use table::keys::{Key, PK, ROOM};
 use table::{
     EditRegistry, Edited, InsertOutcome, Invocation, ReadRegistry as _, StoreError, StoreResult,
@@ -26,7 +26,7 @@ impl EditRegistry for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<Edited<Device>> {
         match device_update(id, patch).send(self, invocation).await? {
-            Updated::Written(now) => item::read(now, item::to_device)
+            Updated::Written(now) => item::read(from_sdk(now))
                 .map(Edited::Written)
                 .map_err(StoreError::Unreadable),
             Updated::Refused(was) => refused(was, patch),
@@ -83,11 +83,11 @@ impl EditRegistry for DynamoStore {
             return Err(store_error(error));
         };
         if failed(device) {
-            return refused(device.item.clone().map(from_sdk), patch);
+            return refused(device.item.clone(), patch);
         }
         if failed(known) {
             let known = from_sdk(known.item.clone().unwrap_or_default());
-            let known = item::read(known, item::to_room).map_err(StoreError::Unreadable)?;
+            let known = item::read(known).map_err(StoreError::Unreadable)?;
             return Ok(match self.edit_device(id, patch, invocation).await? {
                 Edited::Written(now) => Edited::Written((now, InsertOutcome::Exists(known))),
                 Edited::Unknown => Edited::Unknown,
@@ -109,7 +109,7 @@ impl EditRegistry for DynamoStore {
         edit(&mut update, &[NAME], &patch.name, text);
         match update.send(self, invocation).await? {
             Updated::Written(now) => {
-                item::read(now, item::to_room).map(Edited::Written).map_err(StoreError::Unreadable)
+                item::read(from_sdk(now)).map(Edited::Written).map_err(StoreError::Unreadable)
             }
             Updated::Refused(_) => Ok(Edited::Unknown),
         }
@@ -157,9 +157,9 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
 }
 
 /// Why a device was not edited, by what it was.
-fn refused<T>(was: Option<Item>, patch: &DevicePatch) -> StoreResult<Edited<T>> {
+fn refused<T>(was: Option<SdkItem>, patch: &DevicePatch) -> StoreResult<Edited<T>> {
     let Some(was) = was else { return Ok(Edited::Unknown) };
-    let was = item::read(was, item::to_device).map_err(StoreError::Unreadable)?;
+    let was: Device = item::read(from_sdk(was)).map_err(StoreError::Unreadable)?;
     let unknown = patch.metrics.keys().find(|name| !was.metrics.contains_key(name));
     Ok(unknown.cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
 }

@@ -7,7 +7,7 @@ use crate::error::store_error;
 use crate::pause::{Pauses, while_throttled};
 use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
-use table::item::{Item, ItemError};
+use table::item::Decode;
 use table::keys::Key;
 use table::{FindRegistry, Invocation, Listing, StoreError, StoreResult, item};
 
@@ -23,7 +23,7 @@ impl FindRegistry for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
         let keys = ids.iter().map(|id| Key::Device(id.clone())).collect();
-        self.find_all(keys, item::to_device, invocation).await
+        self.find_all(keys, invocation).await
     }
 
     async fn find_rooms(
@@ -32,15 +32,14 @@ impl FindRegistry for DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<Listing<Room>> {
         let keys = ids.iter().map(|id| Key::Room(id.clone())).collect();
-        self.find_all(keys, item::to_room, invocation).await
+        self.find_all(keys, invocation).await
     }
 }
 
 impl DynamoStore {
-    async fn find_all<T>(
+    async fn find_all<T: Decode>(
         &self,
         keys: Vec<Key>,
-        decode: fn(Item) -> Result<T, ItemError>,
         invocation: &Invocation,
     ) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
@@ -64,7 +63,7 @@ impl DynamoStore {
                 let answer = while_throttled(invocation, ask).await?;
                 answer.consumed_capacity().iter().for_each(|it| note_read(invocation, Some(it)));
                 let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
-                listing.extend(found.unwrap_or_default().into_iter().map(from_sdk), decode);
+                found.into_iter().flatten().for_each(|item| listing.add(from_sdk(item)));
                 // They come with a 200, and nobody retries them but us.
                 let rest = answer.unprocessed_keys;
                 waiting = rest

@@ -11,8 +11,8 @@ use crate::error::store_error;
 use crate::pause::Pauses;
 use crate::{DynamoStore, note_write};
 use domain::Reading;
-use table::keys::{PK, SK};
-use table::{Invocation, PutOutcome, PutReadings, StoreError, item};
+use table::keys::{self, PK, SK};
+use table::{Invocation, PutOutcome, PutReadings, StoreError, StoreResult, item};
 
 /// `DynamoDB` takes at most 25 puts in a `BatchWriteItem`.
 ///
@@ -50,45 +50,15 @@ impl DynamoStore {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> PutOutcome {
-        let mut waiting: Vec<WriteRequest> = Vec::with_capacity(batch.len());
-        let mut positions = HashMap::with_capacity(batch.len());
-        for (n, reading) in batch.iter().enumerate() {
-            let item = to_sdk(item::from_reading(reading, retention));
-            let put = PutRequest::builder().set_item(Some(item)).build().expect("the item is set");
-            let request = WriteRequest::builder().put_request(put).build();
-            positions.insert(key_of(&request), offset + n);
-            waiting.push(request);
-        }
-        let not_stored = |waiting: &[WriteRequest]| {
-            let mut not_stored: Vec<usize> = waiting
-                .iter()
-                .filter_map(|request| positions.get(&key_of(request)).copied())
-                .collect();
-            not_stored.sort_unstable();
-            not_stored
-        };
-
+        let mut waiting: Vec<usize> = (0..batch.len()).collect();
         let mut pauses = Pauses::default();
         let mut throttled = None;
         loop {
-            let sent = self
-                .client
-                .batch_write_item()
-                .request_items(&self.table, waiting.clone())
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(sent).await.and_then(|sent| sent.map_err(store_error));
-            let cause = match answer {
-                Ok(answer) => {
-                    answer.consumed_capacity().iter().for_each(|c| note_write(invocation, Some(c)));
-                    // They come with a 200, and nobody retries them but us.
-                    waiting = answer
-                        .unprocessed_items
-                        .and_then(|mut tables| tables.remove(&self.table))
-                        .unwrap_or_default();
-                    if waiting.is_empty() {
-                        return PutOutcome::default();
-                    }
+            let puts = waiting.iter().map(|n| put_request(&batch[*n], retention)).collect();
+            let cause = match self.send_batch(puts, invocation).await {
+                Ok(unprocessed) if unprocessed.is_empty() => return PutOutcome::default(),
+                Ok(unprocessed) => {
+                    waiting = positions(&unprocessed, batch);
                     StoreError::Throttled("unprocessed items remained".into())
                 }
                 // The SDK has tried some times, for less time than there is.
@@ -97,15 +67,56 @@ impl DynamoStore {
                     // The time ran out while the SDK tried again.
                     let is_late = matches!(error, StoreError::TimedOut);
                     let cause = throttled.take().filter(|_| is_late).unwrap_or(error);
-                    return PutOutcome { not_stored: not_stored(&waiting), cause: Some(cause) };
+                    return not_stored(offset, &waiting, cause);
                 }
             };
             if !pauses.pause(invocation).await {
-                return PutOutcome { not_stored: not_stored(&waiting), cause: Some(cause) };
+                return not_stored(offset, &waiting, cause);
             }
             throttled = Some(cause);
         }
     }
+
+    /// Sends one batch; returns the puts that `DynamoDB` left undone: they come with a 200, and the
+    /// SDK does not send them again.
+    async fn send_batch(
+        &self,
+        puts: Vec<WriteRequest>,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<WriteRequest>> {
+        let answer = self
+            .client
+            .batch_write_item()
+            .request_items(&self.table, puts)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        let answer = invocation.within(answer).await?.map_err(store_error)?;
+        answer.consumed_capacity().iter().for_each(|units| note_write(invocation, Some(units)));
+        let unprocessed = answer.unprocessed_items;
+        Ok(unprocessed.and_then(|mut tables| tables.remove(&self.table)).unwrap_or_default())
+    }
+}
+
+/// Made anew for each try: the SDK takes what it sends, and most batches are sent once.
+fn put_request(reading: &Reading, retention: Option<TimeDelta>) -> WriteRequest {
+    let item = to_sdk(item::from_reading(reading, retention));
+    let put = PutRequest::builder().set_item(Some(item)).build().expect("the item is set");
+    WriteRequest::builder().put_request(put).build()
+}
+
+fn not_stored(offset: usize, waiting: &[usize], cause: StoreError) -> PutOutcome {
+    let not_stored = waiting.iter().map(|n| offset + n).collect();
+    PutOutcome { not_stored, cause: Some(cause) }
+}
+
+/// The positions in `batch` of the readings that `puts` store, ascending.
+fn positions(puts: &[WriteRequest], batch: &[Reading]) -> Vec<usize> {
+    let keys = batch.iter().map(|it| (it.device.to_string(), keys::reading_sk(it.at)));
+    let known: HashMap<_, _> = keys.zip(0..).collect();
+    let mut positions: Vec<usize> =
+        puts.iter().filter_map(|put| known.get(&key_of(put)).copied()).collect();
+    positions.sort_unstable();
+    positions
 }
 
 fn key_of(request: &WriteRequest) -> (String, String) {

@@ -10,7 +10,8 @@ use crate::error::store_error;
 use crate::{DynamoStore, note_read};
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use table::keys::{self, Key, PK, ROOM, ROOM_INDEX, SK};
-use table::{Invocation, Page, QueryReadings, RangeQuery, ReadingKey, StoreResult, item};
+use table::item::{self, Decode as _};
+use table::{Invocation, Page, QueryReadings, RangeQuery, ReadingKey, StoreResult};
 
 /// Whose readings.
 enum Partition<'a> {
@@ -88,7 +89,7 @@ impl DynamoStore {
             // What other writers left among the readings and is none cannot be shown as one.
             let found = answer.items.unwrap_or_default();
             passed_over += found.len() + readings.len();
-            let found = found.into_iter().filter_map(|i| item::to_reading(from_sdk(i)).ok());
+            let found = found.into_iter().filter_map(|i| Reading::decode(from_sdk(i)).ok());
             readings.extend(found.filter(&keep));
             passed_over -= readings.len();
             start = answer.last_evaluated_key;

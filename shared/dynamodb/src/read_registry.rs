@@ -6,33 +6,32 @@ use crate::attribute::{from_sdk, to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
-use table::item::{Item, ItemError};
+use table::item::Decode;
 use table::keys::{DEVICES, Key, PK, ROOMS};
 use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult, item};
 
 impl ReadRegistry for DynamoStore {
     async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        self.list(DEVICES, item::to_device, invocation).await
+        self.list(DEVICES, invocation).await
     }
 
     async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
-        self.list(ROOMS, item::to_room, invocation).await
+        self.list(ROOMS, invocation).await
     }
 
     async fn device(&self, id: &DeviceId, invocation: &Invocation) -> StoreResult<Option<Device>> {
-        self.find(&Key::Device(id.clone()), item::to_device, invocation).await
+        self.find(&Key::Device(id.clone()), invocation).await
     }
 
     async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {
-        self.find(&Key::Room(id.clone()), item::to_room, invocation).await
+        self.find(&Key::Room(id.clone()), invocation).await
     }
 }
 
 impl DynamoStore {
-    pub(super) async fn list<T>(
+    pub(super) async fn list<T: Decode>(
         &self,
         partition: &str,
-        decode: fn(Item) -> Result<T, ItemError>,
         invocation: &Invocation,
     ) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
@@ -52,8 +51,7 @@ impl DynamoStore {
                 .send();
             let answer = invocation.within(answer).await?.map_err(store_error)?;
             note_read(invocation, answer.consumed_capacity());
-            let found = answer.items.unwrap_or_default().into_iter().map(from_sdk);
-            listing.extend(found, decode);
+            answer.items.into_iter().flatten().for_each(|item| listing.add(from_sdk(item)));
             start = answer.last_evaluated_key;
             if start.is_none() || listing.found.len() > MAX_CACHED_ENTRIES {
                 listing.found.truncate(MAX_CACHED_ENTRIES + 1);
@@ -63,10 +61,9 @@ impl DynamoStore {
     }
 
     /// Consistent, because it is asked where a list that may be old has no answer.
-    pub(super) async fn find<T>(
+    pub(super) async fn find<T: Decode>(
         &self,
         key: &Key,
-        decode: fn(Item) -> Result<T, ItemError>,
         invocation: &Invocation,
     ) -> StoreResult<Option<T>> {
         let answer = self
@@ -79,7 +76,7 @@ impl DynamoStore {
             .send();
         let answer = invocation.within(answer).await?.map_err(store_error)?;
         note_read(invocation, answer.consumed_capacity());
-        let found = answer.item.map(|found| item::read(from_sdk(found), decode));
+        let found = answer.item.map(|found| item::read(from_sdk(found)));
         found.transpose().map_err(StoreError::Unreadable)
     }
 }

@@ -11,7 +11,7 @@ use crate::update_registry::learning;
 use crate::{DynamoStore, note_write};
 use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::item::attribute::INTRODUCED_ROOMS;
-use table::item::{Item, ItemError};
+use table::item::{Attribute, Decode};
 use table::keys::{Key, PK};
 use table::{
     InsertOutcome, Invocation, RegisterDevices, StoreError, StoreResult, UpdateOutcome, item,
@@ -23,7 +23,7 @@ impl RegisterDevices for DynamoStore {
         device: &Device,
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Device>> {
-        self.put_if_absent(item::from_device(device), item::to_device, invocation).await
+        self.put_if_absent(item::from_device(device), invocation).await
     }
 
     async fn register_room(
@@ -31,7 +31,7 @@ impl RegisterDevices for DynamoStore {
         room: &Room,
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Room>> {
-        self.put_if_absent(item::from_room(room), item::to_room, invocation).await
+        self.put_if_absent(item::from_room(room), invocation).await
     }
 
     async fn introduce_room(
@@ -43,15 +43,14 @@ impl RegisterDevices for DynamoStore {
         let mut update = Update::of(Key::Device(device.clone()));
         update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
         update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
-        learning(update.send(self, invocation).await?, item::to_device)
+        learning(update.send(self, invocation).await?)
     }
 }
 
 impl DynamoStore {
-    pub(super) async fn put_if_absent<T>(
+    pub(super) async fn put_if_absent<N: Into<String>, T: Decode>(
         &self,
-        new: Item,
-        decode: fn(Item) -> Result<T, ItemError>,
+        new: impl IntoIterator<Item = (N, Attribute)>,
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<T>> {
         let answer = self
@@ -73,7 +72,7 @@ impl DynamoStore {
                 Some(PutItemError::ConditionalCheckFailedException(failed)) => {
                     invocation.add_write(1.0);
                     let known = failed.item.clone().unwrap_or_default();
-                    item::read(from_sdk(known), decode)
+                    item::read(from_sdk(known))
                         .map(InsertOutcome::Exists)
                         .map_err(StoreError::Unreadable)
                 }

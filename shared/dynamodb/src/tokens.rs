@@ -10,22 +10,22 @@ use table::{FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, Stor
 
 impl FindToken for DynamoStore {
     async fn token(&self, hash: &TokenHash, invocation: &Invocation) -> StoreResult<Option<Token>> {
-        self.find(&Key::Token(*hash), item::to_token, invocation).await
+        self.find(&Key::Token(*hash), invocation).await
     }
 }
 
 impl ManageTokens for DynamoStore {
     async fn add_token(&self, token: &Token, invocation: &Invocation) -> StoreResult<()> {
-        match self.put_if_absent(item::from_token(token), item::to_token, invocation).await? {
+        match self.put_if_absent(item::from_token(token), invocation).await? {
             InsertOutcome::Inserted => Ok(()),
-            InsertOutcome::Exists(_) => {
+            InsertOutcome::Exists(Token { .. }) => {
                 Err(StoreError::Refused("the token is there already".into()))
             }
         }
     }
 
     async fn tokens(&self, invocation: &Invocation) -> StoreResult<Vec<Token>> {
-        Ok(self.list(TOKENS, item::to_token, invocation).await?.found)
+        Ok(self.list(TOKENS, invocation).await?.found)
     }
 
     async fn revoke_token(

@@ -5,10 +5,10 @@ use aws_sdk_dynamodb::types::{
     self, AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 
-use crate::attribute::{SdkItem, from_sdk, to_sdk, value_to_sdk};
+use crate::attribute::{SdkItem, to_sdk, value_to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_write};
-use table::item::{self, Attribute, Item};
+use table::item::{self, Attribute};
 use table::keys::{Key, PK};
 use table::{Invocation, StoreResult};
 
@@ -25,8 +25,8 @@ pub(super) struct Update {
 
 /// What came of an update: the whole item as it is now, or as it was when a condition failed.
 pub(super) enum Updated {
-    Written(Item),
-    Refused(Option<Item>),
+    Written(SdkItem),
+    Refused(Option<SdkItem>),
 }
 
 impl Update {
@@ -174,12 +174,12 @@ impl Update {
         match invocation.within(update).await? {
             Ok(answer) => {
                 note_write(invocation, answer.consumed_capacity());
-                Ok(Updated::Written(from_sdk(answer.attributes.unwrap_or_default())))
+                Ok(Updated::Written(answer.attributes.unwrap_or_default()))
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
                     invocation.add_write(1.0);
-                    Ok(Updated::Refused(failed.item.clone().map(from_sdk)))
+                    Ok(Updated::Refused(failed.item.clone()))
                 }
                 _ => Err(store_error(error)),
             },

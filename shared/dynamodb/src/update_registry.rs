@@ -1,10 +1,11 @@
 //! `UpdateItem`: what readings teach the registry. Never touches what a person set.
 
 use crate::DynamoStore;
+use crate::attribute::from_sdk;
 use crate::update::{Update, Updated};
 use domain::{Device, DeviceUpdate, MetricInfo, Room, RoomId, Timestamp};
 use table::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
-use table::item::{Attribute, Item, ItemError};
+use table::item::{Attribute, Decode};
 use table::keys::{Key, ROOM};
 use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry, item};
 
@@ -38,13 +39,13 @@ impl UpdateRegistry for DynamoStore {
                 // Only the first has conditions that may be refused; the others add what is absent.
                 let sent = std::mem::replace(&mut update, Update::of(key()));
                 if let Updated::Refused(was) = sent.send(self, invocation).await? {
-                    return learning(Updated::Refused(was), item::to_device);
+                    return learning(Updated::Refused(was));
                 }
             }
             let info = item::metric(&MetricInfo::from(name));
             update.set_if_absent(&[METRICS, name.as_str()], info);
         }
-        learning(update.send(self, invocation).await?, item::to_device)
+        learning(update.send(self, invocation).await?)
     }
 
     async fn update_room(
@@ -55,7 +56,7 @@ impl UpdateRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         earlier(&mut update, first_seen);
-        learning(update.send(self, invocation).await?, item::to_room)
+        learning(update.send(self, invocation).await?)
     }
 }
 
@@ -65,14 +66,11 @@ fn earlier(update: &mut Update, first_seen: Timestamp) {
     update.only_if_above(&[FIRST_SEEN], first_seen);
 }
 
-pub(super) fn learning<T>(
-    updated: Updated,
-    decode: fn(Item) -> Result<T, ItemError>,
-) -> StoreResult<UpdateOutcome<T>> {
+pub(super) fn learning<T: Decode>(updated: Updated) -> StoreResult<UpdateOutcome<T>> {
     match updated {
-        Updated::Written(now) => item::read(now, decode).map(UpdateOutcome::Updated),
+        Updated::Written(now) => item::read(from_sdk(now)).map(UpdateOutcome::Updated),
         Updated::Refused(was) => {
-            was.map(|was| item::read(was, decode)).transpose().map(UpdateOutcome::ConditionFailed)
+            was.map(|was| item::read(from_sdk(was))).transpose().map(UpdateOutcome::ConditionFailed)
         }
     }
     .map_err(StoreError::Unreadable)

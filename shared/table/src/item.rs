@@ -67,13 +67,24 @@ pub struct UnreadableItem {
     pub why: ItemError,
 }
 
+/// What one item of the table holds.
+pub trait Decode: Sized {
+    /// Reads the attributes of an item, in any order.
+    fn decode(attributes: impl IntoIterator<Item = (String, Attribute)>)
+    -> Result<Self, ItemError>;
+}
+
 /// Reads an item; the error names it.
-pub fn read<T>(item: Item, decode: fn(Item) -> Result<T, ItemError>) -> Result<T, UnreadableItem> {
-    let [pk, sk] = [keys::PK, keys::SK].map(|name| match item.get(name) {
-        Some(Attribute::S(text)) => text.clone(),
-        _ => String::new(),
+pub fn read<T: Decode>(
+    attributes: impl IntoIterator<Item = (String, Attribute)>,
+) -> Result<T, UnreadableItem> {
+    let (mut pk, mut sk) = (String::new(), String::new());
+    let watched = attributes.into_iter().inspect(|(name, value)| match (name.as_str(), value) {
+        (keys::PK, Attribute::S(text)) => pk.clone_from(text),
+        (keys::SK, Attribute::S(text)) => sk.clone_from(text),
+        _ => {}
     });
-    decode(item).map_err(|why| UnreadableItem { pk, sk, why })
+    T::decode(watched).map_err(|why| UnreadableItem { pk, sk, why })
 }
 
 /// How long readings stay after their retention is over: whatever reads all of a day, or sums it up,
@@ -114,37 +125,52 @@ pub fn key(key: &Key) -> Item {
         .into()
 }
 
-/// The item of a reading, to be deleted some days after its `retention` is over.
-#[must_use]
-pub fn from_reading(reading: &Reading, retention: Option<TimeDelta>) -> Item {
-    let mut item = key(&Key::Reading(reading.device.clone(), reading.at));
-    put(&mut item, keys::ROOM, reading.room.as_ref().map(RoomId::to_string));
-    if reading.named_room.is_some() && reading.named_room == reading.room {
-        item.insert(NAMED.to_owned(), mark());
-    } else {
-        put(&mut item, NAMED_ROOM, reading.named_room.as_ref().map(RoomId::to_string));
-    }
-    if let Some(retention) = retention {
-        item.insert(keys::TTL.to_owned(), expiry(reading.at, retention));
-    }
-    for (name, value) in reading.metrics() {
-        item.insert(name.to_string(), Attribute::N(value.to_string()));
-    }
-    item
+/// The attributes of a reading, to be deleted some days after its `retention` is over.
+///
+/// They are handed out one by one, so that whoever stores them makes the only map of them.
+pub fn from_reading(
+    reading: &Reading,
+    retention: Option<TimeDelta>,
+) -> impl Iterator<Item = (&str, Attribute)> {
+    let text = |id: &RoomId| Attribute::S(id.to_string());
+    let (named, named_room) = match &reading.named_room {
+        Some(_) if reading.named_room == reading.room => (Some(mark()), None),
+        named_room => (None, named_room.as_ref().map(text)),
+    };
+    let own = [
+        (keys::PK, Some(Attribute::S(reading.device.to_string()))),
+        (keys::SK, Some(Attribute::S(keys::reading_sk(reading.at)))),
+        (keys::ROOM, reading.room.as_ref().map(text)),
+        (NAMED, named),
+        (NAMED_ROOM, named_room),
+        (keys::TTL, retention.map(|retention| expiry(reading.at, retention))),
+    ];
+    let metrics = reading.metrics().iter();
+    own.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .chain(metrics.map(|(name, value)| (name.as_str(), Attribute::N(value.to_string()))))
 }
 
-/// The item of a reading that arrived without a timestamp; `arrival` tells it from all others.
-#[must_use]
-pub fn from_arrival(reading: &Reading, arrival: &str, retention: Option<TimeDelta>) -> Item {
-    let mut item = from_reading(reading, retention);
-    put(&mut item, ARRIVAL, Some(arrival.to_owned()));
-    item
+/// The attributes of a reading that arrived without a timestamp; `arrival` tells it from all others.
+pub fn from_arrival<'a>(
+    reading: &'a Reading,
+    arrival: &str,
+    retention: Option<TimeDelta>,
+) -> impl Iterator<Item = (&'a str, Attribute)> {
+    from_reading(reading, retention).chain([(ARRIVAL, Attribute::S(arrival.to_owned()))])
 }
 
-/// What tells the arrival of a reading from all others; none where it had a timestamp.
-#[must_use]
-pub fn arrival(mut item: Item) -> Option<String> {
-    text(&mut item, ARRIVAL)
+/// What tells the arrival of a stored reading from all others; none where it had a timestamp.
+#[derive(Debug)]
+pub struct Arrival(pub Option<String>);
+
+impl Decode for Arrival {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        let found = attributes.into_iter().find(|(name, _)| name == ARRIVAL);
+        Ok(Self(found.and_then(|(_, value)| string(value))))
+    }
 }
 
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
@@ -154,24 +180,40 @@ pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
     Attribute::N((expires.as_millis() / 1_000).to_string())
 }
 
-/// The reading of an item.
-///
-/// Attributes that are no metrics are skipped: other writers may add their own.
-pub fn to_reading(item: Item) -> Result<Reading, ItemError> {
-    let Key::Reading(device, at) = parse_key(&item)? else { return Err(foreign_key(&item)) };
-    let room = room_of(&item, keys::ROOM)?;
-    let named_room = room_of(&item, NAMED_ROOM)?;
-    let named_room = named_room.or_else(|| room.clone().filter(|_| item.contains_key(NAMED)));
-    let metrics = item.into_iter().filter_map(|(name, value)| match value {
-        Attribute::N(value) => {
-            Some((MetricName::try_from(name).ok()?, Decimal::parse(&value).ok()?))
+impl Decode for Reading {
+    /// Attributes that are no metrics are skipped: other writers may add their own.
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        let (mut pk, mut sk, mut room, mut named_room) = (None, None, None, None);
+        let (mut is_named, mut metrics) = (false, BTreeMap::new());
+        for (name, value) in attributes {
+            match (name.as_str(), value) {
+                (keys::PK, value) => pk = string(value),
+                (keys::SK, value) => sk = string(value),
+                (keys::ROOM, value) => room = Some(to_room_id(value, keys::ROOM)?),
+                (NAMED_ROOM, value) => named_room = Some(to_room_id(value, NAMED_ROOM)?),
+                (NAMED, _) => is_named = true,
+                (_, Attribute::N(value)) => {
+                    if let (Ok(name), Ok(value)) =
+                        (MetricName::try_from(name), Decimal::parse(&value))
+                    {
+                        metrics.insert(name, value);
+                    }
+                }
+                _ => {}
+            }
         }
-        _ => None,
-    });
-    let mut reading =
-        Reading::stored(device, at, room, metrics.collect()).map_err(invalid(METRICS))?;
-    reading.named_room = named_room;
-    Ok(reading)
+        let pk = pk.ok_or(ItemError::Missing(keys::PK))?;
+        let sk = sk.ok_or(ItemError::Missing(keys::SK))?;
+        let Some(Key::Reading(device, at)) = Key::parse(&pk, &sk) else {
+            return Err(foreign_key(&pk, &sk));
+        };
+        let named_room = named_room.or_else(|| room.clone().filter(|_| is_named));
+        let mut reading = Self::stored(device, at, room, metrics).map_err(invalid(METRICS))?;
+        reading.named_room = named_room;
+        Ok(reading)
+    }
 }
 
 /// The value of an attribute that says something by being there: as short as any.
@@ -180,12 +222,9 @@ pub fn mark() -> Attribute {
     Attribute::N("1".to_owned())
 }
 
-fn room_of(item: &Item, attribute: &'static str) -> Result<Option<RoomId>, ItemError> {
-    match item.get(attribute) {
-        None => Ok(None),
-        Some(Attribute::S(room)) => room.parse().map(Some).map_err(invalid(attribute)),
-        Some(_) => Err(ItemError::Missing(attribute)),
-    }
+fn to_room_id(value: Attribute, attribute: &'static str) -> Result<RoomId, ItemError> {
+    let id = string(value).ok_or(ItemError::Missing(attribute))?;
+    RoomId::try_from(id).map_err(invalid(attribute))
 }
 
 /// The item of a device.
@@ -210,9 +249,16 @@ pub fn from_device(device: &Device) -> Item {
     item
 }
 
-/// The device of an item.
-pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
-    let Key::Device(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+impl Decode for Device {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        to_device(attributes.into_iter().collect())
+    }
+}
+
+fn to_device(mut item: Item) -> Result<Device, ItemError> {
+    let Key::Device(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
         _ => Item::new(),
@@ -258,9 +304,16 @@ pub fn from_room(room: &Room) -> Item {
     item
 }
 
-/// The room of an item.
-pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
-    let Key::Room(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+impl Decode for Room {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        to_room(attributes.into_iter().collect())
+    }
+}
+
+fn to_room(mut item: Item) -> Result<Room, ItemError> {
+    let Key::Room(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     Ok(Room { id, name: text(&mut item, NAME), first_seen })
 }
@@ -285,9 +338,16 @@ pub fn from_token(token: &Token) -> Item {
     item
 }
 
-/// The access token of an item.
-pub fn to_token(mut item: Item) -> Result<Token, ItemError> {
-    let Key::Token(hash) = parse_key(&item)? else { return Err(foreign_key(&item)) };
+impl Decode for Token {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        to_token(attributes.into_iter().collect())
+    }
+}
+
+fn to_token(mut item: Item) -> Result<Token, ItemError> {
+    let Key::Token(hash) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let scope = match text(&mut item, SCOPE).as_deref() {
         Some("write") => {
             let Some(Attribute::L(devices)) = item.remove(DEVICES) else {
@@ -336,27 +396,26 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
     Ok(MetricInfo { kind, unit: text(&mut item, UNIT), modulus, max_w, dip })
 }
 
-/// The two parts of an item's key, cut short, for a log.
-#[must_use]
-pub fn describe_key(item: &Item) -> (String, String) {
-    let part = |name| match item.get(name) {
-        Some(Attribute::S(text)) => domain::excerpt(text),
-        _ => String::new(),
-    };
-    (part(keys::PK), part(keys::SK))
+fn parse_key(item: &Item) -> Result<Key, ItemError> {
+    let (pk, sk) = key_parts(item)?;
+    Key::parse(pk, sk).ok_or_else(|| foreign_key(pk, sk))
 }
 
-fn parse_key(item: &Item) -> Result<Key, ItemError> {
+fn key_parts(item: &Item) -> Result<(&str, &str), ItemError> {
     let part = |name| match item.get(name) {
         Some(Attribute::S(text)) => Ok(text.as_str()),
         _ => Err(ItemError::Missing(name)),
     };
-    Key::parse(part(keys::PK)?, part(keys::SK)?).ok_or_else(|| foreign_key(item))
+    Ok((part(keys::PK)?, part(keys::SK)?))
 }
 
-fn foreign_key(item: &Item) -> ItemError {
-    let (pk, sk) = describe_key(item);
-    ItemError::Key(pk, sk)
+/// The error of an item whose key is that of another kind of item.
+fn other_kind(item: &Item) -> ItemError {
+    key_parts(item).map_or_else(|missing| missing, |(pk, sk)| foreign_key(pk, sk))
+}
+
+fn foreign_key(pk: &str, sk: &str) -> ItemError {
+    ItemError::Key(domain::excerpt(pk), domain::excerpt(sk))
 }
 
 fn put(item: &mut Item, name: &str, text: Option<String>) {
@@ -403,9 +462,13 @@ mod tests {
         .expect("a reading")
     }
 
+    fn item_of(reading: &Reading, retention: Option<TimeDelta>) -> Item {
+        from_reading(reading, retention).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
     #[test]
     fn a_reading_is_one_item_and_comes_back() {
-        let item = from_reading(&reading(), Some(TimeDelta::days(1)));
+        let item = item_of(&reading(), Some(TimeDelta::days(1)));
         let expected: Item = [
             ("pk", Attribute::S("remo-e".into())),
             ("sk", Attribute::S("TS#2026-01-11T16:00:00.000Z".into())),
@@ -418,45 +481,45 @@ mod tests {
         .map(|(name, value)| (name.to_owned(), value))
         .into();
         assert_eq!(item, expected);
-        assert_eq!(to_reading(item).expect("a reading"), reading());
+        assert_eq!(Reading::decode(item).expect("a reading"), reading());
     }
 
     #[test]
     fn a_filled_in_room_is_not_one_that_the_sender_named() {
         let mut filled = reading();
         filled.named_room = None;
-        let item = from_reading(&filled, None);
+        let item = item_of(&filled, None);
         assert!(item.contains_key("room") && !item.contains_key("_named"));
-        assert_eq!(to_reading(item).expect("a reading"), filled);
+        assert_eq!(Reading::decode(item).expect("a reading"), filled);
         // Named, and a person has chosen another.
         filled.named_room = Some("study".parse().expect("an id"));
-        assert_eq!(to_reading(from_reading(&filled, None)).expect("a reading"), filled);
+        assert_eq!(Reading::decode(item_of(&filled, None)).expect("a reading"), filled);
     }
 
     #[test]
     fn a_reading_that_merging_made_larger_than_any_request_is_a_reading() {
-        let mut item = from_reading(&reading(), None);
+        let mut item = item_of(&reading(), None);
         for n in 0..300 {
             item.insert(format!("m{n}"), Attribute::N("1".into()));
         }
-        assert_eq!(to_reading(item).expect("a reading").metrics().len(), 301);
+        assert_eq!(Reading::decode(item).expect("a reading").metrics().len(), 301);
     }
 
     #[test]
     fn attributes_of_others_are_passed_over() {
-        let mut item = from_reading(&reading(), None);
+        let mut item = item_of(&reading(), None);
         item.insert("note".into(), Attribute::S("hello".into()));
         item.insert("Upper".into(), Attribute::N("1".into()));
         item.insert("_ver".into(), Attribute::N("1".into()));
-        assert_eq!(to_reading(item).expect("a reading"), reading());
+        assert_eq!(Reading::decode(item).expect("a reading"), reading());
     }
 
     #[test]
     fn an_item_that_is_no_reading_says_why() {
         let broken = |change: &dyn Fn(&mut Item)| {
-            let mut item = from_reading(&reading(), None);
+            let mut item = item_of(&reading(), None);
             change(&mut item);
-            let error = to_reading(item).expect_err("broken");
+            let error = Reading::decode(item).expect_err("broken");
             let why = std::error::Error::source(&error).map(ToString::to_string);
             format!("{error}: {}", why.unwrap_or_default())
         };
@@ -476,21 +539,21 @@ mod tests {
         let mut device = DeviceObservation::of(&reading())
             .new_device("remo-e".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), 1);
-        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
         device.name = Some("Smart meter".into());
         device.kind = Some("power".into());
         device.tags = vec!["meter".into(), "B-route".into()];
         device.room_at = Some(Timestamp::MAX);
         let info = device.metrics.values_mut().next().expect("one");
         info.modulus = Some(Decimal::parse("100000").expect("a number"));
-        assert_eq!(to_device(from_device(&device)).expect("a device"), device);
+        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
 
         let room = Room {
             id: "chiyoda1-a".parse().expect("an id"),
             name: Some("Bedroom".into()),
             first_seen: device.first_seen,
         };
-        assert_eq!(to_room(from_room(&room)).expect("a room"), room);
+        assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
     }
 
     #[test]
@@ -505,11 +568,11 @@ mod tests {
                 revoked: Some(reading().at),
             };
             let item = from_token(&token);
-            assert_eq!(to_token(item.clone()).expect("a token"), token);
+            assert_eq!(Token::decode(item.clone()).expect("a token"), token);
             for missing in ["scope", "created"] {
                 let mut item = item.clone();
                 item.remove(missing);
-                assert!(to_token(item).is_err(), "{missing}");
+                assert!(Token::decode(item).is_err(), "{missing}");
             }
         }
     }

@@ -14,6 +14,8 @@ use chrono::TimeDelta;
 
 pub use deadline::Deadline;
 pub use invocation::Invocation;
+use item::{Attribute, Decode};
+
 pub use item::UnreadableItem;
 
 use domain::{
@@ -249,18 +251,12 @@ impl<T> Default for Listing<T> {
     }
 }
 
-impl<T> Listing<T> {
-    /// Adds items. One that cannot be read is kept aside: it would otherwise take all others down.
-    pub fn extend(
-        &mut self,
-        items: impl Iterator<Item = item::Item>,
-        decode: fn(item::Item) -> Result<T, item::ItemError>,
-    ) {
-        for item in items {
-            match item::read(item, decode) {
-                Ok(found) => self.found.push(found),
-                Err(unreadable) => self.unreadable.push(unreadable),
-            }
+impl<T: Decode> Listing<T> {
+    /// Adds an item. One that cannot be read is kept aside: it would otherwise take all others down.
+    pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
+        match item::read(attributes) {
+            Ok(found) => self.found.push(found),
+            Err(unreadable) => self.unreadable.push(unreadable),
         }
     }
 }
