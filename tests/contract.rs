@@ -14,41 +14,17 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, EditRegistry, FindRegistry, FindToken, ManageTokens, MergeReadings, PutReadings,
-    QueryReadings, ReadRegistry, RegisterDevices, UpdateRegistry,
+    AddArrival, EditRegistry, FindRegistry, FindToken, LookUpRegistry, ManageTokens, MergeReadings,
+    PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, RegisterDevices, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
 
-/// All ports at once.
-trait Ports:
-    PutReadings
-    + MergeReadings
-    + AddArrival
-    + QueryReadings
-    + ReadRegistry
-    + FindRegistry
-    + RegisterDevices
-    + UpdateRegistry
-    + EditRegistry
-    + FindToken
-    + ManageTokens
-{
-}
-
-impl<S> Ports for S where
-    S: PutReadings
-        + MergeReadings
-        + AddArrival
-        + QueryReadings
-        + ReadRegistry
-        + FindRegistry
-        + RegisterDevices
-        + UpdateRegistry
-        + EditRegistry
-        + FindToken
-        + ManageTokens
-{
+table::store! {
+    /// All ports at once.
+    trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
+        + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
+        + EditRegistry + FindToken + ManageTokens
 }
 
 /// A table in memory.

@@ -10,6 +10,7 @@ use local::table::TableDefinition;
 use local::template::Template;
 use local::{Options, System};
 use serde_json::{Value, json};
+use table::layout::Layout;
 
 use crate::wire::{self, Message};
 
@@ -55,9 +56,9 @@ impl Engine {
             region: "us-east-1".to_owned(),
             endpoint: Some(self.endpoint.clone()),
             credentials,
-            room_index,
+            ca_bundle: None,
         };
-        let table = Table { engine: self.clone(), config };
+        let table = Table { engine: self.clone(), config, layout: definition.layout() };
         table.ask("CreateTable", definition.create_request(&name)).await;
         table.ask("UpdateTimeToLive", definition.expiry_request(&name)).await;
         table
@@ -69,22 +70,25 @@ impl Engine {
 pub(crate) struct Table {
     engine: Engine,
     config: StoreConfig,
+    layout: Layout,
 }
 
 impl Table {
     /// A store on the table, with connections of its own.
     pub(crate) fn store(&self) -> DynamoStore {
-        DynamoStore::connect(&self.config)
+        DynamoStore::connect(&self.config, self.layout)
     }
 
-    /// How a store reaches the table by another address.
+    /// A store that reaches the table by another address.
     ///
     /// Its region is one of its own: the SDK's clients of one region share what they may spend on
     /// retries, so one test's faults would leave another without any.
-    pub(crate) fn config_by_way_of(&self, endpoint: &str) -> StoreConfig {
+    pub(crate) fn store_by_way_of(&self, endpoint: &str) -> DynamoStore {
         static REGIONS: AtomicUsize = AtomicUsize::new(0);
         let region = format!("nowhere-{}", REGIONS.fetch_add(1, Ordering::Relaxed));
-        StoreConfig { endpoint: Some(endpoint.to_owned()), region, ..self.config.clone() }
+        let endpoint = Some(endpoint.to_owned());
+        let config = StoreConfig { endpoint, region, ..self.config.clone() };
+        DynamoStore::connect(&config, self.layout)
     }
 
     /// Where the engine answers.

@@ -2,7 +2,7 @@
 
 mod ingest;
 mod instances;
-mod proxy;
+pub(crate) mod proxy;
 mod query;
 mod registry;
 

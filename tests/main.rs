@@ -12,6 +12,7 @@ mod given;
 mod model;
 mod openapi;
 mod patterns;
+mod permissions;
 mod source;
 mod template;
 mod wire;

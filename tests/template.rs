@@ -4,46 +4,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::routes::{Function, ROUTES, Route};
+use dynamodb::DynamoStore;
 use local::table::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
-use table::keys;
+use table::layout::{Index, Layout, ROOM_INDEX};
+use table::{Action, Permission, Place, keys};
 
-use crate::architecture::{is_product, rust_files};
+use crate::architecture::rust_files;
 use crate::source::Source;
 
 /// The packages that are deployed.
 const PACKAGES: [&str; 3] = ["ingest", "query", "registry"];
 
-/// Any device's partition, which holds its readings.
-const READINGS: &str = "some-device";
-
-/// The methods of the store's ports, each with the action on the table that it takes and the partitions
-/// on which it takes it. A method that takes two has two lines.
-const PORTS: [(&str, &str, &[&str]); 21] = [
-    ("token", "GetItem", &[keys::TOKENS]),
-    ("put_readings", "BatchWriteItem", &[READINGS]),
-    ("merge_readings", "UpdateItem", &[READINGS]),
-    ("add_arrival", "PutItem", &[READINGS]),
-    ("find_devices", "BatchGetItem", &[keys::DEVICES]),
-    ("find_rooms", "BatchGetItem", &[keys::ROOMS]),
-    ("introduce_room", "UpdateItem", &[keys::DEVICES]),
-    ("device_readings", "Query", &[READINGS]),
-    // On the index, whose partitions are rooms; without it on each device's partition.
-    ("room_readings", "Query", &[READINGS]),
-    ("devices", "Query", &[keys::DEVICES]),
-    ("rooms", "Query", &[keys::ROOMS]),
-    ("device", "GetItem", &[keys::DEVICES]),
-    ("room", "GetItem", &[keys::ROOMS]),
-    ("register_device", "PutItem", &[keys::DEVICES]),
-    ("register_room", "PutItem", &[keys::ROOMS]),
-    ("update_device", "UpdateItem", &[keys::DEVICES]),
-    ("update_room", "UpdateItem", &[keys::ROOMS]),
-    ("edit_device", "UpdateItem", &[keys::DEVICES]),
-    ("edit_room", "UpdateItem", &[keys::ROOMS]),
-    ("move_device", "UpdateItem", &[keys::DEVICES]),
-    ("move_device", "PutItem", &[keys::ROOMS]),
-];
+/// What a function asks of the table, by the ports of its store.
+fn permissions(package: &str) -> BTreeSet<Permission> {
+    let ports = match package {
+        "ingest" => <DynamoStore as ingest::Store>::PERMISSIONS,
+        "query" => <DynamoStore as query::Store>::PERMISSIONS,
+        "registry" => <DynamoStore as registry::Store>::PERMISSIONS,
+        other => panic!("no function {other}"),
+    };
+    ports.iter().copied().flatten().copied().collect()
+}
 
 // ---- The table ---------------------------------------------------------------------------------
 
@@ -64,10 +47,15 @@ fn the_table_has_the_keys_of_the_code() {
         .collect();
     assert_eq!(types, BTreeMap::from([(keys::PK, "S"), (keys::SK, "S"), (keys::ROOM, "S")]));
 
-    let [index] = table.global_secondary_indexes.as_slice() else { panic!("one index: {table:?}") };
-    assert_eq!(index.index_name, keys::ROOM_INDEX);
-    assert_eq!(of(&index.key_schema), key(&[(keys::ROOM, "HASH"), (keys::SK, "RANGE")]));
-    assert_eq!(index.projection.projection_type, "ALL");
+    assert_eq!(table.layout(), Layout::default());
+    let coded: Vec<&Index> = table.layout().indexes().collect();
+    assert_eq!(table.global_secondary_indexes.len(), coded.len());
+    for (deployed, index) in table.global_secondary_indexes.iter().zip(coded) {
+        assert_eq!(deployed.index_name, index.name);
+        let expected = key(&[(index.partition_key, "HASH"), (index.sort_key, "RANGE")]);
+        assert_eq!(of(&deployed.key_schema), expected);
+        assert_eq!(deployed.projection.projection_type, index.projection);
+    }
 
     assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
     assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
@@ -104,6 +92,7 @@ fn without_the_index_nothing_of_it_is_left() {
     let off = [("RoomIndex", "off")];
     let table = TableDefinition::from_template(&template(), &off).expect("a table");
     assert!(table.global_secondary_indexes.is_empty());
+    assert_eq!(table.layout(), Layout { room_index: false });
     let names: Vec<_> =
         table.attribute_definitions.iter().map(|it| it.attribute_name.as_str()).collect();
     assert_eq!(names, [keys::PK, keys::SK]);
@@ -389,7 +378,7 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
     let whole = json!({"Fn::GetAtt": [table, "Arn"]});
-    let index = json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{}", keys::ROOM_INDEX)});
+    let index = json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{}", ROOM_INDEX.name)});
     let stream = json!({"Fn::GetAtt": [table, "StreamArn"]});
     for package in PACKAGES {
         let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -400,13 +389,11 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
             allowed.entry(resource).or_default().extend(actions(&statement).map(str::to_owned));
         }
         let set = |names: &[&str]| names.iter().map(|name| format!("dynamodb:{name}")).collect();
-        let methods = asked(&code(&format!("functions/{package}/src/")));
-        let needed: Vec<&str> =
-            PORTS.iter().filter(|(method, ..)| methods.contains(method)).map(|it| it.1).collect();
-        assert!(!needed.is_empty(), "{package} asks nothing of the store");
-        let mut expected = BTreeMap::from([(whole.to_string(), set(&needed))]);
-        if methods.contains("room_readings") {
-            expected.insert(index.to_string(), set(&["Query"]));
+        let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (action, place) in permissions(package) {
+            let resource = if place == Place::RoomIndex { &index } else { &whole };
+            let actions = expected.entry(resource.to_string()).or_default();
+            actions.insert(format!("dynamodb:{action:?}"));
         }
         if package == "registry" {
             let reads = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
@@ -421,35 +408,40 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
     let whole = json!({"Fn::GetAtt": [table, "Arn"]});
-    let actions: BTreeSet<&str> = PORTS.iter().map(|it| it.1).collect();
+    // Two, because a batch or a transaction may name several.
+    let pairs: Vec<_> = PARTITIONS
+        .iter()
+        .flat_map(|one| PARTITIONS.iter().map(move |other| (one, other)))
+        .collect();
+    let actions: BTreeSet<Action> =
+        PACKAGES.iter().flat_map(|it| permissions(it)).map(|(action, _)| action).collect();
     for package in PACKAGES {
-        let methods = asked(&code(&format!("functions/{package}/src/")));
-        let needed: BTreeSet<(&str, &str)> = PORTS
-            .iter()
-            .filter(|(method, ..)| methods.contains(method))
-            .flat_map(|(_, action, partitions)| partitions.iter().map(|it| (*action, *it)))
-            .collect();
+        let needed = permissions(package);
         let statements: Vec<Value> =
             statements(&resources, package).filter(|it| it["Resource"] == whole).collect();
-        let partitions = [READINGS, keys::DEVICES, keys::ROOMS, keys::TOKENS];
         for action in &actions {
-            // Two, because a batch or a transaction may name several.
-            for (one, other) in
-                partitions.iter().flat_map(|it| partitions.map(|other| (*it, other)))
-            {
+            for ((one, pk), (other, other_pk)) in &pairs {
                 assert_eq!(
-                    may(&statements, action, &[one, other]),
-                    needed.contains(&(*action, one)) && needed.contains(&(*action, other)),
-                    "{package}: {action} on {one} and {other}"
+                    may(&statements, *action, &[pk, other_pk]),
+                    needed.contains(&(*action, *one)) && needed.contains(&(*action, *other)),
+                    "{package}: {action:?} on {one:?} and {other:?}"
                 );
             }
         }
     }
 }
 
+/// The places of the table itself, each with the key of a partition.
+const PARTITIONS: [(Place, &str); 4] = [
+    (Place::Readings, "some-device"),
+    (Place::Devices, keys::DEVICES),
+    (Place::Rooms, keys::ROOMS),
+    (Place::Tokens, keys::TOKENS),
+];
+
 /// Whether statements about one resource permit an action on the partitions that a request names.
-fn may(statements: &[Value], action: &str, partitions: &[&str]) -> bool {
-    let action = format!("dynamodb:{action}");
+fn may(statements: &[Value], action: Action, partitions: &[&str]) -> bool {
+    let action = format!("dynamodb:{action:?}");
     let concerned = |effect: &str| {
         statements.iter().any(|it| {
             it["Effect"] == effect
@@ -488,72 +480,6 @@ fn what_is_allowed_by_partition_is_not_allowed_without_one() {
         }
     }
 }
-
-#[test]
-fn the_actions_of_the_ports_are_those_that_the_store_takes() {
-    let store = dense(&code("shared/dynamodb/src"));
-    let taken: BTreeSet<&str> = CALLS
-        .iter()
-        .filter(|(call, action)| store.contains(call) && !action.is_empty())
-        .map(|(_, action)| *action)
-        .collect();
-    assert_eq!(taken, PORTS.iter().map(|(_, action, _)| *action).collect());
-}
-
-/// The methods of the store that a function's code calls. A store that is handed on could be asked
-/// anything, so it may be handed to the registry's cache alone, which lists.
-fn asked(code: &str) -> BTreeSet<&'static str> {
-    let code = dense(code);
-    let mut found = BTreeSet::new();
-    for (at, mark) in code.match_indices("self.store") {
-        let after = &code[at + mark.len()..];
-        let known = PORTS.iter().find(|(method, ..)| after.starts_with(&format!(".{method}(")));
-        if let Some((method, ..)) = known {
-            found.insert(*method);
-        } else if code[..at].ends_with(".authenticate(call.request,&")
-            || code[..at].ends_with(".authenticate(request,&")
-        {
-            found.insert("token");
-        } else if [".snapshot(&", ".refresh(&"].iter().any(|cache| code[..at].ends_with(cache)) {
-            found.extend(["devices", "rooms"]);
-        } else if code[..at].ends_with("registration::register(&") {
-            found.extend(["introduce_room", "register_device", "register_room"]);
-        } else if after.starts_with('.') || code[..at].ends_with('&') {
-            panic!(
-                "the store is asked or handed on: self.store{}",
-                &after.chars().take(40).collect::<String>()
-            );
-        }
-    }
-    found
-}
-
-#[test]
-fn what_is_asked_of_the_store_is_seen() {
-    let code =
-        "self.registry.snapshot(&self.store, b); self\n .store\n .device(&id); self.store_all();";
-    assert_eq!(asked(code), BTreeSet::from(["device", "devices", "rooms"]));
-    for unseen in ["helper(&self.store)", "self.store.drop_everything()"] {
-        assert!(std::panic::catch_unwind(|| asked(unseen)).is_err(), "{unseen}");
-    }
-}
-
-/// What the SDK's client can be asked about items, and the action that allows it. A transaction has none
-/// of its own: each of its parts needs the action of the same name.
-const CALLS: [(&str, &str); 12] = [
-    (".batch_execute_statement()", "PartiQL"),
-    (".batch_get_item()", "BatchGetItem"),
-    (".batch_write_item()", "BatchWriteItem"),
-    (".delete_item()", "DeleteItem"),
-    (".execute_statement()", "PartiQL"),
-    (".get_item()", "GetItem"),
-    (".put_item()", "PutItem"),
-    (".query()", "Query"),
-    (".scan()", "Scan"),
-    (".transact_get_items()", ""),
-    (".transact_write_items()", ""),
-    (".update_item()", "UpdateItem"),
-];
 
 // ---- The stream --------------------------------------------------------------------------------
 
@@ -660,18 +586,6 @@ fn template() -> Template {
 /// The resources as deployed with the defaults.
 fn resources() -> Map<String, Value> {
     template().resources(&[]).expect("template.yaml has resources")
-}
-
-/// The code of a folder or a module, without its tests.
-fn code(beginning: &str) -> String {
-    let files = rust_files();
-    let inside = files.iter().filter(|(path, _)| path.starts_with(beginning) && is_product(path));
-    inside.map(|(_, text)| Source::read(text).without_tests().code).collect()
-}
-
-/// Without white space: a chain of calls reads the same on one line and on five.
-fn dense(code: &str) -> String {
-    code.split_whitespace().collect()
 }
 
 fn all<'a>(

@@ -101,8 +101,8 @@ impl Engine {
     }
 
     /// How a store reaches the table.
-    pub(crate) fn store_config(&self, room_index: bool) -> StoreConfig {
-        store_config(self.endpoint.clone(), self.key.clone(), room_index)
+    pub(crate) fn store_config(&self) -> StoreConfig {
+        store_config(self.endpoint.clone(), self.key.clone())
     }
 
     /// The table's stream.
@@ -138,7 +138,7 @@ impl Engine {
 }
 
 /// How a store reaches the table of an engine.
-fn store_config(endpoint: String, key: String, room_index: bool) -> StoreConfig {
+fn store_config(endpoint: String, key: String) -> StoreConfig {
     StoreConfig {
         table: TABLE.to_owned(),
         region: "us-east-1".to_owned(),
@@ -149,7 +149,7 @@ fn store_config(endpoint: String, key: String, room_index: bool) -> StoreConfig 
             secret_access_key: "local".to_owned(),
             session_token: None,
         },
-        room_index,
+        ca_bundle: None,
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
     }
     let address = fs::read_to_string(directory.join(ADDRESS)).ok()?;
     let (endpoint, key) = address.trim_end().split_once('\n')?;
-    Some(store_config(endpoint.to_owned(), key.to_owned(), true))
+    Some(store_config(endpoint.to_owned(), key.to_owned()))
 }
 
 /// An access key that nobody can guess, so that other users and web pages stay outside.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use runtime::clock::SystemClock;
 
@@ -30,16 +29,15 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions, asking for tokens or not: connects, and does what each does at its cold start.
+    /// Starts the functions on a table, asking for tokens or not, and does what each does at its cold start.
     pub(crate) async fn start(
-        config: &StoreConfig,
+        store: &DynamoStore,
         dead_letters: &DeadLetters,
         options: &Options,
         auth: bool,
     ) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
-        let store = DynamoStore::connect(config);
         let functions = Self {
             ingest: Arc::new(Ingest::new(
                 store.clone(),
@@ -54,7 +52,7 @@ impl Functions {
                 query::Settings { registry_max_age, auth },
             )),
             registry: Arc::new(Registry::new(
-                store,
+                store.clone(),
                 dead_letters.clone(),
                 SystemClock,
                 telemetry.clone(),

@@ -314,12 +314,13 @@ mod tests {
     async fn the_token_comes_before_the_body_and_the_body_is_short_and_in_time() {
         let table = TableDefinition::own().unwrap();
         let engine = Engine::start(&Data::Memory, &table).unwrap();
-        let (config, options) = (engine.store_config(true), Options::default());
-        let functions = Functions::start(&config, &DeadLetters::default(), &options, true).await;
+        let store = DynamoStore::connect(&engine.store_config(), table.layout());
+        let options = Options::default();
+        let functions = Functions::start(&store, &DeadLetters::default(), &options, true).await;
         let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
         let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        DynamoStore::connect(&config).add_token(&token, &invocation).await.unwrap();
+        store.add_token(&token, &invocation).await.unwrap();
 
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();

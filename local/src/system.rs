@@ -12,6 +12,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::Timestamp;
+use dynamodb::DynamoStore;
 use registry::DeadLetter;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::telemetry::Telemetry;
@@ -129,15 +130,16 @@ impl System {
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let url = address.map(|address| format!("http://{address}")).unwrap_or_default();
 
-        let room_index = !table.global_secondary_indexes.is_empty();
+        let layout = table.layout();
         let data = options.data.clone();
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
-        let store = engine.store_config(room_index);
+        let config = engine.store_config();
+        let store = DynamoStore::connect(&config, layout);
         let dead_letters = DeadLetters::default();
         let functions = Functions::start(&store, &dead_letters, &options, false).await;
         let (served, guard) = if options.auth {
             let guarded = Functions::start(&store, &dead_letters, &options, true).await;
-            (guarded, Some(Guard::new(&store, options.telemetry.clone())))
+            (guarded, Some(Guard::new(store.clone(), options.telemetry.clone())))
         } else {
             (functions.clone(), None)
         };
@@ -159,7 +161,7 @@ impl System {
         });
         Ok(Self {
             url,
-            store,
+            store: config,
             engine,
             functions,
             delivered,

@@ -4,6 +4,8 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use table::layout::{self, Layout};
+
 use crate::template::Template;
 
 /// What the template says of the table: enough to create the same one on any engine.
@@ -102,6 +104,15 @@ impl TableDefinition {
             bail!("the template does not have exactly one AWS::DynamoDB::Table")
         };
         serde_json::from_value(table["Properties"].clone()).context("the template's table")
+    }
+
+    /// How the table is laid out.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let has = |index: &layout::Index| {
+            self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
+        };
+        Layout { room_index: has(&layout::ROOM_INDEX) }
     }
 
     /// The body of the `CreateTable` request that makes it under the name `table`.

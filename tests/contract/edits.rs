@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use domain::{Device, DevicePatch, DeviceUpdate, Edit, MetricPatch, Room, RoomPatch, Timestamp};
-use table::{Edited, InsertOutcome};
+use table::{InsertOutcome, UpdateOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
 use crate::given::{at, device, invocation, metric, number, room};
 
-async fn edit(store: &impl Ports, patch: &DevicePatch) -> Edited<Device> {
+async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Device> {
     store.edit_device(&device("d"), patch, &invocation()).await.expect("asked")
 }
 
 async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
     match edit(store, patch).await {
-        Edited::Written(now) => {
+        UpdateOutcome::Updated(now) => {
             assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
             now
         }
@@ -45,11 +45,11 @@ fn everything() -> DevicePatch {
 
 pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) {
     for patch in [everything(), DevicePatch::default()] {
-        assert_eq!(edit(store, &patch).await, Edited::Unknown);
+        assert_eq!(edit(store, &patch).await, UpdateOutcome::ConditionFailed(None));
     }
     let patch = RoomPatch { name: Edit::Set("Kitchen".into()) };
     let asked = store.edit_room(&room("room-a"), &patch, &invocation()).await.expect("asked");
-    assert_eq!(asked, Edited::Unknown);
+    assert_eq!(asked, UpdateOutcome::ConditionFailed(None));
     assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
     assert_eq!(store.rooms(&invocation()).await.expect("read").found, []);
 }
@@ -194,7 +194,9 @@ pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     let before = registered(store, "d").await;
     let mut patch = everything();
     patch.metrics.insert(metric("humidity"), MetricPatch::default());
-    assert_eq!(edit(store, &patch).await, Edited::UnknownMetric(metric("humidity")));
+    let refused = UpdateOutcome::ConditionFailed(Some(before.clone()));
+    assert_eq!(edit(store, &patch).await, refused);
+    assert_eq!(patch.unknown_metric(&before), Some(&metric("humidity")));
     assert_eq!(device_now(store, "d").await, before);
 }
 
@@ -209,7 +211,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
     let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
     let metrics = [(metric("co2"), settings)].into();
     let set = DevicePatch { metrics, ..DevicePatch::default() };
-    assert_eq!(edit(store, &set).await, Edited::UnknownMetric(metric("co2")));
+    assert_eq!(edit(store, &set).await, UpdateOutcome::ConditionFailed(Some(once)));
     learn(store, &["co2"]).await;
     assert!(device_now(store, "d").await.metrics.contains_key(&metric("co2")));
 }
@@ -222,14 +224,16 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
         store.move_device(&device("d"), patch, new, &invocation()).await.expect("asked")
     };
     let patch = everything();
-    assert_eq!(moved(&patch, &new).await, Edited::Unknown);
-    registered(store, "d").await;
+    assert_eq!(moved(&patch, &new).await, UpdateOutcome::ConditionFailed(None));
+    let before = registered(store, "d").await;
     let mut unknown = patch.clone();
     unknown.metrics.insert(metric("humidity"), MetricPatch::default());
-    assert_eq!(moved(&unknown, &new).await, Edited::UnknownMetric(metric("humidity")));
+    assert_eq!(moved(&unknown, &new).await, UpdateOutcome::ConditionFailed(Some(before)));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 
-    let Edited::Written((now, registration)) = moved(&patch, &new).await else { panic!("written") };
+    let UpdateOutcome::Updated((now, registration)) = moved(&patch, &new).await else {
+        panic!("written")
+    };
     assert_eq!((now.room.as_ref(), registration), (Some(&new.id), InsertOutcome::Inserted));
     assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
@@ -237,10 +241,10 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     // Again, or by somebody who does not know that the room is there.
     let later = Room { first_seen: at(9), ..new.clone() };
     let known = InsertOutcome::Exists(new.clone());
-    assert_eq!(moved(&patch, &later).await, Edited::Written((now, known)));
+    assert_eq!(moved(&patch, &later).await, UpdateOutcome::Updated((now.clone(), known)));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
     unknown.name = Edit::Set("not this".into());
-    assert_eq!(moved(&unknown, &later).await, Edited::UnknownMetric(metric("humidity")));
+    assert_eq!(moved(&unknown, &later).await, UpdateOutcome::ConditionFailed(Some(now)));
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {
@@ -256,7 +260,7 @@ pub(super) async fn a_room_has_a_name(store: &impl Ports) {
     ] {
         let patch = RoomPatch { name };
         let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
-        assert_eq!(asked, Edited::Written(expected.clone()));
+        assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
         let now = store.room(&before.id, &invocation()).await.expect("read");
         assert_eq!(now.as_ref(), Some(expected));
     }

@@ -7,7 +7,7 @@ use domain::{
     MetricName, MetricPatch, Room, Timestamp,
 };
 use futures_util::future::join_all;
-use table::{Edited, InsertOutcome, UpdateOutcome};
+use table::{InsertOutcome, UpdateOutcome};
 
 use super::Ports;
 use crate::given::{at, device, invocation, metric, number, reading_in, room};
@@ -203,7 +203,7 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
     let edited = store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
-    assert!(matches!(edited, Edited::Written(_)));
+    assert!(matches!(edited, UpdateOutcome::Updated(_)));
     let learned = DeviceUpdate { room: Some((at(101), room("room-b"))), ..DeviceUpdate::default() };
     assert!(matches!(
         learn_of(store, &before, &learned).await,

@@ -24,7 +24,7 @@ fn on(store: DynamoStore) -> Ingest {
 
 /// Ingest that reaches the table through the proxy.
 fn by_way_of(proxy: &Proxy, table: &Table) -> Ingest {
-    on(DynamoStore::connect(&table.config_by_way_of(proxy.url())))
+    on(table.store_by_way_of(proxy.url()))
 }
 
 async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {

@@ -14,7 +14,7 @@ use crate::wire::{self, Connection, Message};
 
 /// What goes wrong with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Refused for want of capacity; nothing is done.
     Throttled,
     /// Answered with a 500.
@@ -33,14 +33,14 @@ pub(super) enum Fault {
 
 /// Whether a request that fails was done all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(crate) enum Effect {
     None,
     Done,
 }
 
 /// How much of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Share {
+pub(crate) enum Share {
     One,
     Half,
     All,
@@ -48,14 +48,14 @@ pub(super) enum Share {
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
-    pub(super) operation: String,
-    pub(super) body: Value,
+pub(crate) struct Call {
+    pub(crate) operation: String,
+    pub(crate) body: Value,
 }
 
 impl Call {
     /// Whether the request's body holds this text anywhere.
-    pub(super) fn names(&self, text: &str) -> bool {
+    pub(crate) fn names(&self, text: &str) -> bool {
         self.body.to_string().contains(text)
     }
 }
@@ -63,7 +63,7 @@ impl Call {
 type Plan = Box<dyn FnMut(&Call) -> Option<Fault> + Send>;
 
 /// A running proxy, for as long as it is held.
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     url: String,
     shared: Arc<Shared>,
     serving: JoinHandle<()>,
@@ -77,7 +77,7 @@ struct Shared {
 
 impl Proxy {
     /// A proxy before `upstream` that spoils what `plan` says.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         upstream: &str,
         plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static,
     ) -> Self {
@@ -93,17 +93,17 @@ impl Proxy {
     }
 
     /// Where it answers.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Goes on by another plan.
-    pub(super) fn replan(&self, plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
+    pub(crate) fn replan(&self, plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
         *self.shared.plan.lock().expect("no plan panics") = Box::new(plan);
     }
 
     /// The operations asked for since the last time, in order.
-    pub(super) fn take_operations(&self) -> Vec<String> {
+    pub(crate) fn take_operations(&self) -> Vec<String> {
         std::mem::take(&mut *self.shared.operations.lock().expect("nothing panics with it"))
     }
 }

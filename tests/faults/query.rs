@@ -6,8 +6,8 @@ use std::time::Duration;
 use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Room};
 use dynamodb::DynamoStore;
 use table::{
-    EditRegistry as _, Edited, PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _,
-    ReadingKey, RegisterDevices as _,
+    EditRegistry as _, PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _,
+    ReadingKey, RegisterDevices as _, UpdateOutcome,
 };
 
 use super::proxy::{Effect, Fault, Proxy};
@@ -23,7 +23,7 @@ async fn a_room_without_its_index_does_not_ask_once_a_reading() {
     assert!(table.store().put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let store = table.store_by_way_of(proxy.url());
     for limit in [1, 2, 100] {
         let query = RangeQuery {
             range: always(),
@@ -56,7 +56,7 @@ async fn a_room_without_its_index_reads_little_more_than_its_page() {
     readings.sort_by_key(ReadingKey::of);
 
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let store = table.store_by_way_of(proxy.url());
     let after = ReadingKey { at: at(20_000), device: device("d07") };
     for (order, after) in [
         (Order::Ascending, None),
@@ -92,7 +92,7 @@ async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
     let table = Engine::embedded().await.table(false).await;
     let ids: Vec<DeviceId> = (0..50).map(|n| device(&format!("d{n:02}"))).collect();
     let proxy = Proxy::start(table.endpoint(), |_| Some(Fault::Silent(Effect::None))).await;
-    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let store = table.store_by_way_of(proxy.url());
     let range = always();
     let order = Order::Ascending;
     let query = RangeQuery { range, order, after: None, limit: 10, consistent: false };
@@ -123,10 +123,12 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
         (call.operation == "TransactWriteItems").then(|| failures.pop())?
     })
     .await;
-    let store = DynamoStore::connect(&table.config_by_way_of(proxy.url()));
+    let store = table.store_by_way_of(proxy.url());
     let moved =
         store.move_device(&device("d"), &patch("attic"), &new("attic"), &invocation()).await;
-    let Edited::Written((now, _)) = moved.expect("retried") else { panic!("it is registered") };
+    let UpdateOutcome::Updated((now, _)) = moved.expect("retried") else {
+        panic!("it is registered")
+    };
     assert_eq!(now.room, Some(room("attic")));
     assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
 

@@ -31,7 +31,7 @@ where
 }
 
 fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
-    on(DynamoStore::connect(&table.config_by_way_of(proxy.url())))
+    on(table.store_by_way_of(proxy.url()))
 }
 
 /// The record of a reading that was written; its number is its place.

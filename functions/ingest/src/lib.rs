@@ -102,21 +102,10 @@ pub struct Failure {
 /// How long the registry may take at cold start, before the first request is there.
 const COLD_START: Duration = Duration::from_secs(5);
 
-/// What the function asks of the table.
-pub trait Store:
-    PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry + RegisterDevices + FindToken
-{
-}
-
-impl<S> Store for S where
-    S: PutReadings
-        + MergeReadings
-        + AddArrival
-        + ReadRegistry
-        + FindRegistry
-        + RegisterDevices
-        + FindToken
-{
+table::store! {
+    /// What the function asks of the table.
+    pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
+        + RegisterDevices + FindToken
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {

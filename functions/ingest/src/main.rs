@@ -10,7 +10,7 @@ use runtime::telemetry::Telemetry;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
-    let store = DynamoStore::connect(&config.store);
+    let store = DynamoStore::connect(&config.store, config.layout);
     let ingest = Ingest::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
     ingest.load().await;
     let ingest = &ingest;

@@ -10,11 +10,11 @@ use domain::{
 };
 use runtime::clock::Clock;
 use serde_json::value::RawValue;
-use table::{EditRegistry, Edited, FindToken, InsertOutcome, QueryReadings, ReadRegistry};
+use table::{InsertOutcome, UpdateOutcome};
 
 use crate::registry::{device_id, room_id, unknown};
 use crate::rows::{DeviceRow, RoomRow};
-use crate::{Call, Query};
+use crate::{Call, Query, Store};
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
@@ -24,11 +24,7 @@ const MAX_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 32;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
+impl<S: Store, C: Clock> Query<S, C> {
     /// `PATCH /devices/{id}`
     pub(crate) async fn edit_device(
         &self,
@@ -47,14 +43,18 @@ where
             _ => self.store.edit_device(&id, &patch, call.invocation).await,
         };
         match edited.map_err(|error| call.failed(&error))? {
-            Edited::Written(device) => {
+            UpdateOutcome::Updated(device) => {
                 self.registry.keep_device(device.clone());
                 Ok(Response::json(200, &DeviceRow::from(&device)))
             }
-            Edited::Unknown => Err(unknown("device", id.as_str())),
-            Edited::UnknownMetric(name) => {
-                let message = "is no metric that the device has sent";
-                Err(Problem::field(&format!("metrics.{name}"), message))
+            UpdateOutcome::ConditionFailed(was) => {
+                Err(match was.as_ref().and_then(|was| patch.unknown_metric(was)) {
+                    Some(name) => {
+                        let message = "is no metric that the device has sent";
+                        Problem::field(&format!("metrics.{name}"), message)
+                    }
+                    None => unknown("device", id.as_str()),
+                })
             }
         }
     }
@@ -62,19 +62,18 @@ where
     /// Takes over the room that a device was moved to.
     fn keep_moved(
         &self,
-        moved: Edited<(Device, InsertOutcome<Room>)>,
+        moved: UpdateOutcome<(Device, InsertOutcome<Room>), Device>,
         new: Room,
-    ) -> Edited<Device> {
+    ) -> UpdateOutcome<Device> {
         match moved {
-            Edited::Written((device, registration)) => {
+            UpdateOutcome::Updated((device, registration)) => {
                 self.registry.keep_room(match registration {
                     InsertOutcome::Inserted => new,
                     InsertOutcome::Exists(known) => known,
                 });
-                Edited::Written(device)
+                UpdateOutcome::Updated(device)
             }
-            Edited::Unknown => Edited::Unknown,
-            Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
+            UpdateOutcome::ConditionFailed(was) => UpdateOutcome::ConditionFailed(was),
         }
     }
 
@@ -88,11 +87,11 @@ where
         let patch = read_body(call.request, room_patch)?;
         let edited = self.store.edit_room(&id, &patch, call.invocation).await;
         match edited.map_err(|error| call.failed(&error))? {
-            Edited::Written(room) => {
+            UpdateOutcome::Updated(room) => {
                 self.registry.keep_room(room.clone());
                 Ok(Response::json(200, &RoomRow::from(&room)))
             }
-            Edited::Unknown | Edited::UnknownMetric(_) => Err(unknown("room", id.as_str())),
+            UpdateOutcome::ConditionFailed(_) => Err(unknown("room", id.as_str())),
         }
     }
 }

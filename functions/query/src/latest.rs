@@ -4,15 +4,12 @@ use api::{Params, Problem, ProblemKind, Response};
 use domain::{Device, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
-use table::{
-    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
-};
+use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::registry::{ListRequest, metrics_of, whole};
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
 use crate::sheet::Columns;
-use crate::{Call, Query};
+use crate::{Call, Query, Store};
 
 /// How many of a device's newest readings are looked at.
 const NEWEST: usize = 10;
@@ -25,11 +22,7 @@ const MAX_BOTH: usize = 2 * MAX_FIRST;
 /// How many devices are asked at once.
 const LATEST_CONCURRENCY: usize = 8;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
+impl<S: Store, C: Clock> Query<S, C> {
     /// `GET /devices/{id}/latest`
     pub(crate) async fn device_latest(
         &self,

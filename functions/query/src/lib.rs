@@ -25,7 +25,10 @@ use runtime::panic::catching;
 use runtime::registry_cache::{RegistryCache, Snapshot};
 use runtime::telemetry::{Telemetry, WideEvent};
 use serde_json::json;
-use table::{EditRegistry, FindToken, Invocation, QueryReadings, ReadRegistry, StoreError};
+use table::{
+    EditRegistry, FindToken, Invocation, LookUpRegistry, QueryReadings, QueryRoomReadings,
+    ReadRegistry, StoreError,
+};
 
 /// What may be set from outside.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +73,13 @@ impl Call<'_> {
 /// How long the registry may take at cold start, before the first request is there.
 const COLD_START: Duration = Duration::from_secs(5);
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
+table::store! {
+    /// What the function asks of the table.
+    pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings + EditRegistry
+        + FindToken
+}
+
+impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {

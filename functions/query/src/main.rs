@@ -11,7 +11,7 @@ use runtime::telemetry::Telemetry;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
-    let store = DynamoStore::connect(&config.store);
+    let store = DynamoStore::connect(&config.store, config.layout);
     let query = Query::new(store, SystemClock, Telemetry::stdout(), Settings::from(&config));
     query.load().await;
     let query = &query;

@@ -4,17 +4,14 @@ use api::response::MAX_CARRIED;
 use api::{Params, Problem, Response};
 use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange};
 use runtime::clock::Clock;
-use table::{
-    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
-};
+use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::format::Format;
 use crate::latest::bytes;
 use crate::registry::metrics_of;
 use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::sheet::{Columns, Sheet};
-use crate::{Call, Query, cursor};
+use crate::{Call, Query, Store, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 1_000;
 pub(crate) const MAX_LIMIT: usize = 10_000;
@@ -22,11 +19,7 @@ pub(crate) const MAX_LIMIT: usize = 10_000;
 /// where each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
+impl<S: Store, C: Clock> Query<S, C> {
     /// `GET /devices/{id}/readings`
     pub(crate) async fn device_readings(
         &self,

@@ -8,21 +8,17 @@ use domain::{Device, DeviceId, MetricName, Room, RoomId, excerpt};
 use runtime::clock::Clock;
 use runtime::registry_cache::Snapshot;
 use sha2::{Digest as _, Sha256};
-use table::{EditRegistry, FindToken, MAX_CACHED_ENTRIES, QueryReadings, ReadRegistry};
+use table::MAX_CACHED_ENTRIES;
 
 use crate::format::Format;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::sheet::Columns;
-use crate::{Call, Query, cursor};
+use crate::{Call, Query, Store, cursor};
 
 pub(crate) const DEFAULT_LIMIT: usize = 100;
 pub(crate) const MAX_LIMIT: usize = 1_000;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
+impl<S: Store, C: Clock> Query<S, C> {
     /// `GET /devices` and, of one room, `GET /rooms/{id}/devices`.
     pub(crate) async fn list_devices(
         &self,

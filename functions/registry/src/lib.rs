@@ -77,10 +77,10 @@ struct Learned {
     poison: Vec<Poison>,
 }
 
-/// What the function asks of the table.
-pub trait Store: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings {}
-
-impl<S: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings> Store for S {}
+table::store! {
+    /// What the function asks of the table.
+    pub trait Store: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings
+}
 
 impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
     /// The function on a table; what it can never apply goes to `dead_letters`.

@@ -7,7 +7,7 @@ use domain::{Decimal, Device, DevicePatch, Edit, MetricName, Reading, Timestamp}
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
+use table::{EditRegistry as _, PutReadings as _, ReadRegistry as _, StoreError, UpdateOutcome};
 
 use super::*;
 
@@ -148,7 +148,7 @@ async fn what_a_person_set_stays() {
     };
     let edited =
         bench.store.edit_device(&"d".parse().expect("an id"), &patch, &bench.invocation).await;
-    assert!(matches!(edited, Ok(Edited::Written(_))));
+    assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))));
     // The function's own cache does not know of the edit.
     bench.write(&[reading("d", 10, Some("b")), reading("d", -10, Some("c"))]).await;
     let device = bench.device().await;

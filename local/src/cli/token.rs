@@ -12,6 +12,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
 use dynamodb::DynamoStore;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
+use table::layout::Layout;
 use table::{Invocation, ManageTokens};
 
 use crate::Data;
@@ -96,14 +97,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         let (credentials, region) = runtime::config::credentials().context(NO_CREDENTIALS)?;
         let region =
             place.region.or(region).context("no region; add --region, such as eu-west-1")?;
-        let endpoint = place.endpoint;
+        let (endpoint, ca_bundle) = (place.endpoint, runtime::config::ca_bundle()?);
         let whose = format!("the table {table} in {region}");
-        let config = StoreConfig { table, region, endpoint, credentials, room_index: true };
-        return act(action, &whose, &DynamoStore::connect(&config)).await;
+        let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
+        return act(action, &whose, &DynamoStore::connect(&config, Layout::default())).await;
     }
     let whose = place.data_dir.display().to_string();
     if let Some(config) = engine::running(&place.data_dir) {
-        return act(action, &whose, &DynamoStore::connect(&config)).await;
+        return act(action, &whose, &DynamoStore::connect(&config, Layout::default())).await;
     }
     if !engine::database_file(&place.data_dir).exists() {
         bail!(
@@ -115,7 +116,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         Engine::start(&Data::Dir(place.data_dir), &TableDefinition::own()?)
     });
     let engine = engine.await??;
-    let done = act(action, &whose, &DynamoStore::connect(&engine.store_config(true))).await;
+    let done =
+        act(action, &whose, &DynamoStore::connect(&engine.store_config(), Layout::default())).await;
     tokio::task::spawn_blocking(move || engine.stop()).await??;
     done
 }
@@ -228,7 +230,7 @@ mod tests {
     async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
         use table::FindToken as _;
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
-        let store = DynamoStore::connect(&engine.store_config(true));
+        let store = DynamoStore::connect(&engine.store_config(), Layout::default());
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         for by_id in [true, false] {
             let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();

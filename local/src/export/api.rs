@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use dynamodb::DynamoStore;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use table::layout::Layout;
 
 use crate::client::{self, Answer, Ask, Client};
 use crate::dead_letters::DeadLetters;
@@ -44,8 +46,9 @@ impl Api {
         // A list out of a cache would lack what the stream has told since.
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(config) = engine::running(directory) {
+            let store = DynamoStore::connect(&config, Layout::default());
             let queue = DeadLetters::default();
-            return Ok(Self::Running(Functions::start(&config, &queue, &options, false).await));
+            return Ok(Self::Running(Functions::start(&store, &queue, &options, false).await));
         }
         if !directory.join("roomtide.db").exists() {
             bail!(

@@ -1,7 +1,6 @@
 //! The look at a request's token before its body is taken. Permits nothing: the functions look again.
 
 use api::{Problem, ProblemKind, Request};
-use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use runtime::authentication::Authenticator;
 use runtime::clock::SystemClock;
@@ -21,12 +20,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// A guard that knows the tokens of a table.
-    pub(crate) fn new(config: &StoreConfig, telemetry: Telemetry) -> Self {
-        Self {
-            authenticator: Authenticator::new(true, SystemClock),
-            store: DynamoStore::connect(config),
-            telemetry,
-        }
+    pub(crate) fn new(store: DynamoStore, telemetry: Telemetry) -> Self {
+        Self { authenticator: Authenticator::new(true, SystemClock), store, telemetry }
     }
 
     /// Refuses what no function would take, whatever the body is.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use domain::{Scope, Timestamp, Token, TokenHash};
 use dynamodb::DynamoStore;
 use runtime::clock::Deadline;
+use table::layout::Layout;
 use table::{Invocation, ManageTokens as _};
 
 use crate::server::{PROGRAM, Server, devices};
@@ -244,11 +245,11 @@ fn fill_with_tokens(directory: &Path) {
             secret_access_key: "local".to_owned(),
             session_token: None,
         },
-        room_index: true,
+        ca_bundle: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = DynamoStore::connect(&config);
+        let store = DynamoStore::connect(&config, Layout::default());
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
         for n in 0..1_000 {
             let token = Token {

@@ -1,5 +1,7 @@
 //! Where a service is and who asks it: plain values. Reads no environment.
 
+use crate::CaBundle;
+
 /// Where the table is and who may reach it.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
@@ -11,8 +13,8 @@ pub struct StoreConfig {
     pub endpoint: Option<String>,
     /// Who asks.
     pub credentials: Credentials,
-    /// Whether the table has its index by room; without it a room's range is merged from its devices.
-    pub room_index: bool,
+    /// The root certificates to trust instead of Amazon's and the system's.
+    pub ca_bundle: Option<CaBundle>,
 }
 
 /// Where the registry puts what it can never apply.
@@ -26,6 +28,8 @@ pub struct QueueConfig {
     pub endpoint: Option<String>,
     /// Who asks.
     pub credentials: Credentials,
+    /// The root certificates to trust instead of Amazon's and the system's.
+    pub ca_bundle: Option<CaBundle>,
 }
 
 /// The keys with which requests to AWS are signed. Their `Debug` shows no secret.

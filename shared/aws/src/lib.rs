@@ -1,26 +1,34 @@
 //! What every client of AWS is built with: keys, patience and TLS. Asks nobody.
 
+mod ca_bundle;
 mod config;
+mod http;
 
 use std::time::Duration;
 
 use aws_credential_types::Credentials as Keys;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_smithy_http_client::tls;
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use aws_types::region::Region;
 
+pub use ca_bundle::{CaBundle, CaBundleError};
 pub use config::{Credentials, QueueConfig, StoreConfig};
 
-/// The settings of a client of one service in `region`, or at `endpoint` if there is one.
+/// The settings of a client of one service in `region`, or at `endpoint` if there is one. The client
+/// trusts the certificates of `ca_bundle` instead of Amazon's and the system's, if there is one.
 ///
 /// The SDK's own defaults would wait for ever and retry after seconds: a socket that went stale
 /// while the function was frozen must cost milliseconds.
 #[must_use]
-pub fn settings(region: &str, endpoint: Option<&str>, credentials: &Credentials) -> SdkConfig {
+pub fn settings(
+    region: &str,
+    endpoint: Option<&str>,
+    credentials: &Credentials,
+    ca_bundle: Option<&CaBundle>,
+) -> SdkConfig {
     let keys = Keys::new(
         &credentials.access_key_id,
         &credentials.secret_access_key,
@@ -36,21 +44,13 @@ pub fn settings(region: &str, endpoint: Option<&str>, credentials: &Credentials)
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(Duration::from_secs(2))
         .build();
-    let http = aws_smithy_http_client::Builder::new();
-    // Over plain HTTP there are no certificates to read: reading them takes most of a cold start.
-    let http = if endpoint.is_some_and(|url| url.starts_with("http:")) {
-        http.build_http()
-    } else {
-        http.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-            .build_https()
-    };
     let mut settings = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
         .region(Region::new(region.to_owned()))
         .credentials_provider(SharedCredentialsProvider::new(keys))
         .retry_config(retries)
         .timeout_config(timeouts)
-        .http_client(http);
+        .http_client(http::client(endpoint, ca_bundle));
     settings.set_endpoint_url(endpoint.map(str::to_owned));
     settings.build()
 }

@@ -235,6 +235,14 @@ pub struct DevicePatch {
     pub dropped_metrics: BTreeSet<MetricName>,
 }
 
+impl DevicePatch {
+    /// The first metric that the patch sets and the device has not sent.
+    #[must_use]
+    pub fn unknown_metric(&self, device: &Device) -> Option<&MetricName> {
+        self.metrics.keys().find(|name| !device.metrics.contains_key(name))
+    }
+}
+
 /// What a person changes of one metric of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetricPatch {

@@ -16,14 +16,15 @@ impl AddArrival for DynamoStore {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> StoreResult<Added> {
-        let put = || {
-            self.put_if_absent(item::from_arrival(reading, arrival, retention), invocation)
-        };
+        let put =
+            || self.put_if_absent(item::from_arrival(reading, arrival, retention), invocation);
         Ok(match while_throttled(invocation, put).await? {
             InsertOutcome::Inserted => Added::Stored,
             // The SDK repeats a request whose answer was lost: then the item that is there is this one,
             // with whatever was merged into it since.
-            InsertOutcome::Exists(Arrival(came)) if came.as_deref() == Some(arrival) => Added::Stored,
+            InsertOutcome::Exists(Arrival(came)) if came.as_deref() == Some(arrival) => {
+                Added::Stored
+            }
             InsertOutcome::Exists(_) => Added::Taken,
         })
     }

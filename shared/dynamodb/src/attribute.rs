@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use table::item::Attribute;
+use table::item::{self, Attribute, Decode};
+use table::{StoreError, StoreResult};
 
 /// The SDK's form of an item.
 pub(super) type SdkItem = HashMap<String, AttributeValue>;
@@ -31,6 +32,11 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
 
 pub(super) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute)> {
     item.into_iter().map(|(name, value)| (name, value_from_sdk(value)))
+}
+
+/// Reads an item that must be what its key says.
+pub(super) fn read<T: Decode>(found: SdkItem) -> StoreResult<T> {
+    item::read(from_sdk(found)).map_err(StoreError::Unreadable)
 }
 
 fn value_from_sdk(value: AttributeValue) -> Attribute {

@@ -6,16 +6,17 @@ use aws_sdk_dynamodb::types::{
     TransactWriteItem,
 };
 
-use crate::attribute::{SdkItem, from_sdk, to_sdk};
+use crate::attribute::{read, to_sdk};
 use crate::error::store_error;
-use crate::update::{Update, Updated};
+use crate::update::Update;
 use crate::{DynamoStore, note_write};
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
 use table::item::{self, Attribute};
 use table::keys::{Key, PK, ROOM};
 use table::{
-    EditRegistry, Edited, InsertOutcome, Invocation, ReadRegistry as _, StoreError, StoreResult,
+    EditRegistry, InsertOutcome, Invocation, LookUpRegistry as _, StoreError, StoreResult,
+    UpdateOutcome,
 };
 
 impl EditRegistry for DynamoStore {
@@ -24,13 +25,8 @@ impl EditRegistry for DynamoStore {
         id: &DeviceId,
         patch: &DevicePatch,
         invocation: &Invocation,
-    ) -> StoreResult<Edited<Device>> {
-        match device_update(id, patch).send(self, invocation).await? {
-            Updated::Written(now) => item::read(from_sdk(now))
-                .map(Edited::Written)
-                .map_err(StoreError::Unreadable),
-            Updated::Refused(was) => refused(was, patch),
-        }
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        device_update(id, patch).send_and_read(self, invocation).await
     }
 
     async fn move_device(
@@ -39,7 +35,7 @@ impl EditRegistry for DynamoStore {
         patch: &DevicePatch,
         room: &Room,
         invocation: &Invocation,
-    ) -> StoreResult<Edited<(Device, InsertOutcome<Room>)>> {
+    ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
         let put = Put::builder()
             .table_name(&self.table)
             .set_item(Some(to_sdk(item::from_room(room))))
@@ -67,9 +63,10 @@ impl EditRegistry for DynamoStore {
                     .for_each(|units| note_write(invocation, Some(units)));
                 // A transaction does not return what it wrote.
                 let device = self.device(id, invocation).await?;
-                return Ok(device.map_or(Edited::Unknown, |now| {
-                    Edited::Written((now, InsertOutcome::Inserted))
-                }));
+                return Ok(match device {
+                    Some(now) => UpdateOutcome::Updated((now, InsertOutcome::Inserted)),
+                    None => UpdateOutcome::ConditionFailed(None),
+                });
             }
             Err(error) => error,
         };
@@ -83,15 +80,16 @@ impl EditRegistry for DynamoStore {
             return Err(store_error(error));
         };
         if failed(device) {
-            return refused(device.item.clone(), patch);
+            let was = device.item.clone().map(read).transpose()?;
+            return Ok(UpdateOutcome::ConditionFailed(was));
         }
         if failed(known) {
-            let known = from_sdk(known.item.clone().unwrap_or_default());
-            let known = item::read(known).map_err(StoreError::Unreadable)?;
+            let known = read(known.item.clone().unwrap_or_default())?;
             return Ok(match self.edit_device(id, patch, invocation).await? {
-                Edited::Written(now) => Edited::Written((now, InsertOutcome::Exists(known))),
-                Edited::Unknown => Edited::Unknown,
-                Edited::UnknownMetric(name) => Edited::UnknownMetric(name),
+                UpdateOutcome::Updated(now) => {
+                    UpdateOutcome::Updated((now, InsertOutcome::Exists(known)))
+                }
+                UpdateOutcome::ConditionFailed(was) => UpdateOutcome::ConditionFailed(was),
             });
         }
         let is_busy =
@@ -104,15 +102,10 @@ impl EditRegistry for DynamoStore {
         id: &RoomId,
         patch: &RoomPatch,
         invocation: &Invocation,
-    ) -> StoreResult<Edited<Room>> {
+    ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
-        match update.send(self, invocation).await? {
-            Updated::Written(now) => {
-                item::read(from_sdk(now)).map(Edited::Written).map_err(StoreError::Unreadable)
-            }
-            Updated::Refused(_) => Ok(Edited::Unknown),
-        }
+        update.send_and_read(self, invocation).await
     }
 }
 
@@ -154,14 +147,6 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
         update.remove(&[METRICS, name.as_str()]);
     }
     update
-}
-
-/// Why a device was not edited, by what it was.
-fn refused<T>(was: Option<SdkItem>, patch: &DevicePatch) -> StoreResult<Edited<T>> {
-    let Some(was) = was else { return Ok(Edited::Unknown) };
-    let was: Device = item::read(from_sdk(was)).map_err(StoreError::Unreadable)?;
-    let unknown = patch.metrics.keys().find(|name| !was.metrics.contains_key(name));
-    Ok(unknown.cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
 }
 
 fn edit<T>(

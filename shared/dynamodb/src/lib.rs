@@ -9,6 +9,7 @@ mod merge_readings;
 mod pause;
 mod put_readings;
 mod query_readings;
+mod range;
 mod read_registry;
 mod register_devices;
 mod tokens;
@@ -20,28 +21,24 @@ use aws_sdk_dynamodb::types::ConsumedCapacity;
 
 use aws::StoreConfig;
 use table::Invocation;
+use table::layout::Layout;
 
 /// The table on `DynamoDB`, or on anything that speaks its protocol.
 #[derive(Debug, Clone)]
 pub struct DynamoStore {
     client: Client,
     table: String,
-    room_index: bool,
+    layout: Layout,
 }
 
 impl DynamoStore {
-    /// A store that will ask the table of `config`; nothing is sent yet.
+    /// A store that will ask the table of `config`, which is laid out so; nothing is sent yet.
     #[must_use]
-    pub fn connect(config: &StoreConfig) -> Self {
+    pub fn connect(config: &StoreConfig, layout: Layout) -> Self {
         let endpoint = config.endpoint.as_deref();
-        let settings = aws::settings(&config.region, endpoint, &config.credentials);
-        Self::with_client(Client::new(&settings), config)
-    }
-
-    /// A store that asks through a client of the caller's: one that a test lets fail on demand.
-    #[must_use]
-    pub fn with_client(client: Client, config: &StoreConfig) -> Self {
-        Self { client, table: config.table.clone(), room_index: config.room_index }
+        let ca_bundle = config.ca_bundle.as_ref();
+        let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
+        Self { client: Client::new(&settings), table: config.table.clone(), layout }
     }
 }
 

@@ -1,26 +1,20 @@
-//! `Query`: readings of a device or a room in a range, through 1 MB pages. Writes nothing.
+//! Readings of a device or a room in a range; without its index, a room's are merged from its devices.
+//! Writes nothing.
 
 use std::cmp::Ordering;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::attribute::{SdkItem, from_sdk, to_sdk};
-use crate::error::store_error;
-use crate::{DynamoStore, note_read};
+use crate::DynamoStore;
+use crate::attribute::to_sdk;
+use crate::range::{Range, RangePage};
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
-use table::keys::{self, Key, PK, ROOM, ROOM_INDEX, SK};
-use table::item::{self, Decode as _};
-use table::{Invocation, Page, QueryReadings, RangeQuery, ReadingKey, StoreResult};
-
-/// Whose readings.
-enum Partition<'a> {
-    Device(&'a DeviceId),
-    Room(&'a RoomId),
-}
-
-/// How large the readings of a page grow, about; an answer of Lambda holds no more.
-const MAX_PAGE_BYTES: usize = 6 << 20;
+use table::item::{self, Attribute};
+use table::keys::{self, Key};
+use table::layout::ROOM_INDEX;
+use table::{
+    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadingKey, StoreResult,
+};
 
 impl QueryReadings for DynamoStore {
     async fn device_readings(
@@ -29,9 +23,11 @@ impl QueryReadings for DynamoStore {
         query: &RangeQuery,
         invocation: &Invocation,
     ) -> StoreResult<Page> {
-        self.collect(&Partition::Device(device), query, |_| true, invocation).await
+        self.readings(device_range(device, query), |_| true, invocation).await
     }
+}
 
+impl QueryRoomReadings for DynamoStore {
     async fn room_readings(
         &self,
         room: &RoomId,
@@ -39,68 +35,55 @@ impl QueryReadings for DynamoStore {
         query: &RangeQuery,
         invocation: &Invocation,
     ) -> StoreResult<Page> {
-        if self.room_index {
-            return self.collect(&Partition::Room(room), query, |_| true, invocation).await;
+        if self.layout.room_index {
+            return self.readings(room_range(room, query), |_| true, invocation).await;
         }
         self.merge(room, devices, query, invocation).await
     }
 }
 
+/// The readings of a device, in its partition.
+fn device_range(device: &DeviceId, query: &RangeQuery) -> Range {
+    Range {
+        index: None,
+        partition: device.to_string(),
+        between: keys::reading_range(query.range),
+        order: query.order,
+        start: query.after.as_ref().map(|after| {
+            let place = Key::Reading(device.clone(), after.at);
+            to_sdk(item::key(&place))
+        }),
+        limit: query.limit,
+        consistent: query.consistent,
+    }
+}
+
+/// The readings of a room, in its partition of the index by room.
+fn room_range(room: &RoomId, query: &RangeQuery) -> Range {
+    Range {
+        index: Some(&ROOM_INDEX),
+        partition: room.to_string(),
+        between: keys::reading_range(query.range),
+        order: query.order,
+        start: query.after.as_ref().map(|after| {
+            let mut start = item::key(&Key::Reading(after.device.clone(), after.at));
+            start.insert(ROOM_INDEX.partition_key.to_owned(), Attribute::S(room.to_string()));
+            to_sdk(start)
+        }),
+        limit: query.limit,
+        consistent: false,
+    }
+}
+
 impl DynamoStore {
-    /// Follows `DynamoDB`'s pages until `limit` readings that `keep` wants are found, or as many as an
-    /// answer can hold, and asks for one more, which tells whether there is another page.
-    async fn collect(
+    async fn readings(
         &self,
-        partition: &Partition<'_>,
-        query: &RangeQuery,
+        range: Range,
         keep: impl Fn(&Reading) -> bool,
         invocation: &Invocation,
     ) -> StoreResult<Page> {
-        let (index, name, value) = match partition {
-            Partition::Device(device) => (None, PK, device.to_string()),
-            Partition::Room(room) => (Some(ROOM_INDEX.to_owned()), ROOM, room.to_string()),
-        };
-        let (first, last) = keys::reading_range(query.range);
-        let mut start = query.after.as_ref().map(|after| start_key(partition, after));
-        let mut readings = Vec::new();
-        let mut passed_over = 0;
-        loop {
-            // Where most is skipped, each request asks for as much again as all before it.
-            let wanted = (query.limit + 1 - readings.len()).max(passed_over);
-            let answer = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .set_index_name(index.clone())
-                .key_condition_expression("#p = :p AND #s BETWEEN :a AND :b")
-                .expression_attribute_names("#p", name)
-                .expression_attribute_names("#s", SK)
-                .expression_attribute_values(":p", AttributeValue::S(value.clone()))
-                .expression_attribute_values(":a", AttributeValue::S(first.clone()))
-                .expression_attribute_values(":b", AttributeValue::S(last.clone()))
-                .scan_index_forward(query.order == Order::Ascending)
-                .consistent_read(query.consistent && index.is_none())
-                .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start.take())
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(answer).await?.map_err(store_error)?;
-            note_read(invocation, answer.consumed_capacity());
-            // What other writers left among the readings and is none cannot be shown as one.
-            let found = answer.items.unwrap_or_default();
-            passed_over += found.len() + readings.len();
-            let found = found.into_iter().filter_map(|i| Reading::decode(from_sdk(i)).ok());
-            readings.extend(found.filter(&keep));
-            passed_over -= readings.len();
-            start = answer.last_evaluated_key;
-            let bytes: usize = readings.iter().map(bytes).sum();
-            if start.is_none() || readings.len() > query.limit || bytes > MAX_PAGE_BYTES {
-                break;
-            }
-        }
-        let has_more = readings.len() > query.limit || start.is_some();
-        readings.truncate(query.limit);
-        Ok(Page { readings, has_more })
+        let RangePage { items, has_more } = self.range(range, keep, bytes, invocation).await?;
+        Ok(Page { readings: items, has_more })
     }
 
     /// A room's range without the index: its devices, merged.
@@ -127,9 +110,8 @@ impl DynamoStore {
             let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
             let asked: Vec<_> = waiting
                 .map(|lane| async {
-                    let partition = Partition::Device(lane.device);
-                    let page = self.collect(&partition, &lane.query, in_room, invocation).await?;
-                    Ok(lane.take(page))
+                    let range = device_range(lane.device, &lane.query);
+                    Ok(lane.take(self.readings(range, in_room, invocation).await?))
                 })
                 .collect();
             if asked.is_empty() {
@@ -201,20 +183,6 @@ fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> O
     // A page cannot begin behind a place outside of its range; then it begins with the range.
     let at = Timestamp::from_millis(millis).ok().filter(|at| query.range.contains(*at))?;
     Some(ReadingKey { at, device: device.clone() })
-}
-
-/// The key behind which a page begins: made from the place of a reading, so that no cursor can reach
-/// another partition than the one asked for.
-fn start_key(partition: &Partition<'_>, after: &ReadingKey) -> SdkItem {
-    let device = match partition {
-        Partition::Device(device) => (*device).clone(),
-        Partition::Room(_) => after.device.clone(),
-    };
-    let mut start = to_sdk(item::key(&Key::Reading(device, after.at)));
-    if let Partition::Room(room) = partition {
-        start.insert(ROOM.to_owned(), AttributeValue::S(room.to_string()));
-    }
-    start
 }
 
 /// How many bytes a reading takes in an answer, at the least.

@@ -2,13 +2,15 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 
-use crate::attribute::{from_sdk, to_sdk};
+use crate::attribute::{from_sdk, read, to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
 use table::item::Decode;
 use table::keys::{DEVICES, Key, PK, ROOMS};
-use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult, item};
+use table::{
+    Invocation, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, ReadRegistry, StoreResult, item,
+};
 
 impl ReadRegistry for DynamoStore {
     async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
@@ -18,7 +20,9 @@ impl ReadRegistry for DynamoStore {
     async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
         self.list(ROOMS, invocation).await
     }
+}
 
+impl LookUpRegistry for DynamoStore {
     async fn device(&self, id: &DeviceId, invocation: &Invocation) -> StoreResult<Option<Device>> {
         self.find(&Key::Device(id.clone()), invocation).await
     }
@@ -76,7 +80,6 @@ impl DynamoStore {
             .send();
         let answer = invocation.within(answer).await?.map_err(store_error)?;
         note_read(invocation, answer.consumed_capacity());
-        let found = answer.item.map(|found| item::read(from_sdk(found)));
-        found.transpose().map_err(StoreError::Unreadable)
+        answer.item.map(read).transpose()
     }
 }

@@ -4,18 +4,15 @@
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
 
-use crate::attribute::{from_sdk, to_sdk};
+use crate::attribute::{read, to_sdk};
 use crate::error::store_error;
 use crate::update::Update;
-use crate::update_registry::learning;
 use crate::{DynamoStore, note_write};
 use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::item::attribute::INTRODUCED_ROOMS;
 use table::item::{Attribute, Decode};
 use table::keys::{Key, PK};
-use table::{
-    InsertOutcome, Invocation, RegisterDevices, StoreError, StoreResult, UpdateOutcome, item,
-};
+use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome, item};
 
 impl RegisterDevices for DynamoStore {
     async fn register_device(
@@ -43,7 +40,7 @@ impl RegisterDevices for DynamoStore {
         let mut update = Update::of(Key::Device(device.clone()));
         update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
         update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
-        learning(update.send(self, invocation).await?)
+        update.send_and_read(self, invocation).await
     }
 }
 
@@ -72,9 +69,7 @@ impl DynamoStore {
                 Some(PutItemError::ConditionalCheckFailedException(failed)) => {
                     invocation.add_write(1.0);
                     let known = failed.item.clone().unwrap_or_default();
-                    item::read(from_sdk(known))
-                        .map(InsertOutcome::Exists)
-                        .map_err(StoreError::Unreadable)
+                    read(known).map(InsertOutcome::Exists)
                 }
                 _ => Err(store_error(error)),
             },

@@ -1,12 +1,14 @@
 //! `GetItem`, `PutItem`, `Query` and `UpdateItem` on access tokens. Knows no secret.
 
 use crate::DynamoStore;
-use crate::update::{Update, Updated};
+use crate::update::Update;
 use domain::{Timestamp, Token, TokenHash};
 use table::item::attribute::REVOKED;
 use table::item::{self, Attribute};
 use table::keys::{Key, TOKENS};
-use table::{FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, StoreResult};
+use table::{
+    FindToken, InsertOutcome, Invocation, ManageTokens, StoreError, StoreResult, UpdateOutcome,
+};
 
 impl FindToken for DynamoStore {
     async fn token(&self, hash: &TokenHash, invocation: &Invocation) -> StoreResult<Option<Token>> {
@@ -36,6 +38,6 @@ impl ManageTokens for DynamoStore {
     ) -> StoreResult<bool> {
         let mut update = Update::of(Key::Token(*hash));
         update.set_if_absent(&[REVOKED], Attribute::S(at.to_string()));
-        Ok(matches!(update.send(self, invocation).await?, Updated::Written(_)))
+        Ok(matches!(update.send(self, invocation).await?, UpdateOutcome::Updated(_)))
     }
 }

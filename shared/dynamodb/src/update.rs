@@ -1,16 +1,18 @@
 //! `UpdateItem` built clause by clause, every name behind a placeholder. Knows no attribute by name.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    self, AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    self, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 
-use crate::attribute::{SdkItem, to_sdk, value_to_sdk};
+use crate::attribute::{SdkItem, read, to_sdk, value_to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_write};
-use table::item::{self, Attribute};
+use table::item::{self, Attribute, Decode};
 use table::keys::{Key, PK};
-use table::{Invocation, StoreResult};
+use table::{Invocation, StoreResult, UpdateOutcome};
 
 /// An update of one item.
 pub(super) struct Update {
@@ -23,10 +25,13 @@ pub(super) struct Update {
     values: SdkItem,
 }
 
-/// What came of an update: the whole item as it is now, or as it was when a condition failed.
-pub(super) enum Updated {
-    Written(SdkItem),
-    Refused(Option<SdkItem>),
+/// An update as a request and a transaction both take it.
+struct Built {
+    key: SdkItem,
+    update: Option<String>,
+    condition: Option<String>,
+    names: HashMap<String, String>,
+    values: Option<SdkItem>,
 }
 
 impl Update {
@@ -124,70 +129,85 @@ impl Update {
         self.conditions.push(clause);
     }
 
-    fn expression(&self) -> Option<String> {
+    fn build(self) -> Built {
         let clause = |word: &str, parts: &[String]| match parts {
             [] => String::new(),
             parts => format!("{word} {} ", parts.join(", ")),
         };
-        let expression = clause("SET", &self.sets)
+        let update = clause("SET", &self.sets)
             + &clause("REMOVE", &self.removes)
             + &clause("ADD", &self.adds);
-        (!expression.is_empty()).then_some(expression)
-    }
-
-    fn condition(&self) -> Option<String> {
-        (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "))
+        Built {
+            key: to_sdk(item::key(&self.key)),
+            // `DynamoDB` refuses what is empty.
+            update: (!update.is_empty()).then_some(update),
+            condition: (!self.conditions.is_empty()).then(|| self.conditions.join(" AND ")),
+            names: self.names.into_iter().collect(),
+            values: (!self.values.is_empty()).then_some(self.values),
+        }
     }
 
     /// The update as a part of a transaction.
     pub(super) fn transact(self, store: &DynamoStore) -> types::Update {
+        let Built { key, update, condition, names, values } = self.build();
         types::Update::builder()
             .table_name(&store.table)
-            .set_key(Some(to_sdk(item::key(&self.key))))
-            .set_update_expression(self.expression())
-            .set_condition_expression(self.condition())
-            .set_expression_attribute_names(Some(self.names.into_iter().collect()))
-            .set_expression_attribute_values(none_if_empty(self.values))
+            .set_key(Some(key))
+            .set_update_expression(update)
+            .set_condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("key, table and expression are set")
     }
 
+    /// Sends the update by itself.
     pub(super) async fn send(
         self,
         store: &DynamoStore,
         invocation: &Invocation,
-    ) -> StoreResult<Updated> {
-        let update = store
+    ) -> StoreResult<UpdateOutcome<SdkItem>> {
+        let Built { key, update, condition, names, values } = self.build();
+        let answer = store
             .client
             .update_item()
             .table_name(&store.table)
-            .set_key(Some(to_sdk(item::key(&self.key))))
-            .set_update_expression(self.expression())
-            .set_condition_expression(self.condition())
-            .set_expression_attribute_names(Some(self.names.into_iter().collect()))
-            .set_expression_attribute_values(none_if_empty(self.values))
+            .set_key(Some(key))
+            .set_update_expression(update)
+            .set_condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send();
-        match invocation.within(update).await? {
+        match invocation.within(answer).await? {
             Ok(answer) => {
                 note_write(invocation, answer.consumed_capacity());
-                Ok(Updated::Written(answer.attributes.unwrap_or_default()))
+                Ok(UpdateOutcome::Updated(answer.attributes.unwrap_or_default()))
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
                     invocation.add_write(1.0);
-                    Ok(Updated::Refused(failed.item.clone()))
+                    Ok(UpdateOutcome::ConditionFailed(failed.item.clone()))
                 }
                 _ => Err(store_error(error)),
             },
         }
     }
-}
 
-/// `DynamoDB` refuses an empty map of values.
-fn none_if_empty(values: SdkItem) -> Option<std::collections::HashMap<String, AttributeValue>> {
-    (!values.is_empty()).then_some(values)
+    /// Sends the update by itself and reads the item that it wrote or found.
+    pub(super) async fn send_and_read<T: Decode>(
+        self,
+        store: &DynamoStore,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<T>> {
+        Ok(match self.send(store, invocation).await? {
+            UpdateOutcome::Updated(now) => UpdateOutcome::Updated(read(now)?),
+            UpdateOutcome::ConditionFailed(was) => {
+                UpdateOutcome::ConditionFailed(was.map(read).transpose()?)
+            }
+        })
+    }
 }

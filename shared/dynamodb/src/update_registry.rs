@@ -1,13 +1,12 @@
 //! `UpdateItem`: what readings teach the registry. Never touches what a person set.
 
 use crate::DynamoStore;
-use crate::attribute::from_sdk;
-use crate::update::{Update, Updated};
+use crate::update::Update;
 use domain::{Device, DeviceUpdate, MetricInfo, Room, RoomId, Timestamp};
 use table::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
-use table::item::{Attribute, Decode};
+use table::item::{self, Attribute};
 use table::keys::{Key, ROOM};
-use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry, item};
+use table::{Invocation, StoreResult, UpdateOutcome, UpdateRegistry};
 
 /// How many metrics one update adds: an expression may be 4 KB long.
 ///
@@ -38,14 +37,15 @@ impl UpdateRegistry for DynamoStore {
             if n > 0 && n % METRICS_CHUNK == 0 {
                 // Only the first has conditions that may be refused; the others add what is absent.
                 let sent = std::mem::replace(&mut update, Update::of(key()));
-                if let Updated::Refused(was) = sent.send(self, invocation).await? {
-                    return learning(Updated::Refused(was));
+                let sent = sent.send_and_read(self, invocation).await?;
+                if matches!(sent, UpdateOutcome::ConditionFailed(_)) {
+                    return Ok(sent);
                 }
             }
             let info = item::metric(&MetricInfo::from(name));
             update.set_if_absent(&[METRICS, name.as_str()], info);
         }
-        learning(update.send(self, invocation).await?)
+        update.send_and_read(self, invocation).await
     }
 
     async fn update_room(
@@ -56,7 +56,7 @@ impl UpdateRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         earlier(&mut update, first_seen);
-        learning(update.send(self, invocation).await?)
+        update.send_and_read(self, invocation).await
     }
 }
 
@@ -64,14 +64,4 @@ fn earlier(update: &mut Update, first_seen: Timestamp) {
     let first_seen = Attribute::S(first_seen.to_string());
     update.set(&[FIRST_SEEN], first_seen.clone());
     update.only_if_above(&[FIRST_SEEN], first_seen);
-}
-
-pub(super) fn learning<T: Decode>(updated: Updated) -> StoreResult<UpdateOutcome<T>> {
-    match updated {
-        Updated::Written(now) => item::read(from_sdk(now)).map(UpdateOutcome::Updated),
-        Updated::Refused(was) => {
-            was.map(|was| item::read(from_sdk(was))).transpose().map(UpdateOutcome::ConditionFailed)
-        }
-    }
-    .map_err(StoreError::Unreadable)
 }

@@ -1,10 +1,12 @@
 //! The only door to the environment: read once, at cold start. Holds no defaults of other modules.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use aws::{Credentials, QueueConfig, StoreConfig};
+use aws::{CaBundle, Credentials, QueueConfig, StoreConfig};
 use domain::Timestamp;
+use table::layout::Layout;
 
 /// The credentials and the region of the environment, for a command line.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
@@ -13,6 +15,12 @@ pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {
     let region = |name| lookup(name).filter(|value| !value.is_empty());
     let region = region("AWS_REGION").or_else(|| region("AWS_DEFAULT_REGION"));
     Ok((read_credentials(lookup)?, region))
+}
+
+/// The root certificates that the environment names, for a command line.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
+    read_ca_bundle(std::env::var("AWS_CA_BUNDLE").ok().filter(|path| !path.is_empty()))
 }
 
 fn read_credentials(
@@ -30,11 +38,13 @@ fn read_credentials(
 /// What a function reads from its environment.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `TABLE_NAME`, `AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB` or `AWS_ENDPOINT_URL`, `ROOM_INDEX`
+    /// `TABLE_NAME`, `AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB` or `AWS_ENDPOINT_URL`, `AWS_CA_BUNDLE`
     /// and the credentials that Lambda sets.
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
+    /// `ROOM_INDEX`: how the table is laid out; with its index without it.
+    pub layout: Layout,
     /// `FAILURES_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
     failures: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
@@ -85,6 +95,7 @@ impl Config {
         let required = |name| optional(name).ok_or(ConfigError::Missing(name));
         let (region, credentials) = (required("AWS_REGION")?, read_credentials(&lookup)?);
         let endpoint = |service| optional(service).or_else(|| optional("AWS_ENDPOINT_URL"));
+        let ca_bundle = read_ca_bundle(optional("AWS_CA_BUNDLE"))?;
         let days: u32 = number("RETENTION_DAYS", optional("RETENTION_DAYS"), 0)?;
         let age = optional("REGISTRY_MAX_AGE_SECONDS");
         Ok(Self {
@@ -93,13 +104,15 @@ impl Config {
                 region: region.clone(),
                 endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
                 credentials: credentials.clone(),
-                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
+                ca_bundle: ca_bundle.clone(),
             },
+            layout: Layout { room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())? },
             failures: optional("FAILURES_QUEUE_URL").map(|url| QueueConfig {
                 url,
                 region,
                 endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
                 credentials,
+                ca_bundle,
             }),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
@@ -118,6 +131,17 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
             Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
         }
     }
+}
+
+/// The certificates of a file, if one is named.
+fn read_ca_bundle(path: Option<String>) -> Result<Option<CaBundle>, ConfigError> {
+    let Some(path) = path else { return Ok(None) };
+    let bundle = CaBundle::read(Path::new(&path)).map_err(|_| ConfigError::Unreadable {
+        name: "AWS_CA_BUNDLE",
+        value: path,
+        expected: "a file of PEM certificates",
+    })?;
+    Ok(Some(bundle))
 }
 
 fn timestamp(name: &'static str, value: Option<String>) -> Result<Timestamp, ConfigError> {
@@ -158,7 +182,7 @@ mod tests {
     #[test]
     fn the_defaults_suffice() {
         let config = read(&[]).expect("complete");
-        assert!(config.auth && config.store.room_index && config.store.endpoint.is_none());
+        assert!(config.auth && config.layout.room_index && config.store.endpoint.is_none());
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         assert_eq!(config.retention_days, None);
         assert_eq!(config.earliest_timestamp.to_string(), "2000-01-01T00:00:00.000Z");
@@ -171,6 +195,7 @@ mod tests {
         for (name, value) in [
             ("ROOM_INDEX", "maybe"),
             ("AUTH", "no"),
+            ("AWS_CA_BUNDLE", "/nowhere.pem"),
             ("RETENTION_DAYS", "-1"),
             ("EARLIEST_TIMESTAMP", "-30d"),
             ("REGISTRY_MAX_AGE_SECONDS", "1m"),

@@ -174,9 +174,9 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
-        let (devices, rooms) =
-            futures_util::future::try_join(store.devices(invocation), store.rooms(invocation))
-                .await?;
+        // One after the other, so that a cold start makes one connection, not two.
+        let devices = store.devices(invocation).await?;
+        let rooms = store.rooms(invocation).await?;
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
         let has_all_devices = devices.found.len() <= MAX_CACHED_ENTRIES;
@@ -316,18 +316,6 @@ mod tests {
             let before = self.0.rooms(invocation).await;
             self.1.keep_room(self.2.clone());
             before
-        }
-
-        async fn device(
-            &self,
-            id: &DeviceId,
-            invocation: &Invocation,
-        ) -> StoreResult<Option<Device>> {
-            self.0.device(id, invocation).await
-        }
-
-        async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {
-            self.0.room(id, invocation).await
         }
     }
 

@@ -2,11 +2,13 @@
 
 pub mod item;
 pub mod keys;
+pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
 
 mod deadline;
 mod invocation;
+mod permission;
 
 use std::future::Future;
 
@@ -17,10 +19,11 @@ pub use invocation::Invocation;
 use item::{Attribute, Decode};
 
 pub use item::UnreadableItem;
+pub use permission::{Action, Permission, Place};
 
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, MetricName, Order, Reading, Room, RoomId,
-    RoomPatch, TimeRange, Timestamp, Token, TokenHash,
+    Device, DeviceId, DevicePatch, DeviceUpdate, Order, Reading, Room, RoomId, RoomPatch,
+    TimeRange, Timestamp, Token, TokenHash,
 };
 
 /// Why the table did not do what it was asked.
@@ -71,6 +74,9 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///
 /// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
 pub trait PutReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Place::Readings)];
+
     /// Stores readings, of which no two have the same device and timestamp, each to be deleted some
     /// days after its `retention` is over.
     fn put_readings(
@@ -85,6 +91,9 @@ pub trait PutReadings: Send + Sync {
 ///
 /// Done twice, it changes nothing: it only sets.
 pub trait MergeReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Place::Readings)];
+
     /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
     /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
     /// person chose it.
@@ -98,6 +107,9 @@ pub trait MergeReadings: Send + Sync {
 
 /// Pattern 1d: store a reading that has no timestamp, at the timestamp of its arrival.
 pub trait AddArrival: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Place::Readings)];
+
     /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
     /// done twice, it changes nothing.
     fn add_arrival(
@@ -127,8 +139,11 @@ pub struct PutOutcome {
     pub cause: Option<StoreError>,
 }
 
-/// Patterns 3, 4 and 6: readings of a device or a room in a range.
+/// Patterns 3 and 4: readings of a device in a range.
 pub trait QueryReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Place::Readings)];
+
     /// A page of one device's readings.
     fn device_readings(
         &self,
@@ -136,6 +151,13 @@ pub trait QueryReadings: Send + Sync {
         query: &RangeQuery,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Page>> + Send;
+}
+
+/// Pattern 6: readings of a room in a range.
+pub trait QueryRoomReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Place::RoomIndex), (Action::Query, Place::Readings)];
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
@@ -194,8 +216,12 @@ pub struct Page {
 /// So many devices, and so many rooms, a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
-/// Pattern 2: list devices and rooms; and look one of them up.
+/// Patterns 2a and 2b: list devices and rooms.
 pub trait ReadRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Place::Devices), (Action::Query, Place::Rooms)];
+
     /// All devices by id; of more than [`MAX_CACHED_ENTRIES`] one more than that, which tells.
     fn devices(
         &self,
@@ -206,6 +232,14 @@ pub trait ReadRegistry: Send + Sync {
         &self,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Pattern 2c: look up one device or room.
+pub trait LookUpRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::GetItem, Place::Devices), (Action::GetItem, Place::Rooms)];
+
     /// One device, as it is this moment.
     fn device(
         &self,
@@ -222,6 +256,10 @@ pub trait ReadRegistry: Send + Sync {
 
 /// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
 pub trait FindRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::BatchGetItem, Place::Devices), (Action::BatchGetItem, Place::Rooms)];
+
     /// Those of the devices that are registered, in any order.
     fn find_devices(
         &self,
@@ -263,6 +301,9 @@ impl<T: Decode> Listing<T> {
 
 /// Looks up an access token.
 pub trait FindToken: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Place::Tokens)];
+
     /// The token of that hash, revoked or not, as it is this moment.
     fn token(
         &self,
@@ -273,6 +314,13 @@ pub trait FindToken: Send + Sync {
 
 /// What the command line does with access tokens; no function may.
 pub trait ManageTokens: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::PutItem, Place::Tokens),
+        (Action::Query, Place::Tokens),
+        (Action::UpdateItem, Place::Tokens),
+    ];
+
     /// Keeps a new token. Done twice, the second time is refused.
     fn add_token(
         &self,
@@ -297,6 +345,13 @@ pub trait ManageTokens: Send + Sync {
 ///
 /// Done twice, or by many at once, it leaves the item of whoever came first.
 pub trait RegisterDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::PutItem, Place::Devices),
+        (Action::PutItem, Place::Rooms),
+        (Action::UpdateItem, Place::Devices),
+    ];
+
     /// Registers a device, unless it is registered.
     fn register_device(
         &self,
@@ -333,6 +388,10 @@ pub enum InsertOutcome<T> {
 /// Done twice, the second time is refused and changes nothing: each part is written only while it is
 /// newer, earlier or absent.
 pub trait UpdateRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::UpdateItem, Place::Devices), (Action::UpdateItem, Place::Rooms)];
+
     /// Adds what was learned of a device; never touches what a person set. A room is written only
     /// while the device's room is the one of `known`.
     fn update_device(
@@ -352,47 +411,44 @@ pub trait UpdateRegistry: Send + Sync {
 
 /// What came of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UpdateOutcome<T> {
+pub enum UpdateOutcome<T, F = T> {
     /// It is written; this is the whole item now.
     Updated(T),
     /// A condition failed and nothing is written: the item was this, or was not there.
-    ConditionFailed(Option<T>),
+    ConditionFailed(Option<F>),
 }
 
 /// A person's edits of the registry. Done twice, they leave what was set.
 pub trait EditRegistry: Send + Sync {
-    /// Edits a device.
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::UpdateItem, Place::Devices),
+        (Action::UpdateItem, Place::Rooms),
+        (Action::PutItem, Place::Rooms),
+        (Action::GetItem, Place::Devices),
+    ];
+
+    /// Edits a device, if it is registered and has sent the metrics that are to be set.
     fn edit_device(
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Edited<Device>>> + Send;
-    /// Edits a device and registers the room that it is put into, unless that is registered: both or
-    /// neither.
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Edits a device likewise and registers the room that it is put into, unless that is registered:
+    /// both or neither.
     fn move_device(
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
         room: &Room,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Edited<(Device, InsertOutcome<Room>)>>> + Send;
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,
         id: &RoomId,
         patch: &RoomPatch,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Edited<Room>>> + Send;
-}
-
-/// What came of an edit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edited<T> {
-    /// It is written; this is the whole item now.
-    Written(T),
-    /// Nothing of that id is registered.
-    Unknown,
-    /// The device has never sent this metric.
-    UnknownMetric(MetricName),
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
 }

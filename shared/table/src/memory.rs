@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome, Invocation,
-    Listing, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings, RangeQuery,
-    ReadRegistry, ReadingKey, RegisterDevices, StoreError, StoreResult, UpdateOutcome,
-    UpdateRegistry,
+    AddArrival, Added, EditRegistry, FindRegistry, FindToken, InsertOutcome, Invocation, Listing,
+    LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, RegisterDevices, StoreError,
+    StoreResult, UpdateOutcome, UpdateRegistry,
 };
 use domain::{
     Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
@@ -147,10 +147,12 @@ impl State {
         (!self.failures.is_empty()).then(|| self.failures.remove(0))
     }
 
-    fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> Edited<Device> {
-        let Some(device) = self.devices.get_mut(id) else { return Edited::Unknown };
-        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
-            return Edited::UnknownMetric(name.clone());
+    fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> UpdateOutcome<Device> {
+        let Some(device) = self.devices.get_mut(id) else {
+            return UpdateOutcome::ConditionFailed(None);
+        };
+        if patch.unknown_metric(device).is_some() {
+            return UpdateOutcome::ConditionFailed(Some(device.clone()));
         }
         edit(&mut device.name, &patch.name);
         edit(&mut device.kind, &patch.kind);
@@ -173,7 +175,7 @@ impl State {
             edit(&mut info.dip, &patch.dip);
         }
         device.metrics.retain(|name, _| !patch.dropped_metrics.contains(name));
-        Edited::Written(device.clone())
+        UpdateOutcome::Updated(device.clone())
     }
 }
 
@@ -275,7 +277,9 @@ impl QueryReadings for MemoryStore {
     ) -> StoreResult<Page> {
         self.page(query, |reading| reading.device == *device)
     }
+}
 
+impl QueryRoomReadings for MemoryStore {
     async fn room_readings(
         &self,
         room: &RoomId,
@@ -297,7 +301,9 @@ impl ReadRegistry for MemoryStore {
         let found = self.read()?.rooms.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
+}
 
+impl LookUpRegistry for MemoryStore {
     async fn device(&self, id: &DeviceId, _budget: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
     }
@@ -456,7 +462,7 @@ impl EditRegistry for MemoryStore {
         id: &DeviceId,
         patch: &DevicePatch,
         _budget: &Invocation,
-    ) -> StoreResult<Edited<Device>> {
+    ) -> StoreResult<UpdateOutcome<Device>> {
         Ok(self.write()?.edit_device(id, patch))
     }
 
@@ -466,12 +472,11 @@ impl EditRegistry for MemoryStore {
         patch: &DevicePatch,
         room: &Room,
         _budget: &Invocation,
-    ) -> StoreResult<Edited<(Device, InsertOutcome<Room>)>> {
+    ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
         let mut state = self.write()?;
         let device = match state.edit_device(id, patch) {
-            Edited::Written(device) => device,
-            Edited::Unknown => return Ok(Edited::Unknown),
-            Edited::UnknownMetric(name) => return Ok(Edited::UnknownMetric(name)),
+            UpdateOutcome::Updated(device) => device,
+            UpdateOutcome::ConditionFailed(was) => return Ok(UpdateOutcome::ConditionFailed(was)),
         };
         let registration = match state.rooms.get(&room.id) {
             Some(known) => InsertOutcome::Exists(known.clone()),
@@ -480,7 +485,7 @@ impl EditRegistry for MemoryStore {
                 InsertOutcome::Inserted
             }
         };
-        Ok(Edited::Written((device, registration)))
+        Ok(UpdateOutcome::Updated((device, registration)))
     }
 
     async fn edit_room(
@@ -488,11 +493,13 @@ impl EditRegistry for MemoryStore {
         id: &RoomId,
         patch: &RoomPatch,
         _budget: &Invocation,
-    ) -> StoreResult<Edited<Room>> {
+    ) -> StoreResult<UpdateOutcome<Room>> {
         let mut state = self.write()?;
-        let Some(room) = state.rooms.get_mut(id) else { return Ok(Edited::Unknown) };
+        let Some(room) = state.rooms.get_mut(id) else {
+            return Ok(UpdateOutcome::ConditionFailed(None));
+        };
         edit(&mut room.name, &patch.name);
-        Ok(Edited::Written(room.clone()))
+        Ok(UpdateOutcome::Updated(room.clone()))
     }
 }
 

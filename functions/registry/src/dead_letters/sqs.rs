@@ -19,7 +19,8 @@ impl SqsQueue {
     #[must_use]
     pub fn connect(config: &QueueConfig) -> Self {
         let endpoint = config.endpoint.as_deref();
-        let settings = aws::settings(&config.region, endpoint, &config.credentials);
+        let ca_bundle = config.ca_bundle.as_ref();
+        let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
         Self { client: Client::new(&settings), url: config.url.clone() }
     }
 }

@@ -1,0 +1,257 @@
+//! The HTTP client and the root certificates that it trusts. Sends no request of its own.
+
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::shared::IntoShared as _;
+use rustls::CertificateError;
+
+use crate::CaBundle;
+
+/// The roots of Amazon Trust Services. Reading the system's some 140 takes most of a cold start.
+const AMAZON_ROOTS: &[u8] = include_bytes!("../roots/amazon.pem");
+
+/// The client for `endpoint`, or for AWS's own endpoints where there is none.
+///
+/// Trusts the certificates of `bundle` and no others where there is one. Else it trusts Amazon's roots,
+/// and the system's from the moment when a server turns out to have a certificate of somebody else's: an
+/// endpoint of one's own, or a proxy that looks into what passes.
+pub(crate) fn client(endpoint: Option<&str>, bundle: Option<&CaBundle>) -> SharedHttpClient {
+    if endpoint.is_some_and(|url| url.starts_with("http:")) {
+        return Builder::new().build_http();
+    }
+    match bundle {
+        Some(bundle) => https(TrustStore::empty().with_pem_certificate(bundle.pem())),
+        None => AmazonFirst::or(TrustStore::default()).into_shared(),
+    }
+}
+
+fn https(roots: TrustStore) -> SharedHttpClient {
+    let context = TlsContext::builder().with_trust_store(roots).build();
+    Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .tls_context(context.expect("a trust store is all that it needs"))
+        .build_https()
+}
+
+/// A client that trusts Amazon's roots until they prove too few.
+#[derive(Debug)]
+struct AmazonFirst {
+    amazon: SharedHttpClient,
+    others: Arc<Others>,
+}
+
+/// The client with other roots, which is made when it is needed: reading them takes milliseconds.
+#[derive(Debug)]
+struct Others {
+    roots: TrustStore,
+    client: OnceLock<SharedHttpClient>,
+}
+
+impl AmazonFirst {
+    fn or(roots: TrustStore) -> Self {
+        let amazon = https(TrustStore::empty().with_pem_certificate(AMAZON_ROOTS));
+        Self { amazon, others: Arc::new(Others { roots, client: OnceLock::new() }) }
+    }
+}
+
+impl HttpClient for AmazonFirst {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        if let Some(client) = self.others.client.get() {
+            return client.http_connector(settings, components);
+        }
+        let amazon = self.amazon.http_connector(settings, components);
+        Attempt { amazon, others: Arc::clone(&self.others) }.into_shared()
+    }
+}
+
+/// An attempt with Amazon's roots. Where it fails for want of others, the SDK's next attempt has them: the
+/// SDK tries again whenever no connection came about, and asks for a connector each time.
+#[derive(Debug)]
+struct Attempt {
+    amazon: SharedHttpConnector,
+    others: Arc<Others>,
+}
+
+impl HttpConnector for Attempt {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let answer = self.amazon.call(request);
+        let others = Arc::clone(&self.others);
+        HttpConnectorFuture::new(async move {
+            answer.await.inspect_err(|error| {
+                if is_unknown_issuer(error) {
+                    others.client.get_or_init(|| https(others.roots.clone()));
+                }
+            })
+        })
+    }
+}
+
+/// Whether a server was refused because none of the roots stands behind its certificate.
+fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
+            return *why == CertificateError::UnknownIssuer;
+        }
+        // The source of an I/O error is that of the error which it carries, not that error itself.
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(carried) => Some(carried),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_smithy_async::time::SystemTimeSource;
+    use aws_smithy_runtime_api::client::result::ConnectorError;
+    use aws_smithy_runtime_api::client::runtime_components::RuntimeComponentsBuilder;
+    use aws_smithy_types::body::SdkBody;
+    use rcgen::{
+        BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+    };
+    use rustls::RootCertStore;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use sha2::{Digest as _, Sha256};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    /// The URL of a server and the root of the authority that stands behind its certificate.
+    async fn server(name: &str) -> (String, String) {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, name);
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority_key = KeyPair::generate().unwrap();
+        let root = authority.self_signed(&authority_key).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut own = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        own.distinguished_name = DistinguishedName::new();
+        let own = own.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![own.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        let listener = TcpListener::bind("localhost:0").await.unwrap();
+        let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                // A client that trusts others ends the handshake.
+                let Ok(mut connection) = acceptor.accept(connection).await else { continue };
+                let mut request = [0; 4096];
+                let _ = connection.read(&mut request).await.unwrap();
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                connection.write_all(answer).await.unwrap();
+                connection.shutdown().await.ok();
+            }
+        });
+        (url, root.pem())
+    }
+
+    /// The status that the server answers with.
+    async fn ask(client: &impl HttpClient, url: &str) -> Result<u16, ConnectorError> {
+        let components = RuntimeComponentsBuilder::for_tests()
+            .with_time_source(Some(SystemTimeSource::new()))
+            .build()
+            .unwrap();
+        let connector =
+            client.http_connector(&HttpConnectorSettings::builder().build(), &components);
+        let mut request = HttpRequest::new(SdkBody::empty());
+        request.set_uri(url).unwrap();
+        connector.call(request).await.map(|answer| answer.status().as_u16())
+    }
+
+    fn only(pem: &str) -> TrustStore {
+        TrustStore::empty().with_pem_certificate(pem)
+    }
+
+    #[tokio::test]
+    async fn a_server_of_somebody_else_is_trusted_at_the_second_attempt() {
+        let (url, root) = server("an authority").await;
+        let client = AmazonFirst::or(only(&root));
+        let refused = ask(&client, &url).await.expect_err("Amazon does not stand behind it");
+        assert!(refused.is_io(), "the SDK tries again: {refused:?}");
+        for _ in 0..2 {
+            assert_eq!(ask(&client, &url).await.expect("trusted"), 200);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_behind_whom_nobody_stands_is_refused_and_the_error_says_why() {
+        let (url, _) = server("another authority").await;
+        let (_, root) = server("an authority").await;
+        let client = AmazonFirst::or(only(&root));
+        for _ in 0..3 {
+            let refused = ask(&client, &url).await.expect_err("nobody stands behind it");
+            assert!(is_unknown_issuer(&refused), "{refused:?}");
+            assert!(format!("{refused:?}").contains("UnknownIssuer"), "{refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bundle_is_trusted_instead_of_all_others() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (url, root) = server("an authority").await;
+        std::fs::write(file.path(), &root).unwrap();
+        let bundle = CaBundle::read(file.path()).expect("a bundle");
+        let trusting = client(Some(&url), Some(&bundle));
+        assert_eq!(ask(&trusting, &url).await.expect("trusted"), 200);
+        let (url, _) = server("another authority").await;
+        let refused = ask(&trusting, &url).await.expect_err("another authority");
+        assert!(is_unknown_issuer(&refused), "{refused:?}");
+    }
+
+    #[test]
+    fn a_bundle_has_certificates() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for text in ["", "no PEM", broken] {
+            std::fs::write(file.path(), text).unwrap();
+            assert!(CaBundle::read(file.path()).is_err(), "{text:?}");
+        }
+        assert!(CaBundle::read(&file.path().join("absent")).is_err());
+    }
+
+    /// Each certificate of the file stands under its digest.
+    #[test]
+    fn the_roots_are_those_that_are_named() {
+        let text = std::str::from_utf8(AMAZON_ROOTS).expect("text");
+        let is_digest = |word: &&str| word.len() == 64;
+        let named: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_digest).collect();
+        let mut roots = RootCertStore::empty();
+        let mut found = Vec::new();
+        for root in CertificateDer::pem_slice_iter(AMAZON_ROOTS) {
+            let root = root.expect("PEM");
+            let digest = Sha256::digest(&root);
+            found.push(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+            roots.add(root).expect("a certificate");
+        }
+        assert_eq!((found.len(), roots.len()), (5, 5));
+        assert_eq!(found, named);
+    }
+}
