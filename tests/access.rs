@@ -21,7 +21,7 @@ async fn guarded(telemetry: Telemetry) -> System {
     let options =
         Options { auth: true, registry_max_age: Duration::ZERO, telemetry, ..Options::default() };
     let system = System::start(options).await.expect("it starts");
-    let store = DynamoStore::connect(system.store_config(), Layout::default());
+    let store = DynamoStore::connect(system.store_config(), table::layout::Layout::default());
     let invocation = Invocation::until(Deadline::after(Duration::from_secs(10)));
     let device = ["meter".parse().expect("an id")].into();
     for (secret, scope) in [

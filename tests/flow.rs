@@ -65,7 +65,7 @@ async fn what_is_posted_is_listed_and_found_again_and_sending_it_again_changes_n
 async fn readings_that_ingest_never_saw_are_registered_all_the_same() {
     let system = system().await;
     let config: &StoreConfig = system.store_config();
-    let store = dynamodb::DynamoStore::connect(config, Layout::default());
+    let store = dynamodb::DynamoStore::connect(config, table::layout::Layout::default());
     let reading = domain::Reading::new(
         "imported".parse().expect("an id"),
         domain::Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"),

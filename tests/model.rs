@@ -12,7 +12,10 @@ use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::Value;
-use table::{PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey, RegisterDevices as _};
+use table::{
+    PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
+    RegisterDevices as _,
+};
 use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};

@@ -9,7 +9,7 @@ use local::table::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
 use table::layout::{Index, Layout, ROOM_INDEX};
-use table::{Action, Permission, Place, keys};
+use table::{Action, Permission, Target, keys};
 
 use crate::architecture::rust_files;
 use crate::source::Source;
@@ -391,7 +391,7 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
         let set = |names: &[&str]| names.iter().map(|name| format!("dynamodb:{name}")).collect();
         let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (action, place) in permissions(package) {
-            let resource = if place == Place::RoomIndex { &index } else { &whole };
+            let resource = if place == Target::RoomIndex { &index } else { &whole };
             let actions = expected.entry(resource.to_string()).or_default();
             actions.insert(format!("dynamodb:{action:?}"));
         }
@@ -432,11 +432,11 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Place, &str); 4] = [
-    (Place::Readings, "some-device"),
-    (Place::Devices, keys::DEVICES),
-    (Place::Rooms, keys::ROOMS),
-    (Place::Tokens, keys::TOKENS),
+const PARTITIONS: [(Target, &str); 4] = [
+    (Target::Readings, "some-device"),
+    (Target::Devices, keys::DEVICES),
+    (Target::Rooms, keys::ROOMS),
+    (Target::Tokens, keys::TOKENS),
 ];
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

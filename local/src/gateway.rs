@@ -324,7 +324,7 @@ mod tests {
 
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let front = Front::new(functions, Some(Guard::new(&config, Telemetry::silent())));
+        let front = Front::new(functions, Some(Guard::new(store, Telemetry::silent())));
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, front, limits, stop.subscribe()));

@@ -13,7 +13,7 @@ use registry::MemoryQueue;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use table::ReadRegistry as _;
+use table::LookUpRegistry as _;
 
 use super::proxy::Proxy;
 use super::seeded;
@@ -133,7 +133,7 @@ impl Fleet {
     /// The room of a device.
     async fn room(&self, id: &str) -> Option<String> {
         let found = self.table.store().device(&device(id), &invocation()).await.expect("read");
-        found.and_then(|device| device.room).map(String::from)
+        found.and_then(|device| device.place.room().cloned()).map(String::from)
     }
 
     /// The rooms in which a device may be: that of the newest reading whose sender named one, and those
@@ -168,8 +168,7 @@ async fn run(seed: u64, engine: Engine) {
     let mut rng = Rng::with_seed(seed);
     let table = engine.table(seed.is_multiple_of(2)).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let config = table.config_by_way_of(proxy.url());
-    let mut fleet = Fleet::on(table, || DynamoStore::connect(&config)).await;
+    let mut fleet = Fleet::on(table.clone(), || table.store_by_way_of(proxy.url())).await;
     proxy.replan(seeded(seed, 5));
     let mut chosen: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     let mut accepted: BTreeMap<(&str, String), Value> = BTreeMap::new();
@@ -357,8 +356,7 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
 async fn an_empty_batch_asks_nothing() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let config = table.config_by_way_of(proxy.url());
-    let fleet = Fleet::on(table, || DynamoStore::connect(&config)).await;
+    let fleet = Fleet::on(table.clone(), || table.store_by_way_of(proxy.url())).await;
     proxy.take_operations();
     fleet.deliver(0, &[]).await;
     assert_eq!(proxy.take_operations(), [""; 0]);

@@ -51,7 +51,7 @@ impl<S: Store, C: Clock> Query<S, C> {
         let asked = ListRequest::of(call.request, params)?;
         let (room, snapshot) = self.room(id, call).await?;
         whole(snapshot.has_all_devices, "devices")?;
-        let in_room = |device: &&Device| device.room.as_ref() == Some(&room.id);
+        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
         let all: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
         let (devices, rest) = asked.devices(all.clone(), true);
         let latest = self.latest_of(&devices, call).await?;

@@ -41,7 +41,7 @@ impl<S: Store, C: Clock> Query<S, C> {
     ) -> Result<Response, Problem> {
         let asked = self.asked(call, params)?;
         let (room, snapshot) = self.room(id, call).await?;
-        let in_room = |device: &&Device| device.room.as_ref() == Some(&room.id);
+        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
         let devices = snapshot.devices.values().filter(in_room).collect();
         self.answer_range(call, &asked, &Whose::Room(&room.id, devices)).await
     }

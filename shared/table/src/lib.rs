@@ -19,7 +19,7 @@ pub use invocation::Invocation;
 use item::{Attribute, Decode};
 
 pub use item::UnreadableItem;
-pub use permission::{Action, Permission, Place};
+pub use permission::{Action, Permission, Target};
 
 use domain::{
     Device, DeviceId, DevicePatch, DeviceUpdate, Order, Reading, Room, RoomId, RoomPatch,
@@ -75,7 +75,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
 pub trait PutReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Place::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Target::Readings)];
 
     /// Stores readings, of which no two have the same device and timestamp, each to be deleted some
     /// days after its `retention` is over.
@@ -92,7 +92,7 @@ pub trait PutReadings: Send + Sync {
 /// Done twice, it changes nothing: it only sets.
 pub trait MergeReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Place::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Readings)];
 
     /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
     /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
@@ -108,7 +108,7 @@ pub trait MergeReadings: Send + Sync {
 /// Pattern 1d: store a reading that has no timestamp, at the timestamp of its arrival.
 pub trait AddArrival: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Place::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Readings)];
 
     /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
     /// done twice, it changes nothing.
@@ -142,7 +142,7 @@ pub struct PutOutcome {
 /// Patterns 3 and 4: readings of a device in a range.
 pub trait QueryReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Place::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Readings)];
 
     /// A page of one device's readings.
     fn device_readings(
@@ -157,7 +157,7 @@ pub trait QueryReadings: Send + Sync {
 pub trait QueryRoomReadings: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Place::RoomIndex), (Action::Query, Place::Readings)];
+        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
@@ -220,7 +220,7 @@ pub const MAX_CACHED_ENTRIES: usize = 10_000;
 pub trait ReadRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Place::Devices), (Action::Query, Place::Rooms)];
+        &[(Action::Query, Target::Devices), (Action::Query, Target::Rooms)];
 
     /// All devices by id; of more than [`MAX_CACHED_ENTRIES`] one more than that, which tells.
     fn devices(
@@ -238,7 +238,7 @@ pub trait ReadRegistry: Send + Sync {
 pub trait LookUpRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
-        &[(Action::GetItem, Place::Devices), (Action::GetItem, Place::Rooms)];
+        &[(Action::GetItem, Target::Devices), (Action::GetItem, Target::Rooms)];
 
     /// One device, as it is this moment.
     fn device(
@@ -258,7 +258,7 @@ pub trait LookUpRegistry: Send + Sync {
 pub trait FindRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
-        &[(Action::BatchGetItem, Place::Devices), (Action::BatchGetItem, Place::Rooms)];
+        &[(Action::BatchGetItem, Target::Devices), (Action::BatchGetItem, Target::Rooms)];
 
     /// Those of the devices that are registered, in any order.
     fn find_devices(
@@ -302,7 +302,7 @@ impl<T: Decode> Listing<T> {
 /// Looks up an access token.
 pub trait FindToken: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Place::Tokens)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::Tokens)];
 
     /// The token of that hash, revoked or not, as it is this moment.
     fn token(
@@ -316,9 +316,9 @@ pub trait FindToken: Send + Sync {
 pub trait ManageTokens: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::PutItem, Place::Tokens),
-        (Action::Query, Place::Tokens),
-        (Action::UpdateItem, Place::Tokens),
+        (Action::PutItem, Target::Tokens),
+        (Action::Query, Target::Tokens),
+        (Action::UpdateItem, Target::Tokens),
     ];
 
     /// Keeps a new token. Done twice, the second time is refused.
@@ -347,9 +347,9 @@ pub trait ManageTokens: Send + Sync {
 pub trait RegisterDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::PutItem, Place::Devices),
-        (Action::PutItem, Place::Rooms),
-        (Action::UpdateItem, Place::Devices),
+        (Action::PutItem, Target::Devices),
+        (Action::PutItem, Target::Rooms),
+        (Action::UpdateItem, Target::Devices),
     ];
 
     /// Registers a device, unless it is registered.
@@ -390,7 +390,7 @@ pub enum InsertOutcome<T> {
 pub trait UpdateRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Place::Devices), (Action::UpdateItem, Place::Rooms)];
+        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
 
     /// Adds what was learned of a device; never touches what a person set. A room is written only
     /// while the device's room is the one of `known`.
@@ -422,10 +422,10 @@ pub enum UpdateOutcome<T, F = T> {
 pub trait EditRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::UpdateItem, Place::Devices),
-        (Action::UpdateItem, Place::Rooms),
-        (Action::PutItem, Place::Rooms),
-        (Action::GetItem, Place::Devices),
+        (Action::UpdateItem, Target::Devices),
+        (Action::UpdateItem, Target::Rooms),
+        (Action::PutItem, Target::Rooms),
+        (Action::GetItem, Target::Devices),
     ];
 
     /// Edits a device, if it is registered and has sent the metrics that are to be set.

@@ -1,0 +1,95 @@
+//! `Query` between two sort keys, through 1 MB pages, whatever the items are. Builds no key.
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+
+use crate::attribute::{SdkItem, from_sdk};
+use crate::error::store_error;
+use crate::{DynamoStore, note_read};
+use domain::Order;
+use table::item::Decode;
+use table::keys::{PK, SK};
+use table::layout::Index;
+use table::{Invocation, StoreResult};
+
+/// How large the items of a page grow, about; an answer of Lambda holds no more.
+const MAX_PAGE_BYTES: usize = 6 << 20;
+
+/// Some items of a partition of the table or of an index.
+pub(super) struct Range {
+    pub(super) index: Option<&'static Index>,
+    pub(super) partition: String,
+    /// The sort keys between which they lie, both inclusive.
+    pub(super) between: (String, String),
+    pub(super) order: Order,
+    /// The key behind which they begin.
+    pub(super) start: Option<SdkItem>,
+    pub(super) limit: usize,
+    pub(super) consistent: bool,
+}
+
+/// Items of a range, in its order, and whether there are more.
+pub(super) struct RangePage<T> {
+    pub(super) items: Vec<T>,
+    pub(super) has_more: bool,
+}
+
+impl DynamoStore {
+    /// Follows `DynamoDB`'s pages until as many items that `keep` wants are found as the limit says, or
+    /// as many bytes of them as an answer can hold, and asks for one item more, which tells whether there
+    /// is another page. Skips what cannot be read: other writers may leave it there.
+    pub(super) async fn range<T: Decode>(
+        &self,
+        range: Range,
+        keep: impl Fn(&T) -> bool,
+        size: impl Fn(&T) -> usize,
+        invocation: &Invocation,
+    ) -> StoreResult<RangePage<T>> {
+        let Range { index, partition, between: (first, last), order, mut start, limit, consistent } =
+            range;
+        let (partition_key, sort_key) =
+            index.map_or((PK, SK), |index| (index.partition_key, index.sort_key));
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        let mut skipped = 0;
+        loop {
+            // Where most is skipped, each request asks for as much again as all before it.
+            let wanted = (limit + 1 - items.len()).max(skipped);
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .set_index_name(index.map(|index| index.name.to_owned()))
+                .key_condition_expression("#p = :p AND #s BETWEEN :a AND :b")
+                .expression_attribute_names("#p", partition_key)
+                .expression_attribute_names("#s", sort_key)
+                .expression_attribute_values(":p", AttributeValue::S(partition.clone()))
+                .expression_attribute_values(":a", AttributeValue::S(first.clone()))
+                .expression_attribute_values(":b", AttributeValue::S(last.clone()))
+                .scan_index_forward(order == Order::Ascending)
+                // An index is never consistent.
+                .consistent_read(consistent && index.is_none())
+                .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
+                .set_exclusive_start_key(start.take())
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send();
+            let answer = invocation.within(answer).await?.map_err(store_error)?;
+            note_read(invocation, answer.consumed_capacity());
+            for item in answer.items.unwrap_or_default() {
+                match T::decode(from_sdk(item)) {
+                    Ok(item) if keep(&item) => {
+                        bytes += size(&item);
+                        items.push(item);
+                    }
+                    _ => skipped += 1,
+                }
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || items.len() > limit || bytes > MAX_PAGE_BYTES {
+                break;
+            }
+        }
+        let has_more = items.len() > limit || start.is_some();
+        items.truncate(limit);
+        Ok(RangePage { items, has_more })
+    }
+}

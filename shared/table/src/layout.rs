@@ -1,0 +1,40 @@
+//! The table's indexes, and which of them a deployed table has. Builds no key.
+
+use crate::keys;
+
+/// A global secondary index of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: &'static str,
+    /// The attribute that is its partition key.
+    pub partition_key: &'static str,
+    /// The attribute that is its sort key.
+    pub sort_key: &'static str,
+    /// The attributes that it holds, in `DynamoDB`'s word for them.
+    pub projection: &'static str,
+}
+
+/// The index by room: a room's readings in the order of their timestamps.
+pub const ROOM_INDEX: Index =
+    Index { name: "room-index", partition_key: keys::ROOM, sort_key: keys::SK, projection: "ALL" };
+
+/// What a deployed table has of what it may have. The default is that of the template's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Whether it has [`ROOM_INDEX`]. Without it a room's range is merged from its devices.
+    pub room_index: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { room_index: true }
+    }
+}
+
+impl Layout {
+    /// The indexes that the table has.
+    pub fn indexes(self) -> impl Iterator<Item = &'static Index> {
+        self.room_index.then_some(&ROOM_INDEX).into_iter()
+    }
+}

@@ -1,0 +1,47 @@
+//! What a port must be permitted, and how a function's store adds that up. Asks nobody.
+
+/// An action on items, by its name in IAM's `dynamodb:` service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are DynamoDB's own")]
+pub enum Action {
+    BatchGetItem,
+    BatchWriteItem,
+    GetItem,
+    PutItem,
+    Query,
+    UpdateItem,
+}
+
+/// Items that are permitted or forbidden together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// The readings, each in the partition of its device.
+    Readings,
+    /// The registry's devices.
+    Devices,
+    /// The registry's rooms.
+    Rooms,
+    /// The access tokens.
+    Tokens,
+    /// The index by room.
+    RoomIndex,
+}
+
+/// An action on some items.
+pub type Permission = (Action, Target);
+
+/// Declares the trait of a function's store: the ports that the function asks, and with them what its role
+/// must permit. Every store that has the ports is one.
+#[macro_export]
+macro_rules! store {
+    ($(#[$attribute:meta])* $visibility:vis trait $name:ident: $first:ident $(+ $port:ident)*) => {
+        $(#[$attribute])*
+        $visibility trait $name: $first $(+ $port)* {
+            /// What the function's role must permit, port by port.
+            const PERMISSIONS: &'static [&'static [$crate::Permission]] =
+                &[<Self as $first>::PERMISSIONS $(, <Self as $port>::PERMISSIONS)*];
+        }
+
+        impl<S: $first $(+ $port)*> $name for S {}
+    };
+}

@@ -1,0 +1,144 @@
+//! What the ports ask of `DynamoDB` is what they say that they must be permitted. Asks no role.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use domain::{
+    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Room, RoomPatch, Scope, Token,
+    TokenHash,
+};
+use dynamodb::DynamoStore;
+use serde_json::Value;
+use table::keys::{DEVICES, ROOMS, TOKENS};
+use table::{
+    Action, AddArrival, EditRegistry, FindRegistry, FindToken, LookUpRegistry, ManageTokens,
+    MergeReadings, Permission, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadRegistry, RegisterDevices, Target, UpdateRegistry,
+};
+
+use crate::engine::Engine;
+use crate::faults::proxy::{Call, Proxy};
+use crate::given::{always, at, device, invocation, reading_in, room};
+
+/// The permissions that a request needs.
+fn needed(call: &Call) -> BTreeSet<Permission> {
+    let body = &call.body;
+    let of_table = || body["RequestItems"].as_object().into_iter().flatten().map(|(_, it)| it);
+    let key = |item: &Value| target(item["pk"]["S"].as_str().expect("a key"));
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    match call.operation.as_str() {
+        "BatchWriteItem" => of_table()
+            .flat_map(list)
+            .map(|put| (Action::BatchWriteItem, key(&put["PutRequest"]["Item"])))
+            .collect(),
+        "BatchGetItem" => of_table()
+            .flat_map(|asked| list(&asked["Keys"]))
+            .map(|asked| (Action::BatchGetItem, key(&asked)))
+            .collect(),
+        "GetItem" => [(Action::GetItem, key(&body["Key"]))].into(),
+        "PutItem" => [(Action::PutItem, key(&body["Item"]))].into(),
+        "UpdateItem" => [(Action::UpdateItem, key(&body["Key"]))].into(),
+        "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
+        "Query" => {
+            let pk = &body["ExpressionAttributeValues"][":p"]["S"];
+            [(Action::Query, target(pk.as_str().expect("a key")))].into()
+        }
+        // A transaction has no action of its own: each of its parts needs that of the same name.
+        "TransactWriteItems" => list(&body["TransactItems"])
+            .iter()
+            .map(|part| match (&part["Update"], &part["Put"]) {
+                (Value::Null, put) => (Action::PutItem, key(&put["Item"])),
+                (update, _) => (Action::UpdateItem, key(&update["Key"])),
+            })
+            .collect(),
+        other => panic!("an operation that this test does not know: {other}"),
+    }
+}
+
+fn target(pk: &str) -> Target {
+    match pk {
+        DEVICES => Target::Devices,
+        ROOMS => Target::Rooms,
+        TOKENS => Target::Tokens,
+        _ => Target::Readings,
+    }
+}
+
+fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
+    permissions.iter().copied().collect()
+}
+
+#[tokio::test]
+async fn each_port_asks_what_it_declares() {
+    let engine = Engine::embedded().await;
+    let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
+    let (mut stores, mut proxies) = (Vec::new(), Vec::new());
+    for room_index in [true, false] {
+        let seen = Arc::clone(&asked);
+        let table = engine.table(room_index).await;
+        let proxy = Proxy::start(table.endpoint(), move |call| {
+            seen.lock().expect("no test panics with it").extend(needed(call));
+            None
+        });
+        let proxy = proxy.await;
+        stores.push(table.store_by_way_of(proxy.url()));
+        proxies.push(proxy);
+    }
+    let [with_index, without_index] = [&stores[0], &stores[1]];
+    let store = with_index;
+    let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
+    let invocation = &invocation();
+    macro_rules! check {
+        ($port:ident: $($call:expr),+) => {
+            taken();
+            $(drop($call.await);)+
+            assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
+        };
+    }
+
+    let reading = reading_in("d", 0, "room-a");
+    let (d, a) = (device("d"), room("room-a"));
+    let first = std::slice::from_ref(&reading);
+    let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
+    let new_room = |id| Room { id: room(id), name: None, first_seen: at(5) };
+    let query = &RangeQuery {
+        range: always(),
+        order: Order::Ascending,
+        after: None,
+        limit: 10,
+        consistent: false,
+    };
+    let hash = TokenHash::of("a");
+    let token = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
+    let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
+    let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
+
+    check!(PutReadings: store.put_readings(first, None, invocation));
+    check!(MergeReadings: store.merge_readings(first, None, invocation));
+    check!(AddArrival: store.add_arrival(&reading, "a", None, invocation));
+    check!(RegisterDevices:
+        store.register_device(&new, invocation),
+        store.register_room(&new_room("room-a"), invocation),
+        store.introduce_room(&d, &a, invocation));
+    check!(UpdateRegistry:
+        store.update_device(&new, &earlier, invocation),
+        store.update_room(&a, at(0), invocation));
+    check!(EditRegistry:
+        store.edit_device(&d, &move_to, invocation),
+        store.edit_room(&a, &RoomPatch::default(), invocation),
+        store.move_device(&d, &move_to, &new_room("room-b"), invocation));
+    check!(QueryReadings: store.device_readings(&d, query, invocation));
+    check!(QueryRoomReadings:
+        with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
+        without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
+    check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
+    check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
+    check!(FindRegistry:
+        store.find_devices(std::slice::from_ref(&d), invocation),
+        store.find_rooms(std::slice::from_ref(&a), invocation));
+    check!(ManageTokens:
+        store.add_token(&token, invocation),
+        store.tokens(invocation),
+        store.revoke_token(&hash, at(0), invocation));
+    check!(FindToken: store.token(&hash, invocation));
+}
