@@ -7,7 +7,10 @@ use domain::{Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Tim
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, PutReadings as _, ReadRegistry as _, StoreError, UpdateOutcome};
+use table::{
+    EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _, StoreError,
+    UpdateOutcome,
+};
 
 use super::*;
 

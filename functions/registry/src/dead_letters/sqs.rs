@@ -88,6 +88,7 @@ mod tests {
                 secret_access_key: key(),
                 session_token: None,
             },
+            ca_bundle: None,
         });
         (queue, received)
     }
