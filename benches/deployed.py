@@ -1,0 +1,100 @@
+"""The functions as Lambda runs them: cold start, and the CPU time of a POST."""
+
+import json
+import os
+import ssl
+from pathlib import Path
+
+import build
+from readings import event, introduction, readings
+from stubs import Authority, DynamoDb, Runtime
+
+# Of a POST of so many readings, so many in one round: each round takes about as long.
+POSTS = {500: 20, 25: 100, 1: 200}
+
+
+class Lambda:
+    """Functions and what they need, with a registry of some devices and rooms."""
+
+    def __init__(self, args, scratch):
+        self.scratch = scratch
+        authority = Authority(scratch)
+        self.table = DynamoDb(None if args.plain else authority.server())
+        scheme = "http" if args.plain else "https"
+        self.env = {
+            "AUTH": "off", "AWS_ACCESS_KEY_ID": "ASIAIOSFODNN7EXAMPLE",
+            "AWS_ENDPOINT_URL_DYNAMODB": f"{scheme}://localhost:{self.table.port}",
+            "AWS_REGION": "eu-west-1", "AWS_SECRET_ACCESS_KEY": "k" * 40,
+            # Lambda's are temporary, and their third part is signed and sent with each request.
+            "AWS_SESSION_TOKEN": "t" * 800,
+            "REGISTRY_MAX_AGE_SECONDS": "3600", "TABLE_NAME": "table",
+        } | roots(authority.root.read_text(), scratch)
+        ingest = self.start(build.function("ingest"))
+        answer = ingest.invoke(event(introduction()))
+        ingest.end()
+        if answer.get("statusCode") != 201 or len(self.table.items) < len(introduction()):
+            raise RuntimeError(f"ingest does not register devices: {answer}")
+
+    def start(self, program, **env):
+        return Runtime(program, self.env | env, build.TARGET / f"{program.parent.name}.log")
+
+
+def roots(own, scratch):
+    """Where the root certificates are: as many as in Lambda, and the throw-away one."""
+    path = next(path for path in [Path("/etc/pki/tls/certs/ca-bundle.crt"), Path("/etc/ssl/certs/ca-certificates.crt")]
+                if path.exists())
+    known = ssl.create_default_context(cafile=path)
+    encoded = [ssl.DER_cert_to_PEM_cert(der) for der in known.get_ca_certs(binary_form=True)]
+    amazon = [pem for pem, root in zip(encoded, known.get_ca_certs(), strict=True) if "Amazon" in str(root["subject"])]
+    system, bundle = scratch / "system.pem", scratch / "bundle.pem"
+    system.write_text("".join([own, *encoded]))
+    bundle.write_text("".join([own, *amazon]))
+    return {"SSL_CERT_FILE": str(system), "AWS_CA_BUNDLE": str(bundle)}
+
+
+def cold_start(report, args, scratch):
+    """From exec to the first question for an invocation."""
+    where = Lambda(args, scratch)
+    programs = {"hello": build.program("hello"), "ingest": build.function("ingest"), "query": build.function("query")}
+    taken = {name: [] for name in programs}
+    for round in range(1 + (args.rounds or 100)):
+        for name, program in programs.items():
+            instance = where.start(program)
+            instance.end()
+            if round:  # the first reads the programs from the disk
+                taken[name].append(instance.milliseconds)
+    report.title(f"cold start, exec to the first /next, {'plain HTTP' if args.plain else 'TLS'} and registry in it")
+    for name in ("ingest", "query"):
+        report.ratio(f"{name} to a hello world", taken[name], taken["hello"], "ms")
+
+
+def cpu_of_post(report, args, scratch):
+    """CPU time of a POST beside that of the SDK sending the same items."""
+    where = Lambda(args, scratch)
+    report.title("CPU time of a POST, user and kernel, beside the bare SDK sending the same items")
+    for count, posts in POSTS.items():
+        post = event(readings(count))
+        ingest = where.start(build.function("ingest"))
+        batches = where.table.stored(lambda: ingest.invoke(post))
+        items = scratch / f"{count}.json"
+        items.write_text(json.dumps([item for batch in batches for item in batch]))
+        bare = where.start(build.program("bare-sdk"), ITEMS=str(items))
+        same(batches, where.table.stored(lambda: bare.invoke(post)), count)
+        taken = {ingest: [], bare: []}
+        for round in range(1 + (args.rounds or 15)):
+            for instance in taken:
+                before = instance.cpu_seconds()
+                for _ in range(posts):
+                    instance.invoke(post)
+                if round:  # the first warms up
+                    taken[instance].append((instance.cpu_seconds() - before) / posts * 1e6)
+        report.ratio(f"ingest to the bare SDK, {count} a POST", taken[ingest], taken[bare], "µs")
+        ingest.end()
+        bare.end()
+
+
+def same(ours, theirs, count):
+    """The ratio means something only if both send the same items in the same requests."""
+    first = lambda batch: (batch[0]["pk"]["S"], batch[0]["sk"]["S"])
+    if sum(map(len, ours)) != count or sorted(ours, key=first) != sorted(theirs, key=first):
+        raise RuntimeError(f"ingest stored {list(map(len, ours))} items of {count}, the bare SDK {list(map(len, theirs))}")
