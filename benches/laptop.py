@@ -93,15 +93,15 @@ class Server:
         self.process.wait()
 
 
-def throughput(report, args, scratch):
+def throughput(report, args, _):
     """Readings a second through POST /readings, beside SQLite alone with the same readings."""
     batches = [body(readings(BATCH, first)) for first in range(0, READINGS, BATCH)]
     taken = {senders: [] for senders in SENDERS}
     alone, size = [], 0
     for _ in range(args.rounds or 3):
-        alone.append(sqlite(batches, scratch))
+        alone.append(sqlite(batches))
         for senders in SENDERS:
-            with folder(scratch) as data:
+            with folder() as data:
                 server = Server(data)
                 started = time.monotonic()
                 server.post(batches, senders)
@@ -114,9 +114,9 @@ def throughput(report, args, scratch):
     report.line(f"{size / READINGS:,.0f} bytes of files a reading")
 
 
-def sqlite(batches, scratch):
+def sqlite(batches):
     """A row a reading, a transaction a batch, with a write-ahead log as the engine has: what the machine can do."""
-    with folder(scratch) as data:
+    with folder() as data:
         data.mkdir()
         rows = [[(row["device_id"], row["timestamp"], json.dumps(row)) for row in json.loads(batch)] for batch in batches]
         with contextlib.closing(sqlite3.connect(data / "alone.db")) as connection:
@@ -129,7 +129,7 @@ def sqlite(batches, scratch):
             return READINGS / (time.monotonic() - started)
 
 
-def kill(report, args, scratch):
+def kill(report, args, _):
     """SIGKILL in the middle of storing; what was acknowledged is asked for afterwards."""
     batches = [readings(BATCH, first) for first in range(0, READINGS, BATCH)]
     report.title("SIGKILL while readings are stored")
@@ -142,7 +142,7 @@ def kill(report, args, scratch):
             if len(acknowledged) >= len(batches) // 2:
                 half.set()
 
-        with folder(scratch) as data:
+        with folder() as data:
             server = Server(data)
             with ThreadPoolExecutor(1) as pool:
                 sending = pool.submit(server.post, map(body, batches), max(SENDERS), stored)
@@ -162,7 +162,7 @@ def kill(report, args, scratch):
 
 
 @contextlib.contextmanager
-def folder(scratch):
+def folder():
     """A folder on the disk that goes with what is in it."""
     place = build.TARGET / f"data-{os.getpid()}"
     try:

@@ -39,13 +39,14 @@ class Table:
     def title(self, text):
         print(f"\n{text}")
 
-    def ratio(self, name, of, to, unit):
+    def ratio(self, name, of, to, unit, digits=0):
         """One line of `of` and `to`, measured side by side; the ratio is the median of the rounds' ratios."""
-        ratio = statistics.median(a / b for a, b in zip(of, to))
-        print(f"  {ratio:6.2f} x  {name}: {statistics.median(of):,.3g} to {statistics.median(to):,.3g} {unit}".replace("e+0", "e"))
+        ratio = statistics.median(a / b for a, b in zip(of, to, strict=True))
+        of, to = (f"{statistics.median(those):,.{digits}f}" for those in (of, to))
+        print(f"  {ratio:7.3g} x  {name}: {of} to {to} {unit}")
 
     def line(self, text):
-        print(f"            {text}")
+        print(f"             {text}")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Runtime(Server):
             self.process = subprocess.Popen(
                 [program], env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
-            self.milliseconds = (self.asked.get(timeout=10) - started) * 1000
+            self.start_seconds = self.asked.get(timeout=10) - started
         except queue.Empty:
             self.end()
             raise RuntimeError(f"{program} does not ask for an invocation; its log is {log}") from None
@@ -116,9 +116,11 @@ class DynamoDb(Server):
     def answer(self, _, headers, body):
         operation = headers["x-amz-target"].split(".")[1]
         if operation == "BatchWriteItem" and self.batches is None:
-            said = {"UnprocessedItems": {}, "ConsumedCapacity": [{"TableName": "table", "CapacityUnits": 50}]}
+            said = {"UnprocessedItems": {}}
         else:
-            said = getattr(self, operation)(json.loads(body)) | {"ConsumedCapacity": {"TableName": "table"}}
+            said = getattr(self, operation)(json.loads(body))
+        consumed = {"TableName": "table", "CapacityUnits": 1}
+        said["ConsumedCapacity"] = [consumed] if operation.startswith("Batch") else consumed
         return {"content-type": "application/x-amz-json-1.0"}, json.dumps(said).encode()
 
     def BatchWriteItem(self, asked):
