@@ -1,4 +1,4 @@
-"""The programs that are measured, built as they are deployed and installed."""
+"""Builds the measured programs as they are deployed."""
 
 import os
 import platform
@@ -13,12 +13,12 @@ TARGET = ROOT / "target" / "benches"
 
 
 def function(name):
-    """A function of the project as cargo-lambda builds it."""
+    """The path of a deployed function."""
     return ROOT / "target" / "lambda" / name / "bootstrap"
 
 
 def program(name):
-    """A program that functions are measured against."""
+    """The path of a program that functions are compared with."""
     return TARGET / "lambda" / name / "bootstrap"
 
 
@@ -28,20 +28,20 @@ def roomtide():
 
 def everything():
     compare_manifests()
-    # The versions are the project's: cargo takes out what the programs do not use and changes nothing else.
+    # Cargo drops the packages that the programs do not use and keeps the versions of the others.
     shutil.copy(ROOT / "Cargo.lock", PROGRAMS / "Cargo.lock")
     build = ["cargo", "lambda", "build", "--release"]
     if platform.machine() == "aarch64":
         build += ["--arm64"]
-    # Not with -p of both at once: sam builds each alone, with the features that it asks for itself.
+    # One at a time, as `sam build` does: together they would share the features that either asks for.
     for name in ("ingest", "query"):
         command(*build, "--bin", name, cwd=ROOT / "functions" / name)
-    command(*build, "--lambda-dir", TARGET / "lambda", "--target-dir", TARGET, cwd=PROGRAMS)
+    command(*build, cwd=PROGRAMS, target=TARGET)
     command("cargo", "build", "--release", "--bin", "roomtide", cwd=ROOT)
 
 
 def compare_manifests():
-    """The programs have the versions, features and profile of the project, or no ratio means anything."""
+    """Fails if the programs differ from the project in a version, a feature or the release profile."""
     ours = tomllib.loads((ROOT / "Cargo.toml").read_text())
     theirs = tomllib.loads((PROGRAMS / "Cargo.toml").read_text())
     wanted = ours["workspace"]["dependencies"]
@@ -52,7 +52,8 @@ def compare_manifests():
         raise RuntimeError(f"benches/programs/Cargo.toml and Cargo.toml differ in {', '.join(differ)}")
 
 
-def command(*words, cwd):
-    ran = subprocess.run([str(word) for word in words], cwd=cwd, env=os.environ, capture_output=True, text=True)
+def command(*words, cwd, target=ROOT / "target"):
+    env = os.environ | {"CARGO_TARGET_DIR": str(target)}
+    ran = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     if ran.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, words))} in {cwd}:\n{ran.stdout}{ran.stderr}")
+        raise RuntimeError(f"{' '.join(words)} in {cwd}:\n{ran.stdout}{ran.stderr}")

@@ -1,4 +1,4 @@
-"""The functions as Lambda runs them: cold start, and the CPU time of a POST."""
+"""Measures the deployed functions: cold start, and CPU time of a POST."""
 
 import json
 import os
@@ -9,14 +9,14 @@ import build
 from readings import event, introduction, readings
 from stubs import Authority, DynamoDb, Runtime
 
-# For a POST of so many readings, so many posts in one round: each round takes about as long.
+# Readings per POST, and POSTs per round.
 POSTS = {500: 20, 25: 200, 1: 400}
-# In so many turns: many, that both meet the same load of the machine, not so many that each finds cold caches.
+# Turns per round. More turns spread the load of the machine evenly; fewer keep the caches warm.
 TURNS = 4
 
 
 class Lambda:
-    """Functions and what they need, with a registry of some devices and rooms."""
+    """The environment of the functions, with devices and rooms in the registry."""
 
     def __init__(self, args, scratch):
         self.scratch = scratch
@@ -27,7 +27,7 @@ class Lambda:
             "AUTH": "off", "AWS_ACCESS_KEY_ID": "ASIAIOSFODNN7EXAMPLE",
             "AWS_ENDPOINT_URL_DYNAMODB": f"{scheme}://localhost:{self.table.port}",
             "AWS_REGION": "eu-west-1", "AWS_SECRET_ACCESS_KEY": "k" * 40,
-            # Lambda's are temporary, and their third part is signed and sent with each request.
+            # Lambda's credentials are temporary; the SDK signs and sends the token with each request.
             "AWS_SESSION_TOKEN": "t" * 800,
             "REGISTRY_MAX_AGE_SECONDS": "3600", "TABLE_NAME": "table",
         } | roots(authority.root.read_text(), scratch)
@@ -42,7 +42,7 @@ class Lambda:
 
 
 def roots(own, scratch):
-    """Where the root certificates are: as many as in Lambda, and the throw-away one."""
+    """Files of root certificates: as many as in Lambda, and the throw-away one."""
     path = next(path for path in [Path("/etc/pki/tls/certs/ca-bundle.crt"), Path("/etc/ssl/certs/ca-certificates.crt")]
                 if path.exists())
     known = ssl.create_default_context(cafile=path)
@@ -55,7 +55,7 @@ def roots(own, scratch):
 
 
 def cold_start(report, args, scratch):
-    """From exec to the first question for an invocation."""
+    """Time from exec to the first request for an event."""
     where = Lambda(args, scratch)
     programs = {"hello": build.program("hello"), "ingest": build.function("ingest"), "query": build.function("query")}
     taken, cpu = ({name: [] for name in programs} for _ in range(2))
@@ -73,7 +73,7 @@ def cold_start(report, args, scratch):
 
 
 def cpu_of_post(report, args, scratch):
-    """CPU time of a POST beside that of the SDK sending the same items."""
+    """CPU time of a POST, compared with the SDK alone sending the same items."""
     where = Lambda(args, scratch)
     report.title("CPU time of a POST, user and kernel, beside the bare SDK sending the same items")
     for count, posts in POSTS.items():
@@ -84,7 +84,7 @@ def cpu_of_post(report, args, scratch):
         items.write_text(json.dumps([item for batch in batches for item in batch]))
         taken = [], []
         for round in range(args.rounds or 20):
-            # New ones each time: where the kernel puts a process has a say in what it costs.
+            # New processes each round: the CPU that a process lands on affects its cost.
             instances = where.start(build.function("ingest")), where.start(build.program("bare-sdk"), ITEMS=str(items))
             if not round:
                 same(batches, where.table.stored(lambda: instances[1].invoke(post)), count)
@@ -95,7 +95,7 @@ def cpu_of_post(report, args, scratch):
 
 
 def turns(instances, post, posts):
-    """The CPU time of a POST of each, warm. They take turns."""
+    """CPU time per POST of each instance, warm. The instances take turns."""
     for _ in ("warm up", "measure"):
         before = [instance.cpu_seconds() for instance in instances]
         for _ in range(TURNS):
@@ -106,7 +106,8 @@ def turns(instances, post, posts):
 
 
 def same(ours, theirs, count):
-    """The ratio means something only if both send the same items in the same requests."""
+    """Fails unless both sent the same items in the same requests."""
     first = lambda batch: (batch[0]["pk"]["S"], batch[0]["sk"]["S"])
     if sum(map(len, ours)) != count or sorted(ours, key=first) != sorted(theirs, key=first):
-        raise RuntimeError(f"ingest stored {list(map(len, ours))} items of {count}, the bare SDK {list(map(len, theirs))}")
+        sizes = [list(map(len, batches)) for batches in (ours, theirs)]
+        raise RuntimeError(f"of {count} readings ingest and the bare SDK sent other items, in batches of {sizes}")

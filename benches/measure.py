@@ -1,8 +1,9 @@
-"""The figures, in order: cold start, CPU of a POST, the system on one machine. How is in the files beside it."""
+"""Runs the benchmarks in order and prints their figures. Measures nothing itself."""
 
 import argparse
 import os
 import platform
+import signal
 import statistics
 import sys
 import tempfile
@@ -17,13 +18,14 @@ PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "local": lap
 
 def main():
     parser = argparse.ArgumentParser(prog="benches/run", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without any")
-    parser.add_argument("--rounds", type=int, default=0, help="how often each is measured; a good number without it")
-    parser.add_argument("--plain", action="store_true", help="DynamoDB over plain HTTP: what remains without TLS")
-    parser.add_argument("--built", action="store_true", help="measure what the last run built")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of each part; default: its own number")
+    parser.add_argument("--plain", action="store_true", help="reach DynamoDB over plain HTTP")
+    parser.add_argument("--built", action="store_true", help="build nothing, measure the programs of the last run")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # ends the servers too
     if not args.built:
         build.everything()
     busy = os.getloadavg()[0]
@@ -34,13 +36,13 @@ def main():
 
 
 class Table:
-    """What is printed: one line a figure, the ratio first."""
+    """The printed report: one line per figure, the ratio first."""
 
     def title(self, text):
         print(f"\n{text}")
 
     def ratio(self, name, of, to, unit, digits=0):
-        """One line of `of` and `to`, measured side by side; the ratio is the median of the rounds' ratios."""
+        """Prints the median of the rounds' ratios, then the median of each side."""
         ratio = statistics.median(a / b for a, b in zip(of, to, strict=True))
         of, to = (f"{statistics.median(those):,.{digits}f}" for those in (of, to))
         print(f"  {ratio:7.3g} x  {name}: {of} to {to} {unit}")

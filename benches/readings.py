@@ -1,4 +1,4 @@
-"""Readings to send, always the same: ten devices in three rooms, one reading a device and second."""
+"""Deterministic readings of ten devices in three rooms, one reading per device and second."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ def timestamp(second):
 
 
 def introduction():
-    """One reading of each device, which names its room. The readings after it name none."""
+    """One reading of each device that names its room. Later readings name none."""
     return [reading(number, -1) | {"room": ROOMS[number % len(ROOMS)]} for number in range(DEVICES)]
 
 
@@ -28,7 +28,7 @@ def readings(count, first=0):
 
 
 def reading(number, second):
-    """Power, temperature and humidity, with as many digits as such a sensor sends."""
+    """Power, temperature and humidity with realistic numbers of digits."""
     return {
         "device_id": device(number), "timestamp": timestamp(second), "current_w": 300 + number * 7 % 900,
         "temperature": 18 + number * 13 % 70 / 10, "humidity": 35 + number * 11 % 300 / 10,
@@ -40,7 +40,7 @@ def body(readings):
 
 
 def event(readings):
-    """The event with which API Gateway calls ingest."""
+    """The event of API Gateway for `POST /readings`."""
     event = json.loads((ROOT / "events" / "ingest" / "array.json").read_text())
     event["body"] = body(readings)
     event["headers"]["content-length"] = str(len(event["body"]))

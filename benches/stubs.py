@@ -1,5 +1,6 @@
-"""What a function meets in Lambda: the Runtime API and DynamoDB, with the least that makes it work."""
+"""Stubs of the Lambda Runtime API and of DynamoDB, and a certificate for TLS. No conditions, no errors."""
 
+import atexit
 import json
 import queue
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 
 
 class Server:
-    """HTTP/1.1 on a port of its own, a thread a connection. `answer(path, headers, body)` is what it says."""
+    """An HTTP/1.1 server with a thread per connection. Subclasses implement `answer(path, headers, body)`."""
 
     def __init__(self, tls=None):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -51,7 +52,7 @@ class Server:
 
 
 class Runtime(Server):
-    """The Lambda Runtime API of one instance of a function, and the instance."""
+    """One instance of a function and its Lambda Runtime API."""
 
     def __init__(self, program, env, log):
         super().__init__()
@@ -66,6 +67,7 @@ class Runtime(Server):
             started = time.perf_counter()
             self.process = subprocess.Popen(
                 [program], env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        atexit.register(self.process.kill)
         try:
             self.start_seconds = self.asked.get(timeout=10) - started
         except queue.Empty:
@@ -87,7 +89,7 @@ class Runtime(Server):
         }, event
 
     def invoke(self, event):
-        """What the function answers; it then waits for the next invocation."""
+        """Invokes the function, waits until it asks for the next event, and returns its response."""
         self.events.put(event)
         self.asked.get(timeout=60)
         path, body = self.said
@@ -96,7 +98,7 @@ class Runtime(Server):
         return json.loads(body)
 
     def cpu_seconds(self):
-        """The CPU time that the process has had, of all its threads, in user and in kernel mode."""
+        """User and kernel CPU time of all threads of the process."""
         return time.clock_gettime(~self.process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
 
     def end(self):
@@ -106,7 +108,7 @@ class Runtime(Server):
 
 
 class DynamoDb(Server):
-    """Keeps items that are put one by one, which are the registry's; of batches it keeps what `stored` is told to."""
+    """A table that stores registry items (`PutItem`) and drops readings (`BatchWriteItem`)."""
 
     def __init__(self, tls=None):
         self.items = {}
@@ -143,7 +145,7 @@ class DynamoDb(Server):
         return {"Responses": {table: found}, "UnprocessedKeys": {}}
 
     def stored(self, send):
-        """What `send()` stores, batch by batch."""
+        """Calls `send()` and returns the batches that it wrote."""
         self.batches = []
         send()
         batches, self.batches = self.batches, None
@@ -155,7 +157,7 @@ def key(item):
 
 
 class Authority:
-    """A throw-away certificate authority and a server's certificate for localhost, with RSA keys like Amazon's."""
+    """A throw-away certificate authority and a certificate for localhost, with RSA keys like Amazon's."""
 
     def __init__(self, folder):
         self.root = folder / "root.pem"
