@@ -1,4 +1,4 @@
-//! The embedded engine: its file, its lock, its thread and its table. Knows no reading and no function.
+//! The embedded engine: its file, its lock, its threads and its table. Knows no reading and no function.
 //!
 //! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface, so the
 //! functions reach it through the same SDK that reaches AWS, and so may any other tool that is told
@@ -6,13 +6,14 @@
 //!
 //! # What a crash may lose
 //!
-//! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`, and
-//! is acknowledged when that is committed. The transaction of a `BatchWriteItem` holds all its items and
+//! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`, and is
+//! acknowledged when that is committed. The transaction of a `BatchWriteItem` holds all its items, and
 //! those of the requests that waited with it (see `writer`). When the process is killed, nothing that was
-//! acknowledged is lost: the log is with the operating system by then. When the machine itself stops (power, kernel), the file stays sound, but the writes of the
-//! last moments before it, which the operating system had not yet put on the disk, may be missing.
-//! `synchronous=FULL` would close that gap for one sync to the disk per transaction; a reading that is sent
-//! again is stored again, so the local system does without.
+//! acknowledged is lost: the log is with the operating system by then. When the machine itself stops
+//! (power, kernel), the file stays sound, but the writes of the last moments before it, which the
+//! operating system had not yet put on the disk, may be missing. `synchronous=FULL` would close that gap
+//! for one sync to the disk per transaction; a reading that is sent again is stored again, so the local
+//! system does without.
 
 mod door;
 mod stream;

@@ -79,6 +79,8 @@ impl WriterConnection {
     pub(super) fn open(file: PathBuf) -> anyhow::Result<Self> {
         let storage = Storage::new(file.to_str().context("its path is not Unicode")?)?;
         storage.disable_bulk_loading()?;
+        // What a savepoint may have to restore is kept in memory, not in a temporary file.
+        storage.conn().pragma_update(None, "temp_store", "MEMORY")?;
         let in_group = Arc::new(AtomicBool::new(false));
         // While a group is written, the engine's own BEGIN and COMMIT compile to statements that do nothing.
         let ignored = Arc::clone(&in_group);
