@@ -44,11 +44,6 @@ pub(crate) struct Record {
 impl Stream {
     /// The stream of `table`; `turns` must be to the same file as `database`.
     pub(super) fn open(database: &Database, turns: Turns, table: &str) -> anyhow::Result<Self> {
-        // Without it every write looks at all records to number the next one.
-        turns.blocking_lock().sqlite().execute_batch(
-            "CREATE INDEX IF NOT EXISTS roomtide_stream_order
-             ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
-        )?;
         let request =
             ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
         let streams = database.list_streams(request)?.streams;

@@ -81,6 +81,11 @@ impl WriterConnection {
         storage.disable_bulk_loading()?;
         // What a savepoint may have to restore is kept in memory, not in a temporary file.
         storage.conn().pragma_update(None, "temp_store", "MEMORY")?;
+        // Without it every write looks at all records of the stream to number the next one.
+        storage.conn().execute_batch(
+            "CREATE INDEX IF NOT EXISTS roomtide_stream_order
+             ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
+        )?;
         let in_group = Arc::new(AtomicBool::new(false));
         // While a group is written, the engine's own BEGIN and COMMIT compile to statements that do nothing.
         let ignored = Arc::clone(&in_group);
