@@ -592,7 +592,7 @@ fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
     assert_eq!(sends(&resources, "registry"), arn);
-    let variable = &environment(&resources, "registry")["FAILURES_QUEUE_URL"];
+    let variable = &environment(&resources, "registry")["DEAD_LETTER_QUEUE_URL"];
     assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
 }
 
