@@ -21,7 +21,7 @@ use runtime::telemetry::Telemetry;
 
 use crate::engine::Engine;
 use crate::given::{
-    always, at, clock, device, invocation, minute, placed, range, reading, request, room,
+    always, at, clock, device, invocation, label, minute, placed, range, reading, request, room,
 };
 
 const HEAD: &str = "\
@@ -423,7 +423,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             expected: (0.0, 2.0),
             measured: cost(async |invocation| {
                 let patch =
-                    DevicePatch { name: Edit::Set("Sensor".into()), ..DevicePatch::default() };
+                    DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
                 store.edit_device(&device("new"), &patch, invocation).await.expect("written");
             })
             .await,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
+use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Place, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
@@ -63,7 +63,7 @@ pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Read
     // Most readings tell nothing new.
     let is_news = |reading: &&Reading| {
         current.devices.get(&reading.device).is_some_and(|device| {
-            let is_elsewhere = |room| device.room.as_ref() != Some(room);
+            let is_elsewhere = |room| device.place.room() != Some(room);
             reading.named_room.as_ref().is_some_and(is_elsewhere)
                 || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
         })
@@ -76,7 +76,7 @@ pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Read
         }
         let mut device = device.clone();
         if let Some((at, room)) = update.room {
-            (device.room, device.room_at) = (Some(room), Some(at));
+            device.place = Place::Learned(room, at);
         }
         let metrics = update.metrics.iter().map(|name| (name.clone(), name.into()));
         device.metrics.extend(metrics);

@@ -25,7 +25,7 @@ pub(crate) async fn devices(
     let room = call.params.parse::<RoomId>("room")?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     ensure_complete(snapshot.has_all_devices, "devices")?;
-    let in_room = |device: &&Device| room.is_none() || device.room == room;
+    let in_room = |device: &&Device| room.is_none() || device.place.room() == room.as_ref();
     let devices = snapshot.devices.values().filter(in_room).collect();
     page_of_devices(store, call, &list, devices).await
 }

@@ -2,10 +2,10 @@
 
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
-use domain::MAX_METRICS;
+use domain::{MAX_METRICS, MAX_TAGS};
 use serde_json::{Map, Value, json};
 
-use crate::patch::{MAX_PATCHED_METRICS, MAX_TAGS};
+use crate::patch::MAX_PATCHED_METRICS;
 
 /// The document.
 pub(crate) fn document() -> Value {

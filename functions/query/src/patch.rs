@@ -6,14 +6,13 @@ use std::fmt;
 use api::json::{Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
-    Decimal, DecimalError, DevicePatch, Edit, IdError, LabelError, MetricName, MetricNameError,
-    MetricPatch, RoomId, RoomPatch, check_label, excerpt,
+    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MetricName,
+    MetricNameError, MetricPatch, RoomId, RoomPatch, Tags, TagsError, excerpt,
 };
 use serde_json::value::RawValue;
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
-pub(crate) const MAX_TAGS: usize = 50;
 /// How many members an object of settings may have; more than there are, so that the wrong one is named.
 const MAX_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
@@ -30,12 +29,10 @@ enum Fault {
     Members(#[from] MembersError),
     #[error("must be an array of strings")]
     NotTags,
-    #[error("are {0}; at most {MAX_TAGS} are allowed")]
-    TooManyTags(usize),
-    #[error("hold {0:?} twice")]
-    DuplicateTag(String),
-    #[error("{0}; null takes it away")]
-    EmptyLabel(LabelError),
+    #[error(transparent)]
+    Tags(#[from] TagsError),
+    #[error("{}; null removes it", LabelError::Empty)]
+    EmptyLabel,
     #[error(transparent)]
     Label(LabelError),
     #[error(transparent)]
@@ -53,6 +50,15 @@ enum Fault {
 struct Refusal {
     field: String,
     fault: Fault,
+}
+
+impl From<LabelError> for Fault {
+    fn from(error: LabelError) -> Self {
+        match error {
+            LabelError::Empty => Self::EmptyLabel,
+            error => Self::Label(error),
+        }
+    }
 }
 
 impl Refusal {
@@ -175,41 +181,27 @@ fn edit<'a, T>(
     if value.get() == "null" { Ok(Edit::Clear) } else { read(value).map(Edit::Set) }
 }
 
-fn label(value: &RawValue) -> Result<Edit<String>, Fault> {
-    edit(value, |value| checked(string(value)?.into_owned()))
-}
-
-fn checked(text: String) -> Result<String, Fault> {
-    match check_label(&text) {
-        Ok(()) => Ok(text),
-        Err(why @ LabelError::Empty) => Err(Fault::EmptyLabel(why)),
-        Err(why) => Err(Fault::Label(why)),
-    }
+/// A label or a unit.
+fn label<T: TryFrom<String, Error = LabelError>>(value: &RawValue) -> Result<Edit<T>, Fault> {
+    edit(value, |value| Ok(string(value)?.into_owned().try_into()?))
 }
 
 fn room(value: &RawValue) -> Result<Edit<RoomId>, Fault> {
     edit(value, |value| Ok(string(value)?.parse()?))
 }
 
-fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, Fault> {
+fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
     edit(value, |value| {
         let tags: Vec<String> = serde_json::from_str(value.get()).map_err(|_| Fault::NotTags)?;
-        if tags.len() > MAX_TAGS {
-            return Err(Fault::TooManyTags(tags.len()));
-        }
-        let mut tags = tags.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?;
-        match (1..tags.len()).find(|n| tags[..*n].contains(&tags[*n])) {
-            Some(twice) => Err(Fault::DuplicateTag(tags.swap_remove(twice))),
-            None => Ok(tags),
-        }
+        let tags = tags.into_iter().map(Label::try_from).collect::<Result<Vec<_>, _>>()?;
+        Ok(tags.try_into()?)
     })
 }
 
 fn positive(value: &RawValue) -> Result<Edit<Decimal>, Fault> {
     edit(value, |value| {
         let number = Decimal::parse(number(value)?)?;
-        let is_positive = !number.as_str().starts_with('-') && number.as_str() != "0";
-        if is_positive { Ok(number) } else { Err(Fault::NotPositive(number)) }
+        if number.is_positive() { Ok(number) } else { Err(Fault::NotPositive(number)) }
     })
 }
 
@@ -229,7 +221,7 @@ mod tests {
                 "metrics": {"cumulative_kwh_p": {"modulus": 100000, "max_w": null}}}"#,
         )
         .expect("a patch");
-        assert_eq!(patch.name, Edit::Set("Smart meter".to_owned()));
+        assert_eq!(patch.name, Edit::Set("Smart meter".parse().expect("a label")));
         assert_eq!(patch.room, Edit::Clear);
         assert_eq!(patch.kind, Edit::Keep);
         assert!(patch.dropped_metrics.is_empty());
@@ -270,12 +262,12 @@ mod tests {
             ("{}", "changes nothing"),
             (r#"{"name": 5}"#, "name: must be a string"),
             (r#"{"name": " "}"#, "name: is empty"),
-            (r#"{"name": "a\nb"}"#, "name: holds a control character"),
+            (r#"{"name": "a\nb"}"#, "name: contains a control character"),
             (&long, "name: is 101 characters long"),
             (r#"{"name": "a", "name": "b"}"#, "duplicate member \"name\""),
             (r#"{"room": "DEVICE"}"#, "room: \"DEVICE\" is a reserved name"),
             (r#"{"tags": "a"}"#, "tags: must be an array"),
-            (r#"{"tags": ["a", "a"]}"#, "tags: hold \"a\" twice"),
+            (r#"{"tags": ["a", "a"]}"#, "tags: contain \"a\" twice"),
             (&many, "tags: are 51"),
             (
                 r#"{"first_seen": "now"}"#,

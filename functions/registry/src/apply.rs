@@ -190,10 +190,10 @@ async fn newest_room(
             // A room that no device could introduce is in readings only; no device moves there.
             if is_registered(store, room, current, invocation).await? {
                 let newer = (reading.at, room.clone());
-                return Ok(Some(newer).filter(|_| device.room.as_ref() != Some(room)));
+                return Ok(Some(newer).filter(|_| device.place.room() != Some(room)));
             }
         }
-        match (page.readings.last(), newest, &device.room) {
+        match (page.readings.last(), newest, device.place.room()) {
             (Some(last), _, _) if page.has_more && query.limit == 10 => {
                 query.after = Some(ReadingKey::of(last));
                 query.limit = MAX_SEARCHED_READINGS - 10;

@@ -39,7 +39,7 @@ impl Snapshot {
 
     /// The devices in a room, by id.
     pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
-        self.devices.values().filter(move |device| device.room.as_ref() == Some(room))
+        self.devices.values().filter(move |device| device.place.room() == Some(room))
     }
 }
 
