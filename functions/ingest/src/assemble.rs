@@ -232,8 +232,8 @@ mod tests {
                 r#"{"device_id": "d", "timestamp": "1999-12-31T23:59:59.999Z", "t": 1}"#,
                 "is before 2000-01-01T00:00:00.000Z",
             ),
-            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be asked for"#),
-            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be asked for"#),
+            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be part of a URL"#),
+            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be part of a URL"#),
             (
                 r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#,
                 "more than a day ahead",
