@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::routes::{Function, ROUTES, Route};
+use api::endpoints::{ENDPOINTS, Endpoint};
 use dynamodb::DynamoStore;
 use local::table::TableDefinition;
 use local::template::Template;
@@ -121,7 +121,7 @@ fn the_readings_outlive_the_stack_and_mistakes() {
 // ---- The API -----------------------------------------------------------------------------------
 
 #[test]
-fn the_template_has_the_routes_of_the_code_and_no_other() {
+fn the_template_has_the_endpoints_of_the_code_and_no_other() {
     let resources = resources();
     let (api, _) = only(&resources, "AWS::Serverless::HttpApi");
     let mut deployed = BTreeSet::new();
@@ -133,12 +133,9 @@ fn the_template_has_the_routes_of_the_code_and_no_other() {
             assert!(new, "twice: {route}");
         }
     }
-    let coded = ROUTES.iter().flat_map(|route| {
-        let package = match route.function {
-            Function::Ingest => "ingest",
-            Function::Query => "query",
-        };
-        route.methods().map(move |method| (method, route.path, package))
+    let coded = ENDPOINTS.iter().flat_map(|endpoint| {
+        let package = endpoint.function.name();
+        endpoint.methods().map(move |method| (method, endpoint.path, package))
     });
     assert_eq!(deployed, coded.collect());
 }
@@ -192,7 +189,7 @@ fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
     assert_eq!(cors.get("AllowCredentials"), None);
     let allowed: BTreeSet<&str> =
         cors["AllowMethods"].as_array().expect("a list").iter().map(text).collect();
-    assert_eq!(allowed, ROUTES.iter().flat_map(Route::methods).collect());
+    assert_eq!(allowed, ENDPOINTS.iter().flat_map(Endpoint::methods).collect());
     let headers: BTreeSet<&str> =
         cors["AllowHeaders"].as_array().expect("a list").iter().map(text).collect();
     let read = ["authorization", "content-encoding", "content-type", "if-none-match"];
@@ -518,7 +515,7 @@ fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
     assert_eq!(sends(&resources, "registry"), arn);
-    let variable = &environment(&resources, "registry")["FAILURES_QUEUE_URL"];
+    let variable = &environment(&resources, "registry")["DEAD_LETTER_QUEUE_URL"];
     assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
 }
 

@@ -29,5 +29,5 @@ mod progress;
 mod stream_poller;
 mod system;
 
-pub use registry::DeadLetter;
+pub use runtime::dead_letters::DeadLetter;
 pub use system::{Data, Options, System};

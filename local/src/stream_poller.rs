@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use registry::DeadLetter;
 use runtime::clock::Deadline;
+use runtime::dead_letters::DeadLetter;
 use serde_dynamo::AttributeValue;
 use table::keys::{PK, SK};
 use tokio::sync::watch;

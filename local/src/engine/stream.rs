@@ -1,22 +1,21 @@
 //! The table's stream as a queue on disk: read, then trimmed. Calls no function.
 
-use std::sync::{Mutex, PoisonError};
-
 use anyhow::Context as _;
 use dynoxide::Database;
 use dynoxide::actions::describe_stream::DescribeStreamRequest;
 use dynoxide::actions::get_records::GetRecordsRequest;
 use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
 use dynoxide::actions::list_streams::ListStreamsRequest;
-use rusqlite::Connection;
 use serde_json::Value;
+
+use super::writer::Turns;
 
 /// What the engine adds to the number of a record before it shows it, so that it has 21 digits.
 const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 
 /// The stream of one table, with its single shard.
 ///
-/// Records are read through the engine and removed over a connection of our own, because the engine
+/// Records are read through the engine and removed over the writer's connection, because the engine
 /// never removes any. So what the file holds of the stream is what is still to be delivered, and a
 /// process that is killed finds it there when it comes back.
 ///
@@ -27,7 +26,7 @@ const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 /// price is that the newest record is delivered again after a restart, which at-least-once permits.
 pub(crate) struct Stream {
     database: Database,
-    connection: Mutex<Connection>,
+    turns: Turns,
     table: String,
     arn: String,
     shard: String,
@@ -43,17 +42,8 @@ pub(crate) struct Record {
 }
 
 impl Stream {
-    /// The stream of `table`, over `connection`, which must be to the same file as `database`.
-    pub(crate) fn open(
-        database: &Database,
-        connection: Connection,
-        table: &str,
-    ) -> anyhow::Result<Self> {
-        // Without it every write looks at all records to number the next one.
-        connection.execute_batch(
-            "CREATE INDEX IF NOT EXISTS roomtide_stream_order
-             ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
-        )?;
+    /// The stream of `table`; `turns` must be to the same file as `database`.
+    pub(super) fn open(database: &Database, turns: Turns, table: &str) -> anyhow::Result<Self> {
         let request =
             ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
         let streams = database.list_streams(request)?.streams;
@@ -61,19 +51,13 @@ impl Stream {
         let request = DescribeStreamRequest { stream_arn: arn.clone(), ..Default::default() };
         let shards = database.describe_stream(request)?.stream_description.shards;
         let shard = shards.into_iter().next().context("the stream has no shard")?.shard_id;
-        Ok(Self {
-            database: database.clone(),
-            connection: Mutex::new(connection),
-            table: table.to_owned(),
-            arn,
-            shard,
-        })
+        Ok(Self { database: database.clone(), turns, table: table.to_owned(), arn, shard })
     }
 
-    /// The number of the newest record; 0 without one. Does not disturb the engine.
+    /// The number of the newest record; 0 without one.
     pub(crate) fn newest(&self) -> anyhow::Result<i64> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement = connection.prepare_cached(
+        let turn = self.turns.blocking_lock();
+        let mut statement = turn.sqlite().prepare_cached(
             "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1",
         )?;
         Ok(statement.query_row([&self.table], |row| row.get(0))?)
@@ -107,8 +91,8 @@ impl Stream {
 
     /// Removes the records up to `delivered`, except the newest of the stream.
     pub(crate) fn trim(&self, delivered: i64) -> anyhow::Result<()> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement = connection.prepare_cached(
+        let turn = self.turns.blocking_lock();
+        let mut statement = turn.sqlite().prepare_cached(
             "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
              AND CAST(sequence_number AS INTEGER) <
                  (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)",

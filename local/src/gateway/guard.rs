@@ -35,7 +35,7 @@ impl Guard {
             self.authenticator.authenticate(request, &self.store, invocation, &mut log).await;
         // Who is refused here is nothing to report, unless the table could not be asked.
         if admitted.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
-            log.emit(&self.telemetry, &SystemClock);
+            log.emit(invocation, &self.telemetry, &SystemClock);
         }
         admitted.map(drop)
     }

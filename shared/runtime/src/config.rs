@@ -45,7 +45,7 @@ pub struct Config {
     pub store: StoreConfig,
     /// `ROOM_INDEX`: how the table is laid out; with its index without it.
     pub layout: Layout,
-    /// `FAILURES_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
+    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
     failures: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
     pub auth: bool,
@@ -87,7 +87,7 @@ impl Config {
 
     /// The queue of what the registry can never apply.
     pub fn failures(&self) -> Result<&QueueConfig, ConfigError> {
-        self.failures.as_ref().ok_or(ConfigError::Missing("FAILURES_QUEUE_URL"))
+        self.failures.as_ref().ok_or(ConfigError::Missing("DEAD_LETTER_QUEUE_URL"))
     }
 
     fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
@@ -107,7 +107,7 @@ impl Config {
                 ca_bundle: ca_bundle.clone(),
             },
             layout: Layout { room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())? },
-            failures: optional("FAILURES_QUEUE_URL").map(|url| QueueConfig {
+            failures: optional("DEAD_LETTER_QUEUE_URL").map(|url| QueueConfig {
                 url,
                 region,
                 endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
