@@ -1,8 +1,8 @@
-//! Where a service is and who asks it: plain values. Reads no environment.
+//! Addresses and keys of services: plain values. Reads no environment.
 
 use crate::CaBundle;
 
-/// Where the table is and who may reach it.
+/// The address of the table, and the keys to reach it.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
     /// The table's name.
@@ -11,13 +11,13 @@ pub struct StoreConfig {
     pub region: String,
     /// Another address than AWS's own, for an emulator or an embedded engine.
     pub endpoint: Option<String>,
-    /// Who asks.
+    /// The keys that requests are signed with.
     pub credentials: Credentials,
     /// The root certificates to trust instead of Amazon's and the system's.
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// Where the registry puts what it can never apply.
+/// The address of the dead-letter queue, and the keys to reach it.
 #[derive(Debug, Clone)]
 pub struct QueueConfig {
     /// The queue's URL.
@@ -26,7 +26,7 @@ pub struct QueueConfig {
     pub region: String,
     /// Another address than AWS's own, for an emulator.
     pub endpoint: Option<String>,
-    /// Who asks.
+    /// The keys that requests are signed with.
     pub credentials: Credentials,
     /// The root certificates to trust instead of Amazon's and the system's.
     pub ca_bundle: Option<CaBundle>,

@@ -17,8 +17,7 @@ impl Default for Pauses {
     }
 }
 
-/// Repeats what the table throttles as a whole until the deadline: the SDK tries some times only, for
-/// less time than there is.
+/// Repeats a request that the table throttles until the deadline: the SDK gives up earlier.
 pub(super) async fn while_throttled<T, F>(
     invocation: &Invocation,
     mut attempt: impl FnMut() -> F + Send,
@@ -44,7 +43,7 @@ where
 }
 
 impl Pauses {
-    /// Waits, longer each time; tells whether there is time left to try again.
+    /// Waits, longer each time; returns whether there is time left for another try.
     pub(super) async fn pause(&mut self, invocation: &Invocation) -> bool {
         let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
         if invocation.remaining() <= pause {

@@ -1,4 +1,4 @@
-//! What one invocation may take and has taken of the table. Decides nothing.
+//! The time left to an invocation and the capacity that it has consumed. Decides nothing.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -34,7 +34,7 @@ pub enum Attribute {
     Other,
 }
 
-/// Why an item is not what its key says.
+/// The error of an item that is not what its key says.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// An attribute that has to be there is not, or has another type.
@@ -526,6 +526,25 @@ mod tests {
         .into();
         assert_eq!(item, expected);
         assert_eq!(Reading::decode(item).expect("a reading"), reading());
+    }
+
+    /// A metric of such a name would take the place of what the item says of itself.
+    #[test]
+    fn no_metric_is_called_like_an_attribute_of_a_reading() {
+        let mut full = reading();
+        let own = |reading: &Reading| -> Vec<String> {
+            let of_item = from_arrival(reading, "arrival", Some(TimeDelta::days(1)));
+            of_item.map(|(name, _)| name.to_owned()).filter(|name| name != "current_w").collect()
+        };
+        let mut names = own(&full);
+        full.named_room = Some("study".parse().expect("an id"));
+        names.extend(own(&full));
+        for name in [keys::PK, keys::SK, keys::ROOM, keys::TTL, NAMED, NAMED_ROOM, ARRIVAL] {
+            assert!(names.iter().any(|it| it == name), "{name}");
+        }
+        for name in names {
+            assert!(name.parse::<MetricName>().is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -8,8 +8,6 @@ pub const PK: &str = "pk";
 pub const SK: &str = "sk";
 /// The attribute by which `DynamoDB` deletes items: epoch seconds.
 pub const TTL: &str = "exp";
-/// The index by room: partition key [`ROOM`], sort key [`SK`].
-pub const ROOM_INDEX: &str = "room-index";
 /// The attribute that names the room of a reading or a device.
 pub const ROOM: &str = "room";
 /// What the sort key of every reading begins with. The stream's filter and the index by room tell
@@ -82,7 +80,8 @@ pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
-/// Two sort keys between which lie all readings of a range and no others, and at which none lies.
+/// Bounds for `BETWEEN`: all readings of a range lie between them, and no others. Neither bound is itself
+/// a reading's key.
 ///
 /// `DynamoDB` Local ends a query of an index at the first of several entries at the last key of a
 /// BETWEEN, and refuses to go on from there.

@@ -26,7 +26,7 @@ use domain::{
     TimeRange, Timestamp, Token, TokenHash,
 };
 
-/// Why the table did not do what it was asked.
+/// An error of the table.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// More was asked than the table's capacity gives; the same request succeeds later.
@@ -50,7 +50,7 @@ pub enum StoreError {
     Unreadable(#[source] UnreadableItem),
 }
 
-/// What a [`StoreError`] came from.
+/// The source of a [`StoreError`].
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
@@ -67,7 +67,7 @@ impl StoreError {
     }
 }
 
-/// The answer of a port.
+/// The result of a port.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Pattern 1: store readings.
@@ -121,7 +121,7 @@ pub trait AddArrival: Send + Sync {
     ) -> impl Future<Output = StoreResult<Added>> + Send;
 }
 
-/// What came of adding.
+/// The outcome of [`AddArrival`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// It is stored.
@@ -130,12 +130,12 @@ pub enum Added {
     Taken,
 }
 
-/// What became of readings: those not named here are stored.
+/// The outcome of storing readings: those not named here are stored.
 #[derive(Debug, Default)]
 pub struct PutOutcome {
     /// The positions of the readings that may not be stored, ascending.
     pub not_stored: Vec<usize>,
-    /// Why, where anything is not stored.
+    /// The error, where anything is not stored.
     pub cause: Option<StoreError>,
 }
 
@@ -172,7 +172,7 @@ pub trait QueryRoomReadings: Send + Sync {
     ) -> impl Future<Output = StoreResult<Page>> + Send;
 }
 
-/// Which part of a range is asked for.
+/// The part of a range that is asked for.
 #[derive(Debug, Clone)]
 pub struct RangeQuery {
     /// The whole range.
@@ -181,23 +181,23 @@ pub struct RangeQuery {
     pub order: Order,
     /// The last reading of the page before.
     pub after: Option<ReadingKey>,
-    /// How many readings at the most; fewer where they are large.
+    /// The largest number of readings; a page has fewer where they are large.
     pub limit: usize,
     /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
     pub consistent: bool,
 }
 
-/// The place of a reading among others, in time and then by device.
+/// The identity of a reading: readings are ordered by timestamp, then by device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadingKey {
-    /// When.
+    /// The timestamp of the measurement.
     pub at: Timestamp,
-    /// Who.
+    /// The device that measured.
     pub device: DeviceId,
 }
 
 impl ReadingKey {
-    /// The place of a reading.
+    /// The key of a reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
         Self { at: reading.at, device: reading.device.clone() }
@@ -213,7 +213,7 @@ pub struct Page {
     pub has_more: bool,
 }
 
-/// So many devices, and so many rooms, a function keeps in memory.
+/// How many devices, and how many rooms, a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
 /// Patterns 2a and 2b: list devices and rooms.
@@ -222,12 +222,13 @@ pub trait ReadRegistry: Send + Sync {
     const PERMISSIONS: &'static [Permission] =
         &[(Action::Query, Target::Devices), (Action::Query, Target::Rooms)];
 
-    /// All devices by id; of more than [`MAX_CACHED_ENTRIES`] one more than that, which tells.
+    /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
+    /// caller knows that the list is incomplete.
     fn devices(
         &self,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
-    /// All rooms by id, likewise.
+    /// All rooms, sorted by id, likewise.
     fn rooms(
         &self,
         invocation: &Invocation,
@@ -274,7 +275,7 @@ pub trait FindRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
-/// Items of the registry, and those that a person or a program has damaged.
+/// Items of the registry. A person or a program may have damaged some.
 #[derive(Debug)]
 pub struct Listing<T> {
     /// Those that can be read.
@@ -312,7 +313,7 @@ pub trait FindToken: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
 }
 
-/// What the command line does with access tokens; no function may.
+/// Creates, lists and revokes access tokens: for the command line, not for functions.
 pub trait ManageTokens: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
@@ -332,7 +333,7 @@ pub trait ManageTokens: Send + Sync {
         &self,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
-    /// Revokes a token, and tells whether there is one. Done twice, the first time counts.
+    /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
     fn revoke_token(
         &self,
         hash: &TokenHash,
@@ -374,12 +375,12 @@ pub trait RegisterDevices: Send + Sync {
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
 }
 
-/// What came of a put that expects nothing to be there.
+/// The outcome of a put that expects no item under its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InsertOutcome<T> {
     /// It is stored as given.
     Inserted,
-    /// Something was there and stays: this.
+    /// This item was there and stays.
     Exists(T),
 }
 
@@ -409,7 +410,7 @@ pub trait UpdateRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
 }
 
-/// What came of an update.
+/// The outcome of an update. `F` is the item where a condition failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
     /// It is written; this is the whole item now.

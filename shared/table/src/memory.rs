@@ -190,7 +190,7 @@ impl PutReadings for MemoryStore {
         &self,
         readings: &[Reading],
         _retention: Option<TimeDelta>,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> PutOutcome {
         self.call().store(readings, State::put)
     }
@@ -201,7 +201,7 @@ impl MergeReadings for MemoryStore {
         &self,
         readings: &[Reading],
         _retention: Option<TimeDelta>,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> PutOutcome {
         self.call().store(readings, |state, reading| {
             let merged = match state.readings.get(&ReadingKey::of(reading)) {
@@ -230,7 +230,7 @@ impl AddArrival for MemoryStore {
         reading: &Reading,
         arrival: &str,
         _retention: Option<TimeDelta>,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<Added> {
         let mut state = self.call();
         state.calls.puts += 1;
@@ -253,7 +253,7 @@ impl QueryReadings for MemoryStore {
         &self,
         device: &DeviceId,
         query: &RangeQuery,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<Page> {
         self.page(query, |reading| reading.device == *device)
     }
@@ -265,30 +265,30 @@ impl QueryRoomReadings for MemoryStore {
         room: &RoomId,
         _devices: &[DeviceId],
         query: &RangeQuery,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<Page> {
         self.page(query, |reading| reading.room.as_ref() == Some(room))
     }
 }
 
 impl ReadRegistry for MemoryStore {
-    async fn devices(&self, _budget: &Invocation) -> StoreResult<Listing<Device>> {
+    async fn devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
         let found = self.read()?.devices.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn rooms(&self, _budget: &Invocation) -> StoreResult<Listing<Room>> {
+    async fn rooms(&self, _invocation: &Invocation) -> StoreResult<Listing<Room>> {
         let found = self.read()?.rooms.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 }
 
 impl LookUpRegistry for MemoryStore {
-    async fn device(&self, id: &DeviceId, _budget: &Invocation) -> StoreResult<Option<Device>> {
+    async fn device(&self, id: &DeviceId, _invocation: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
     }
 
-    async fn room(&self, id: &RoomId, _budget: &Invocation) -> StoreResult<Option<Room>> {
+    async fn room(&self, id: &RoomId, _invocation: &Invocation) -> StoreResult<Option<Room>> {
         Ok(self.read()?.rooms.get(id).cloned())
     }
 }
@@ -297,14 +297,18 @@ impl FindRegistry for MemoryStore {
     async fn find_devices(
         &self,
         ids: &[DeviceId],
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
 
-    async fn find_rooms(&self, ids: &[RoomId], _budget: &Invocation) -> StoreResult<Listing<Room>> {
+    async fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        _invocation: &Invocation,
+    ) -> StoreResult<Listing<Room>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
         Ok(Listing { found, unreadable: Vec::new() })
@@ -312,13 +316,17 @@ impl FindRegistry for MemoryStore {
 }
 
 impl FindToken for MemoryStore {
-    async fn token(&self, hash: &TokenHash, _budget: &Invocation) -> StoreResult<Option<Token>> {
+    async fn token(
+        &self,
+        hash: &TokenHash,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Token>> {
         Ok(self.read()?.tokens.get(hash).cloned())
     }
 }
 
 impl ManageTokens for MemoryStore {
-    async fn add_token(&self, token: &Token, _budget: &Invocation) -> StoreResult<()> {
+    async fn add_token(&self, token: &Token, _invocation: &Invocation) -> StoreResult<()> {
         let mut state = self.write()?;
         if state.tokens.contains_key(&token.hash) {
             return Err(StoreError::Refused("the token is there".into()));
@@ -327,7 +335,7 @@ impl ManageTokens for MemoryStore {
         Ok(())
     }
 
-    async fn tokens(&self, _budget: &Invocation) -> StoreResult<Vec<Token>> {
+    async fn tokens(&self, _invocation: &Invocation) -> StoreResult<Vec<Token>> {
         Ok(self.read()?.tokens.values().cloned().collect())
     }
 
@@ -335,7 +343,7 @@ impl ManageTokens for MemoryStore {
         &self,
         hash: &TokenHash,
         at: Timestamp,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut state = self.write()?;
         let token = state.tokens.get_mut(hash);
@@ -351,7 +359,7 @@ impl RegisterDevices for MemoryStore {
     async fn register_device(
         &self,
         device: &Device,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Device>> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
@@ -364,7 +372,7 @@ impl RegisterDevices for MemoryStore {
     async fn register_room(
         &self,
         room: &Room,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Room>> {
         let mut state = self.write()?;
         if let Some(known) = state.rooms.get(&room.id) {
@@ -378,7 +386,7 @@ impl RegisterDevices for MemoryStore {
         &self,
         device: &DeviceId,
         room: &RoomId,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
         let Some(device) = state.devices.get_mut(device) else {
@@ -398,7 +406,7 @@ impl UpdateRegistry for MemoryStore {
         &self,
         known: &Device,
         learned: &DeviceUpdate,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
         let Some(device) = state.devices.get_mut(&known.id) else {
@@ -423,7 +431,7 @@ impl UpdateRegistry for MemoryStore {
         &self,
         id: &RoomId,
         first_seen: Timestamp,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut state = self.write()?;
         match state.rooms.get_mut(id) {
@@ -441,7 +449,7 @@ impl EditRegistry for MemoryStore {
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         Ok(self.write()?.edit_device(id, patch))
     }
@@ -451,7 +459,7 @@ impl EditRegistry for MemoryStore {
         id: &DeviceId,
         patch: &DevicePatch,
         room: &Room,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
         let mut state = self.write()?;
         let device = match state.edit_device(id, patch) {
@@ -472,7 +480,7 @@ impl EditRegistry for MemoryStore {
         &self,
         id: &RoomId,
         patch: &RoomPatch,
-        _budget: &Invocation,
+        _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut state = self.write()?;
         let Some(room) = state.rooms.get_mut(id) else {
