@@ -289,6 +289,7 @@ impl Decode for Device {
 
 fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let Key::Device(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
         _ => Item::new(),
@@ -318,7 +319,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
             .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
             .collect::<Result<_, _>>()?,
-        first_seen: timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?,
+        first_seen,
         introduced_rooms: introduced_rooms
             .into_iter()
             .map(RoomId::try_from)
