@@ -47,6 +47,15 @@ fn packages_depend_downwards_only() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// The functions whose answers somebody waits for build without the SDK of a queue that they do not have.
+#[test]
+fn only_a_consumer_of_the_stream_builds_the_queue() {
+    let manifests = files("toml");
+    let users = manifests.iter().filter(|(_, text)| text.contains("features = [\"sqs\"]"));
+    let users: Vec<&str> = users.map(|(path, _)| path.as_str()).collect();
+    assert_eq!(users, ["functions/registry/Cargo.toml"]);
+}
+
 #[test]
 fn every_package_takes_its_versions_and_lints_from_the_workspace() {
     let manifests: Vec<_> =

@@ -12,8 +12,8 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::Timestamp;
-use runtime::dead_letters::DeadLetter;
 use runtime::clock::{Deadline, Stopwatch};
+use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -31,10 +31,10 @@ use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{EditRegistry, FindToken, QueryReadings, ReadRegistry};
 
-/// What may be set from outside.
+/// The settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How old the cached registry may grow.
+    /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
     /// Whether requests need an access token.
     pub auth: bool,
@@ -59,7 +59,7 @@ pub struct Query<S, C> {
     telemetry: Telemetry,
 }
 
-/// What the handlers work with.
+/// The state that the handlers share.
 #[derive(Debug)]
 struct Handlers<S, C> {
     store: S,
