@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use registry::{DeadLetter, NotPut};
 use table::Invocation;
 
-use crate::progress::complain;
+use crate::warning::warn;
 
 /// What the registry could not be given, and what it can never apply.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ impl DeadLetters {
         let mut letters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let DeadLetter { pk, sk, reason } = &letter;
         let so_far = letters.len() + 1;
-        complain(format_args!(
+        warn(format_args!(
             "the registry gave up the record of {pk} {sk}: {reason}; {so_far} given up so far"
         ));
         letters.push(letter);

@@ -34,8 +34,8 @@ use tokio::sync::oneshot;
 
 pub(crate) use stream::{Record, Stream};
 
-use crate::progress::complain;
-use crate::table::TableDefinition;
+use crate::table_definition::TableDefinition;
+use crate::warning::warn;
 use crate::{Data, private};
 
 /// The table's name on this machine.
@@ -213,7 +213,7 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     }
     if was_open {
         let directory = directory.display();
-        complain(format_args!("other users are kept out of {directory} from now on"));
+        warn(format_args!("other users are kept out of {directory} from now on"));
     }
     Ok(())
 }

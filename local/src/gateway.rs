@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::functions::Functions;
-use crate::progress::complain;
+use crate::warning::warn;
 
 pub(crate) use connections::Limits;
 pub(crate) use guard::Guard;
@@ -95,8 +95,8 @@ pub(crate) async fn invoke(
     answer.await.context("the function panicked")?
 }
 
-/// Asks the functions what a client would ask, without a connection; the status and the body.
-pub(crate) async fn ask(
+/// Sends a request to the functions without a connection. Returns the status and the body.
+pub(crate) async fn send(
     functions: &Functions,
     request: Request<Vec<u8>>,
 ) -> anyhow::Result<(StatusCode, Vec<u8>)> {
@@ -143,7 +143,7 @@ impl Front {
             response(invoke(&self.functions, event).await?)
         };
         answered.await.unwrap_or_else(|error| {
-            complain(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
+            warn(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
             message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
         })
     }
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::dead_letters::DeadLetters;
     use crate::engine::Engine;
-    use crate::table::TableDefinition;
+    use crate::table_definition::TableDefinition;
     use crate::{Data, Options};
 
     async fn sent(answer: ApiGatewayV2httpResponse) -> (StatusCode, Vec<u8>) {

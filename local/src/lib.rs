@@ -11,23 +11,21 @@
 //!
 //! What it cannot show are the built binaries, the permissions and the real event source mapping.
 
-pub mod cli;
-pub mod export;
-pub mod import;
-pub mod sample_home;
-pub mod table;
+pub mod private;
+pub mod table_definition;
 pub mod template;
 
-mod client;
+mod data_directory;
 mod dead_letters;
 mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
-mod private;
-mod progress;
 mod stream_poller;
 mod system;
+mod warning;
 
+pub use data_directory::DataDirectory;
+pub use ingest::{Event as IngestEvent, read_reading};
 pub use registry::DeadLetter;
 pub use system::{Data, Options, System};

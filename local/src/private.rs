@@ -13,8 +13,9 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Options that open a file for writing. A file that they create is its owner's alone, whatever the
-/// process's umask; one that is there keeps its mode, see [`tighten`].
-pub(crate) fn options() -> OpenOptions {
+/// process's umask; one that is there keeps its mode.
+#[must_use]
+pub fn options() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -20,7 +20,7 @@ use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::Registry;
-use crate::progress::Complaints;
+use crate::warning::WarningLimiter;
 use delivery::{Delivery, Outcome, Policy, Verdict};
 
 /// How often an idle stream is looked at.
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let pump = Pump { stream, registry, mapping, dead_letters };
-    let complaints = Complaints::new();
+    let warnings = WarningLimiter::new();
     let mut last = 0;
     while !stopped(&stop) {
         match pump.next_page(last).await {
@@ -55,12 +55,12 @@ pub(crate) async fn run(
                 last = done;
                 // What is not trimmed now is trimmed with the next page, or delivered again.
                 if let Err(error) = pump.trim(last).await {
-                    complaints.complain(format_args!("the stream cannot be trimmed: {error:#}"));
+                    warnings.warn(format_args!("the stream cannot be trimmed: {error:#}"));
                 }
                 delivered.send_replace(last);
             }
             Err(error) => {
-                complaints.complain(format_args!("the stream cannot be read: {error:#}"));
+                warnings.warn(format_args!("the stream cannot be read: {error:#}"));
                 pause(MAX_PAUSE, &mut stop).await;
             }
         }

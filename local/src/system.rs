@@ -24,9 +24,9 @@ use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::Functions;
 use crate::gateway::{Front, Guard, Limits};
-use crate::progress::Complaints;
-use crate::table::TableDefinition;
+use crate::table_definition::TableDefinition;
 use crate::template::Template;
+use crate::warning::WarningLimiter;
 use crate::{gateway, stream_poller};
 
 /// How often expired items are looked for.
@@ -200,12 +200,14 @@ impl System {
         self.engine.is_empty()
     }
 
-    /// Asks the API, as the owner of the data: whatever it asks of others, no token is needed.
-    pub(crate) async fn ask(
+    /// Sends a request to the API without a connection. Returns the status and the body.
+    ///
+    /// Whoever started the system owns the data, so the request needs no access token.
+    pub async fn send(
         &self,
         request: http::Request<Vec<u8>>,
     ) -> anyhow::Result<(http::StatusCode, Vec<u8>)> {
-        gateway::ask(&self.functions, request).await
+        gateway::send(&self.functions, request).await
     }
 
     /// Hands an event of API Gateway to the function whose route it names.
@@ -278,14 +280,14 @@ async fn sweep(
     stop: watch::Receiver<bool>,
 ) {
     let sweep = Arc::new(sweep);
-    let complaints = Complaints::new();
+    let warnings = WarningLimiter::new();
     let mut rest = SWEEP_EVERY;
     while !*stop.borrow() && stop.has_changed().is_ok() {
         tokio::time::sleep(rest).await;
         let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
         // What could not be deleted now is found by the next sweep.
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || sweep()).await {
-            complaints.complain(format_args!("expired items cannot be deleted: {error:#}"));
+            warnings.warn(format_args!("expired items cannot be deleted: {error:#}"));
         }
         rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
     }

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::progress::Complaints;
+use crate::warning::WarningLimiter;
 
 /// The largest body that `DynamoDB` takes.
 const MAX_BODY: usize = 16 << 20;
@@ -26,7 +26,7 @@ const MAX_BODY: usize = 16 << 20;
 struct Door {
     database: Database,
     key: String,
-    complaints: Complaints,
+    warnings: WarningLimiter,
 }
 
 /// Answers whoever signs with the access key `key`, until told to stop.
@@ -36,7 +36,7 @@ pub(super) async fn serve(
     key: String,
     stopped: oneshot::Receiver<()>,
 ) {
-    let door = Arc::new(Door { database, key, complaints: Complaints::new() });
+    let door = Arc::new(Door { database, key, warnings: WarningLimiter::new() });
     let app = Router::new().fallback(answer).with_state(door);
     axum::serve(listener, app)
         .with_graceful_shutdown(async move { drop(stopped.await) })
@@ -67,7 +67,7 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
         Err(error) => {
             // Not the request's fault: the disk is full, the file is damaged or cannot be written.
             if error.status_code() >= 500 {
-                door.complaints.complain(format_args!("the engine cannot do {operation}: {error}"));
+                door.warnings.warn(format_args!("the engine cannot do {operation}: {error}"));
             }
             let status = StatusCode::from_u16(error.status_code());
             response(status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
@@ -144,7 +144,7 @@ mod tests {
         let door = Door {
             database: Database::memory().unwrap(),
             key: "k1".to_owned(),
-            complaints: Complaints::new(),
+            warnings: WarningLimiter::new(),
         };
         let signed = |key: &str| {
             format!(

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::Data;
     use crate::engine::Engine;
-    use crate::table::TableDefinition;
+    use crate::table_definition::TableDefinition;
 
     fn put(engine: &Engine, sk: &str) {
         let item = serde_json::json!({

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::progress::complain;
+use crate::warning::warn;
 
 /// What clients may take of the server.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ pub(super) async fn serve<F, A>(
                 });
             }
             Err(error) => {
-                complain(format_args!("a connection cannot be accepted: {error}"));
+                warn(format_args!("a connection cannot be accepted: {error}"));
                 sleep(PAUSE).await;
             }
         }

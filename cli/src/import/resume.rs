@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
 use domain::Reading;
+use local::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -123,11 +124,7 @@ impl Resume {
 
 /// Writes a file that only its owner can read: it holds a reading.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(bytes)
+    private::options().create(true).truncate(true).open(path)?.write_all(bytes)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -159,7 +156,7 @@ mod tests {
 
     fn reading() -> Reading {
         let now = domain::Timestamp::MAX;
-        ingest::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
+        local::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
     }
 
     #[test]

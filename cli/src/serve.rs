@@ -1,4 +1,4 @@
-//! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `welcome`.
+//! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `greeting`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use aws::StoreConfig;
 use domain::Timestamp;
+use local::{Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 
-use super::greeting;
-use crate::progress::say;
-use crate::{Data, Options, System};
+use crate::greeting;
+use crate::output::print;
 
 /// How the system is served.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The IP address to listen on, such as 0.0.0.0 for all; any but loopback needs --auth
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
@@ -25,16 +25,16 @@ pub(super) struct Args {
     auth: bool,
     /// The port
     #[arg(long, default_value_t = 8080)]
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// Where the data is kept
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
     /// Keep nothing: the data goes with the process; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
-    pub(super) memory: bool,
+    pub(crate) memory: bool,
     /// Start with an empty table, without the sample home
     #[arg(long)]
-    pub(super) empty: bool,
+    pub(crate) empty: bool,
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
     #[arg(long)]
     print_engine_key: bool,
@@ -47,7 +47,7 @@ pub(super) struct Args {
 }
 
 /// Serves until the process is told to stop.
-pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let directory = (!args.memory).then_some(args.data_dir);
     let options = Options {
         data: directory.clone().map_or(Data::Memory, Data::Dir),
@@ -60,10 +60,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let signal = stop_signal()?;
     let system = System::start(options).await?;
-    say(format_args!("Roomtide listens on {}", system.url()));
+    print(format_args!("Roomtide listens on {}", system.url()));
     match &directory {
-        Some(_) => say(format_args!("  data    {}", system.data_file().display())),
-        None => say("  data    in memory, gone when this ends"),
+        Some(_) => print(format_args!("  data    {}", system.data_file().display())),
+        None => print("  data    in memory, gone when this ends"),
     }
     let StoreConfig { table, credentials, .. } = system.store_config();
     let key = if args.print_engine_key {
@@ -72,13 +72,13 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         "--print-engine-key shows its access key".to_owned()
     };
     let endpoint = system.engine_endpoint();
-    say(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
+    print(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
     let fill = !args.empty && greeting::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,
         () = signal => Ok(()),
     };
-    say("Stopping.");
+    print("Stopping.");
     system.shutdown().await?;
     result
 }
@@ -95,7 +95,7 @@ async fn greet(
             .await
             .context("the sample home cannot be stored")?;
     }
-    say(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
+    print(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
     std::future::pending().await
 }
 

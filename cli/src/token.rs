@@ -11,17 +11,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
 use dynamodb::DynamoStore;
+use local::DataDirectory;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use table::{Invocation, ManageTokens};
 
-use crate::Data;
-use crate::engine::{self, Engine};
-use crate::progress::say;
-use crate::table::TableDefinition;
+use crate::output::print;
 
 /// What is done, and to which table.
 #[derive(Debug, ClapArgs)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
@@ -90,7 +88,7 @@ const NO_CREDENTIALS: &str = "credentials are read from the environment only; pu
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Does what is asked.
-pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Some(table) = place.table {
         let (credentials, region) = runtime::config::credentials().context(NO_CREDENTIALS)?;
@@ -102,22 +100,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         return act(action, &whose, &DynamoStore::connect(&config)).await;
     }
     let whose = place.data_dir.display().to_string();
-    if let Some(config) = engine::running(&place.data_dir) {
-        return act(action, &whose, &DynamoStore::connect(&config)).await;
-    }
-    if !engine::database_file(&place.data_dir).exists() {
+    let Some(data) = DataDirectory::open(&place.data_dir).await? else {
         bail!(
-            "there is no data in {}; start the server once, or name another --data-dir or a --table",
-            place.data_dir.display()
-        );
-    }
-    let engine = tokio::task::spawn_blocking(move || {
-        Engine::start(&Data::Dir(place.data_dir), &TableDefinition::own()?)
-    });
-    let engine = engine.await??;
-    let done = act(action, &whose, &DynamoStore::connect(&engine.store_config(true))).await;
-    tokio::task::spawn_blocking(move || engine.stop()).await??;
-    done
+            "there is no data in {whose}; start the server once, or name another --data-dir or a --table"
+        )
+    };
+    let result = act(action, &whose, &DynamoStore::connect(data.store_config())).await;
+    data.close().await?;
+    result
 }
 
 async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::Result<()> {
@@ -129,11 +119,13 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             store.add_token(&token, &invocation).await.context("the token is not kept")?;
             if !quiet {
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
-                say(format_args!("token {id} ({scope}) for {whose}\n"));
+                print(format_args!("token {id} ({scope}) for {whose}\n"));
             }
-            say(&secret);
+            print(&secret);
             if !quiet {
-                say("\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN");
+                print(
+                    "\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN",
+                );
             }
         }
         Action::List => {
@@ -141,7 +133,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
                 let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
                 let name = token.name.unwrap_or_default();
-                say(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
+                print(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
             }
         }
         Action::Revoke { id } => {
@@ -159,7 +151,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
                 }
             };
             store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
-            say(format_args!("token {} is revoked", token.hash.short()));
+            print(format_args!("token {} is revoked", token.hash.short()));
         }
     }
     Ok(())
@@ -199,6 +191,8 @@ fn describe(scope: &Scope) -> String {
 
 #[cfg(test)]
 mod tests {
+    use local::{Options, System};
+
     use super::*;
 
     fn create(scope: ScopeName, devices: &[&str]) -> Create {
@@ -227,8 +221,8 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
         use table::FindToken as _;
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
-        let store = DynamoStore::connect(&engine.store_config(true));
+        let system = System::start(Options { listens: false, ..Options::default() }).await.unwrap();
+        let store = DynamoStore::connect(system.store_config());
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         for by_id in [true, false] {
             let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
@@ -254,7 +248,7 @@ mod tests {
         let error = act(ambiguous, "here", &store).await.unwrap_err().to_string();
         assert!(error.contains("several tokens"), "{error}");
         drop(store);
-        engine.stop().unwrap();
+        system.shutdown().await.unwrap();
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use http::header::CONTENT_TYPE;
 use indicatif::{ProgressBar, ProgressStyle};
+use local::{System, private};
 use serde_json::Value;
 
-use crate::engine::OWN_PREFIX;
-use crate::progress::say;
-use crate::{System, private, sample_home};
+use crate::output::print;
+use crate::sample_home;
 
 /// Whether the sample home is wanted: the table is empty, or the last start left it half filled.
 pub(super) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Result<bool> {
@@ -20,7 +20,7 @@ pub(super) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Re
 
 /// Present for as long as the sample home is not all there. To store it again changes nothing.
 fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
-    directory.map(|directory| directory.join(format!("{OWN_PREFIX}sample-unfinished")))
+    directory.map(|directory| directory.join("roomtide.sample-unfinished"))
 }
 
 /// Stores the sample home.
@@ -31,7 +31,7 @@ pub(super) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
         marked.with_context(|| format!("cannot write {}", mark.display()))?;
     }
     let requests: Vec<_> = sample_home::requests()?.collect();
-    say("The table is empty: storing the sample home.");
+    print("The table is empty: storing the sample home.");
     let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
     let bar = ProgressBar::new(requests.len() as u64).with_style(style);
     for body in requests {
@@ -112,7 +112,7 @@ async fn expect_success(
 ) -> anyhow::Result<Vec<u8>> {
     let request = http::Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, content_type).body(body)?;
-    let (status, answer) = system.ask(request).await?;
+    let (status, answer) = system.send(request).await?;
     // 207 says that some readings were refused.
     if !matches!(status.as_u16(), 200 | 201 | 204) {
         bail!("{method} {path} answers {status}: {}", String::from_utf8_lossy(&answer));

@@ -26,7 +26,7 @@ use domain::Timestamp;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
-use crate::progress::say;
+use crate::output::print;
 
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
 pub(crate) use source::{Line, csv_lines};
@@ -61,7 +61,7 @@ the import starts over. Importing twice changes nothing: the same reading is sto
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = AFTER_HELP)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input
     file: PathBuf,
     /// The server
@@ -177,7 +177,7 @@ impl CsvArgs {
 }
 
 /// Imports, or tells what an import would be.
-pub async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
@@ -199,7 +199,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         let estimate = estimate::of(rounds, batch);
         bar.finish_and_clear();
         let estimate = estimate?;
-        say(&estimate);
+        print(&estimate);
         return Ok(exit_code(&estimate.refusals));
     }
     let token = args.token.as_deref().map(client::token).transpose()?;
@@ -211,10 +211,10 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             None => {
                 let text =
                     "lines are processed already; continuing after them (--again starts over)";
-                say(format_args!("{} {text}", resume.acknowledged()));
+                print(format_args!("{} {text}", resume.acknowledged()));
             }
             Some(why) => {
-                say(format_args!("{why}; starting over"));
+                print(format_args!("{why}; starting over"));
                 resume.restart();
             }
         }
@@ -223,7 +223,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let summary = upload::run(rounds, &client, options, resume, &bar);
     bar.finish_and_clear();
     let summary = summary?;
-    say(&summary);
+    print(&summary);
     Ok(exit_code(&summary.refusals))
 }
 

@@ -9,14 +9,14 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use local::{Data, IngestEvent, Options, System};
 use serde_json::Value;
 
-use crate::progress::{complain, say};
-use crate::{Data, Options, System};
+use crate::output::{print, print_error};
 
 /// What is replayed, and where to.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// JSON files: an event of API Gateway, the message of an `IoT` rule, or stream records
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -26,7 +26,7 @@ pub(super) struct Args {
 }
 
 /// Replays the files in their order; a file that cannot be does not keep the others from it.
-pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options {
         data: args.data_dir.map_or(Data::Memory, Data::Dir),
         listens: false,
@@ -38,9 +38,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let mut failed = 0;
     for file in &args.files {
         match replay(&system, file).await {
-            Ok(answer) => say(format_args!("{}\n{answer}\n", file.display())),
+            Ok(answer) => print(format_args!("{}\n{answer}\n", file.display())),
             Err(error) => {
-                complain(format_args!("{}: {error:#}\n", file.display()));
+                print_error(format_args!("{}: {error:#}\n", file.display()));
                 failed += 1;
             }
         }
@@ -81,7 +81,7 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
 /// The kinds of event that the system's functions take.
 enum Sample {
     Http(Box<ApiGatewayV2httpRequest>),
-    Iot(ingest::Event),
+    Iot(IngestEvent),
     Stream(Event),
 }
 

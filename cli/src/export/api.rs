@@ -3,26 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use local::DataDirectory;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client};
-use crate::dead_letters::DeadLetters;
-use crate::functions::Functions;
-use crate::{Data, Options, System, engine, gateway};
 
 /// Who is asked.
 pub(super) enum Api {
     /// A server.
     Server(Arc<Client>),
-    /// The functions, on the engine of a server that runs on this machine. Who may open its directory
-    /// owns the data, so no token is asked for.
-    Running(Functions),
-    /// The system, on a directory that no server has open.
-    Own(Box<System>),
+    /// The data in a directory of this machine.
+    Local(DataDirectory),
 }
 
 #[derive(Deserialize)]
@@ -39,26 +33,17 @@ impl Api {
         Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
     }
 
-    /// That of the data in a directory.
+    /// The API of the data in a directory.
     pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
-        // A list out of a cache would lack what the stream has told since.
-        let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
-        if let Some(config) = engine::running(directory) {
-            let queue = DeadLetters::default();
-            return Ok(Self::Running(Functions::start(&config, &queue, &options, false).await));
-        }
-        if !directory.join("roomtide.db").exists() {
+        let Some(data) = DataDirectory::open(directory).await? else {
             bail!(
                 "there is no data in {}; start the server once, or name another --data-dir or a --url",
                 directory.display()
-            );
-        }
-        // Guarded, because its port can be reached by every user of the machine.
-        let data = Data::Dir(directory.to_owned());
-        let system = System::start(Options { data, auth: true, ..options }).await?;
-        // What the stream still holds belongs into the registry.
-        system.settle().await?;
-        Ok(Self::Own(Box::new(system)))
+            )
+        };
+        // The registry lacks what the stream still holds.
+        data.settle().await?;
+        Ok(Self::Local(data))
     }
 
     /// Hands every entry of a list to `each`, page by page.
@@ -80,7 +65,6 @@ impl Api {
     }
 
     async fn get(&self, path: &str) -> anyhow::Result<String> {
-        let request = || http::Request::builder().uri(path).body(Vec::new());
         let (status, body) = match self {
             Self::Server(client) => {
                 let (client, path) = (Arc::clone(client), path.to_owned());
@@ -93,8 +77,9 @@ impl Api {
                 })
                 .await?;
             }
-            Self::Running(functions) => gateway::ask(functions, request()?).await?,
-            Self::Own(system) => system.ask(request()?).await?,
+            Self::Local(data) => {
+                data.send(http::Request::builder().uri(path).body(Vec::new())?).await?
+            }
         };
         let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };
         match answer.status {
@@ -106,8 +91,8 @@ impl Api {
     /// Closes what was opened.
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
-            Self::Own(system) => system.shutdown().await,
-            Self::Server(_) | Self::Running(_) => Ok(()),
+            Self::Local(data) => data.close().await,
+            Self::Server(_) => Ok(()),
         }
     }
 }

@@ -244,7 +244,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
             return Err("timestamp: is missing; a file does not tell when it was measured".into());
         }
     }
-    let reading = ingest::read_reading(&record.json, now).map_err(|error| {
+    let reading = local::read_reading(&record.json, now).map_err(|error| {
         let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
         format!("{field}{}", error.message)
     })?;

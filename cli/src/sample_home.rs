@@ -41,7 +41,7 @@ fn columns() -> anyhow::Result<Columns> {
 }
 
 /// The bodies of `POST /readings`, NDJSON, in the order of time.
-pub fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
+pub(crate) fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
     let record = |line| match line? {
         Line::Reading(record) => Ok(record),
         Line::Refused(refusal) => bail!("{refusal}"),
@@ -59,7 +59,7 @@ pub fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
 }
 
 /// What people call the devices and rooms: paths and bodies of PATCH.
-pub fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
+pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
     let devices = ROOMS.into_iter().map(|(room, name, _)| {
         let body = json!({"name": format!("{name} thermometer"), "kind": "climate"});
         (format!("/devices/thermo-{room}"), body)
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(lines.len(), 3 * 7 * 144 * 10);
         let now = domain::Timestamp::from_millis(1_800_000_000_000).unwrap();
         let readings: Vec<_> =
-            lines.iter().map(|line| ingest::read_reading(line, now).unwrap()).collect();
+            lines.iter().map(|line| local::read_reading(line, now).unwrap()).collect();
         let last =
             readings.iter().rev().find(|reading| reading.device.as_str() == "meter").unwrap();
         let total =

@@ -16,7 +16,7 @@ use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
 use crate::client::{Answer, Ask, Client, FieldError, Problem};
-use crate::progress::{counted, say};
+use crate::output::{counted, print};
 
 /// How many requests are under way at once.
 const UPLOAD_CONCURRENCY: usize = 4;
@@ -125,7 +125,7 @@ fn send_rounds(
     }
     summary.seconds = watch.elapsed().as_secs_f64();
     let lines = registry.len();
-    let refusals = registry::apply(registry, client, |text| bar.suspend(|| say(text)))?;
+    let refusals = registry::apply(registry, client, |text| bar.suspend(|| print(text)))?;
     let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
     summary.updated = lines - refused.len();
     refuse(refusals, options, summary)

@@ -1,7 +1,12 @@
-//! The command line: what there is to say, and who does it. Does nothing itself.
+//! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
+mod client;
+mod export;
 mod greeting;
+mod import;
+mod output;
 mod replay;
+mod sample_home;
 mod serve;
 mod token;
 
@@ -10,8 +15,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use runtime::clock::{Clock as _, SystemClock};
 
-use crate::progress::complain;
-use crate::{export, import};
+use crate::output::print_error;
 
 /// Time series of homes and their devices: the whole system on this machine.
 ///
@@ -27,7 +31,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the API (what happens without a command)
+    /// Serve the API (the default command)
     Serve(serve::Args),
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
@@ -39,29 +43,21 @@ enum Command {
     Export(Box<export::ExportArgs>),
 }
 
-/// Runs what the command line asks for.
-pub async fn run() -> ExitCode {
+#[tokio::main]
+async fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match cli.command {
-        None => serve::run(cli.serve).await,
-        Some(Command::Serve(args)) => serve::run(args).await,
-        Some(Command::Replay(args)) => replay::run(args).await,
-        Some(Command::Token(args)) => token::run(args).await,
-        Some(Command::Import(args)) => return exit(import::run(*args, SystemClock.now()).await),
-        Some(Command::Export(args)) => export::run(*args).await,
+    let result = match cli.command {
+        None => serve::run(cli.serve).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Serve(args)) => serve::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
     };
-    exit(done.map(|()| ExitCode::SUCCESS))
-}
-
-/// The exit code of a command, which says itself why it failed.
-fn exit(done: anyhow::Result<ExitCode>) -> ExitCode {
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            complain(format_args!("{error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    result.unwrap_or_else(|error| {
+        print_error(format_args!("{error:#}"));
+        ExitCode::FAILURE
+    })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use self::api::Api;
 use self::file::{ExportFile, Format};
-use crate::progress::{counted, say};
+use crate::output::{counted, print};
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
@@ -34,7 +34,7 @@ and only its owner can read it.";
 /// Readings of all devices and all time, or of some; and what is known of the devices and rooms.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Ends in .ndjson, .jsonl or .csv, with .gz after it or not; - is standard output, NDJSON
     file: PathBuf,
     /// Only this device; repeat it for several
@@ -89,7 +89,7 @@ struct Room {
 type Described<T> = (T, Box<RawValue>);
 
 /// Exports.
-pub async fn run(args: ExportArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file)?;
     let api = match &args.url {
         Some(url) => Api::server(url, args.token.as_deref())?,
@@ -102,7 +102,7 @@ pub async fn run(args: ExportArgs) -> anyhow::Result<()> {
     if !format.is_stdout() {
         let file = args.file.display();
         let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
-        say(format_args!("{readings} of {devices} written to {file}"));
+        print(format_args!("{readings} of {devices} written to {file}"));
     }
     Ok(())
 }
