@@ -15,6 +15,7 @@
 
 mod endpoint;
 mod stream;
+mod stream_positions;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};

@@ -7,9 +7,10 @@
 //! | --- | --- |
 //! | API Gateway | `gateway`: HTTP requests to payload format 2.0 and back |
 //! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
-//! | the event source mapping | `stream_poller`: the stream to the registry, as `template.yaml` says |
+//! | event source mappings | `stream_poller`: the stream to the functions, as `template.yaml` says |
+//! | `EventBridge` | `scheduler`: the functions' schedules, as `template.yaml` says |
 //!
-//! What it cannot show are the built binaries, the permissions and the real event source mapping.
+//! It does not show the built binaries, the permissions and the real event source mappings.
 
 pub mod private;
 pub mod table_definition;
@@ -21,6 +22,9 @@ mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
+mod schedule;
+mod scheduler;
+mod stop;
 mod stream_poller;
 mod system;
 mod warning;

@@ -1,4 +1,4 @@
-//! The table as `template.yaml` describes it. Asks no engine for anything.
+//! The table as `template.yaml` describes it. Creates no table.
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::template::Template;
 
-/// What the template says of the table: enough to create the same one on any engine.
+/// The table's properties in the template: enough to create the same one on any engine.
 ///
 /// The members are named as the template and `CreateTable` name them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -18,10 +18,10 @@ pub struct TableDefinition {
     pub attribute_definitions: Vec<AttributeDefinition>,
     /// The table's own key.
     pub key_schema: Vec<KeyElement>,
-    /// The indexes; none when the template's conditions leave all of them out.
+    /// The indexes; none if the template's conditions leave all of them out.
     #[serde(default)]
     pub global_secondary_indexes: Vec<Index>,
-    /// What a stream record shows.
+    /// The table's stream.
     pub stream_specification: StreamSpecification,
     /// The attribute by which items expire.
     pub time_to_live_specification: TimeToLive,
@@ -55,17 +55,17 @@ pub struct Index {
     pub index_name: String,
     /// Its key.
     pub key_schema: Vec<KeyElement>,
-    /// What its entries show.
+    /// What its entries hold.
     pub projection: Projection,
 }
 
-/// What an index shows of an item.
+/// The part of an item that an index holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Projection {
     /// `ALL`, `KEYS_ONLY` or `INCLUDE`.
     pub projection_type: String,
-    /// With `INCLUDE`, what besides the keys.
+    /// With `INCLUDE`, the attributes besides the keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub non_key_attributes: Vec<String>,
 }
@@ -89,12 +89,12 @@ pub struct TimeToLive {
 }
 
 impl TableDefinition {
-    /// The table that the template deploys with its default parameters.
+    /// Reads the table of the deployed template, with its default parameters.
     pub fn own() -> anyhow::Result<Self> {
         Self::from_template(&Template::own()?, &[])
     }
 
-    /// The table that a template deploys with `parameters`.
+    /// Reads the table that a template deploys with `parameters`.
     pub fn from_template(template: &Template, parameters: &[(&str, &str)]) -> anyhow::Result<Self> {
         let resources = template.resources(parameters)?;
         let mut tables = resources.values().filter(|r| r["Type"] == "AWS::DynamoDB::Table");
@@ -104,7 +104,7 @@ impl TableDefinition {
         serde_json::from_value(table["Properties"].clone()).context("the template's table")
     }
 
-    /// The body of the `CreateTable` request that makes it under the name `table`.
+    /// Writes the body of the `CreateTable` request for the name `table`.
     #[must_use]
     pub fn create_request(&self, table: &str) -> Value {
         let mut request = json!({
@@ -116,14 +116,14 @@ impl TableDefinition {
                 "StreamEnabled": true, "StreamViewType": self.stream_specification.stream_view_type,
             },
         });
-        // An empty list is refused; no index is no member.
+        // DynamoDB refuses an empty list.
         if !self.global_secondary_indexes.is_empty() {
             request["GlobalSecondaryIndexes"] = json!(self.global_secondary_indexes);
         }
         request
     }
 
-    /// The body of the `UpdateTimeToLive` request that belongs to it.
+    /// Writes the body of the `UpdateTimeToLive` request for the name `table`.
     #[must_use]
     pub fn expiry_request(&self, table: &str) -> Value {
         json!({"TableName": table, "TimeToLiveSpecification": self.time_to_live_specification})

@@ -1,4 +1,4 @@
-//! The look at a request's token before its body is taken. Permits nothing: the functions look again.
+//! Checks a request's token before its body is read. Grants nothing: the functions check again.
 
 use api::{Problem, ProblemKind, Request};
 use aws::StoreConfig;
@@ -10,17 +10,17 @@ use table::Invocation;
 
 /// Refuses requests whose token is missing, unknown or revoked.
 ///
-/// API Gateway takes a body before a function sees the request, so the functions ask for the token when
-/// the body is there. On a local network that would let anybody send us bodies.
+/// API Gateway reads a body before it invokes a function, so the functions check the token when the body
+/// is there. On a local network that would let everybody send bodies.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct Authorizer {
     authenticator: Authenticator<SystemClock>,
     store: DynamoStore,
     telemetry: Telemetry,
 }
 
-impl Guard {
-    /// A guard that knows the tokens of a table.
+impl Authorizer {
+    /// An authorizer that looks tokens up in a table.
     pub(crate) fn new(config: &StoreConfig, telemetry: Telemetry) -> Self {
         Self {
             authenticator: Authenticator::new(true, SystemClock),
@@ -29,19 +29,19 @@ impl Guard {
         }
     }
 
-    /// Refuses what no function would take, whatever the body is.
-    pub(super) async fn check(
+    /// Refuses a request that every function would refuse, whatever its body is.
+    pub(super) async fn authorize(
         &self,
         request: &Request,
         invocation: &Invocation,
     ) -> Result<(), Problem> {
-        let mut log = WideEvent::begin("guard");
-        let admitted =
+        let mut log = WideEvent::begin("authorizer");
+        let grant =
             self.authenticator.authenticate(request, &self.store, invocation, &mut log).await;
-        // Who is refused here is nothing to report, unless the table could not be asked.
-        if admitted.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
+        // A refusal is not logged, unless the table did not answer.
+        if grant.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
             log.emit(&self.telemetry, &SystemClock);
         }
-        admitted.map(drop)
+        grant.map(drop)
     }
 }
