@@ -1,5 +1,6 @@
-//! The API over HTTP, asked again where it says so. Knows no endpoint.
+//! A client of the API over HTTP, with retries. Knows no endpoint.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -8,12 +9,12 @@ use anyhow::{Context as _, bail};
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
 
-/// How often a request is sent before the client gives up, and the longest pause between.
+/// The most attempts of a request, and the longest pause between them.
 const ATTEMPTS: u32 = 8;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// A server that asks for a longer pause than this is not waited for so long.
+/// The longest pause that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
-/// The time after which a request whose answer was lost is over: longer than a function may take.
+/// The time after which a request is over whose answer was lost: longer than a function may take.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// A client of one server.
@@ -22,10 +23,11 @@ pub(crate) struct Client {
     agent: ureq::Agent,
     url: String,
     authorization: Option<String>,
-    /// Whether the server has ever answered: one that has not is not waited for.
+    /// Whether the server has answered before: without that, a failed connection is not retried.
     reached: AtomicBool,
     first_pause: Duration,
     max_request: Duration,
+    interrupted: Arc<AtomicBool>,
 }
 
 /// A request.
@@ -46,7 +48,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// An answer that no repetition would change.
+/// An answer that a retry would not change.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.
@@ -55,40 +57,40 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-/// The members of a problem that a client acts upon.
+/// A problem as the API describes it, as far as this client reads it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Problem {
     /// What went wrong.
     #[serde(default)]
     pub(crate) detail: String,
-    /// Where, in which of several readings or in which field.
+    /// The readings or fields that are wrong.
     #[serde(default)]
     pub(crate) errors: Vec<FieldError>,
-    /// Which readings are refused beyond those, from 0.
+    /// The index of each further reading that is refused.
     #[serde(default)]
     pub(crate) more_errors: Vec<usize>,
 }
 
-/// One thing that is wrong.
+/// One error of a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FieldError {
-    /// Which of several readings, from 0.
+    /// The index of the reading, from 0.
     pub(crate) index: Option<usize>,
-    /// Which member.
+    /// The member.
     pub(crate) field: Option<String>,
-    /// Why.
+    /// The reason.
     pub(crate) message: String,
 }
 
 impl Answer {
-    /// The problem that the answer describes; an empty one if it is of another kind.
+    /// Returns the problem that the answer describes; an empty one if it describes none.
     pub(crate) fn problem(&self) -> Problem {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
 impl Client {
-    /// A client of the server at `url`.
+    /// Makes a client of the server at `url`.
     pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             bail!("--url {url:?}: expected an address that begins with http:// or https://");
@@ -104,24 +106,33 @@ impl Client {
             reached: AtomicBool::new(false),
             first_pause: Duration::from_millis(250),
             max_request: MAX_REQUEST,
+            interrupted: Arc::default(),
         })
     }
 
-    /// A client that waits for `pause` where another would wait for longer.
+    /// Makes a client that waits at most for `pause` after a lost answer.
     #[cfg(test)]
     pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
         let client = Self::new(url, None).expect("an address");
         Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
     }
 
+    /// The flag that makes the client stop sending.
+    pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupted)
+    }
+
     /// Sends a request until its answer is final, or until `stop` is set.
     ///
-    /// A write whose answer is lost may still be under way. It is sent again only when it is over, so
-    /// that what is written after it is never overwritten by it.
+    /// A write whose answer is lost may still be under way. It is retried only when it is over, so that it
+    /// never overwrites a later write.
     pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
         let mut pause = self.first_pause;
         let mut last = anyhow::anyhow!("not sent");
         for _ in 0..ATTEMPTS {
+            if self.interrupted.load(Ordering::Acquire) {
+                bail!("interrupted");
+            }
             if stop.load(Ordering::Acquire) {
                 bail!("another request failed");
             }
@@ -147,7 +158,7 @@ impl Client {
                     }
                 }
             }
-            sleep(wait, stop);
+            sleep(wait, &[stop, &self.interrupted]);
             pause = (pause * 2).min(MAX_PAUSE);
         }
         Err(last)
@@ -173,12 +184,12 @@ impl Client {
         Ok((Answer { status: response.status().as_u16(), text }, retry_after))
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The error that an answer is to whoever expected another.
+    /// Makes an error of an answer that was not expected.
     pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
         let Answer { status, .. } = answer;
         let path = path.split('?').next().unwrap_or_default();
@@ -188,7 +199,7 @@ impl Client {
     }
 }
 
-/// The token, or the one in the file that it names.
+/// Returns the token itself, or the one in the file that `@FILE` names.
 pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let text = std::fs::read_to_string(file)
@@ -196,7 +207,7 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Whether the server has certainly seen nothing of a request that failed.
+/// Returns whether a failed request certainly did not reach the server.
 fn is_unsent(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
@@ -206,10 +217,11 @@ fn is_unsent(error: &ureq::Error) -> bool {
     }
 }
 
-/// Waits, but not for longer than there is a reason to.
-fn sleep(pause: Duration, stop: &AtomicBool) {
+/// Waits for `pause`, or until one of the flags is set.
+fn sleep(pause: Duration, flags: &[&AtomicBool]) {
     let watch = Stopwatch::start();
-    while !stop.load(Ordering::Acquire) && watch.elapsed() < pause {
+    let is_set = |flag: &&AtomicBool| flag.load(Ordering::Acquire);
+    while !flags.iter().any(is_set) && watch.elapsed() < pause {
         let left = pause.saturating_sub(watch.elapsed());
         thread::sleep(left.min(Duration::from_millis(100)));
     }

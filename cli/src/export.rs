@@ -1,4 +1,4 @@
-//! `roomtide export`: readings and the registry to a file, through the API's pages. Never reads a table itself.
+//! `roomtide export`: writes readings and the registry to a file, through the API. Accesses no table itself.
 
 mod api;
 mod file;
@@ -29,9 +29,9 @@ reading has any more, the timestamp at which a person registered a room, and acc
 took away with null comes back too if readings still have it. The file is complete or not there at all, \
 and only its owner can read it.";
 
-/// What is exported, from where and whereto.
+/// Write readings and the registry to a file.
 ///
-/// Readings of all devices and all time, or of some; and what is known of the devices and rooms.
+/// Readings of all devices and all time, or of some; and the descriptions of the devices and rooms.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ExportArgs {
@@ -43,23 +43,23 @@ pub(crate) struct ExportArgs {
     /// Only readings in this room; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true, conflicts_with = "device")]
     room: Vec<RoomId>,
-    /// The first timestamp, such as 2026-01-01T00:00:00Z or -30d
+    /// The start of the range, such as 2026-01-01T00:00:00Z or -30d
     #[arg(
         long,
-        value_name = "INSTANT",
+        value_name = "TIMESTAMP",
         allow_hyphen_values = true,
         default_value = "1970-01-01T00:00:00Z"
     )]
     from: String,
-    /// The first timestamp behind
+    /// The end of the range, which is not part of it
     #[arg(
         long,
-        value_name = "INSTANT",
+        value_name = "TIMESTAMP",
         allow_hyphen_values = true,
         default_value = "9999-12-31T23:59:59.999Z"
     )]
     to: String,
-    /// Where the local data is kept; the server may be running
+    /// The directory of the local data; the server may be running
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
     /// A server, instead of the local data
@@ -71,7 +71,7 @@ pub(crate) struct ExportArgs {
     token: Option<String>,
 }
 
-/// The part of a device that says what belongs to it.
+/// The id and the room of a device.
 #[derive(Deserialize)]
 struct Device {
     #[serde(rename = "device_id")]
@@ -88,7 +88,7 @@ struct Room {
 /// An entry of the registry, and its JSON.
 type Described<T> = (T, Box<RawValue>);
 
-/// Exports.
+/// Exports to a file.
 pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file)?;
     let api = match &args.url {
@@ -107,7 +107,7 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the file; gives the number of readings and of devices that had some.
+/// Writes the file. Returns the number of readings, and of devices that have readings.
 async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, u64)> {
     let devices: Vec<Described<Device>> = list(api, "/devices").await?;
     let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
@@ -167,7 +167,7 @@ async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<
     Ok((readings, seen.len() as u64))
 }
 
-/// All entries of a list of the registry.
+/// Returns all entries of a list of the registry.
 async fn list<T: for<'a> Deserialize<'a>>(
     api: &Api,
     path: &str,

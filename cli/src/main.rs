@@ -6,6 +6,7 @@ mod greeting;
 mod import;
 mod output;
 mod replay;
+mod request;
 mod sample_home;
 mod serve;
 mod token;

@@ -1,4 +1,4 @@
-//! `roomtide replay`: sample events to the functions that take them. Goes through no HTTP.
+//! `roomtide replay`: invokes the functions with sample events. Sends no HTTP request.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,23 +14,23 @@ use serde_json::Value;
 
 use crate::output::{print, print_error};
 
-/// What is replayed, and where to.
+/// The command line of `roomtide replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// JSON files: an event of API Gateway, the message of an `IoT` rule, or stream records
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Replay into the data kept here instead of into an empty table that is then forgotten
+    /// Replay into the data in this directory, instead of into an empty table that is not kept
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// Replays the files in their order; a file that cannot be does not keep the others from it.
+/// Replays the files in their order. A file that fails does not stop the others.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let options = Options {
         data: args.data_dir.map_or(Data::Memory, Data::Dir),
         listens: false,
-        // Each event sees all that those before it did.
+        // So that each event sees what the events before it changed.
         registry_max_age: Duration::ZERO,
         ..Options::default()
     };
@@ -78,19 +78,19 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
     Ok(answer)
 }
 
-/// The kinds of event that the system's functions take.
+/// The events that the functions take.
 enum Sample {
     Http(Box<ApiGatewayV2httpRequest>),
     Iot(IngestEvent),
     Stream(Event),
 }
 
-/// Tells by its shape who takes an event.
+/// Recognises an event by its members.
 fn recognise(text: &str) -> anyhow::Result<Sample> {
-    let event: Value = serde_json::from_str(text).context("this is not JSON")?;
+    let event: Value = serde_json::from_str(text).context("not JSON")?;
     if event.get("requestContext").is_some() {
         let event =
-            serde_json::from_value(event).context("this is no HTTP event of payload format 2.0")?;
+            serde_json::from_value(event).context("not an HTTP event of payload format 2.0")?;
         return Ok(Sample::Http(event));
     }
     if let Some(records) = event.get("Records").and_then(Value::as_array) {
@@ -98,12 +98,12 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
             bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
         }
         return Ok(Sample::Stream(
-            serde_json::from_value(event).context("these are no stream records")?,
+            serde_json::from_value(event).context("not stream records")?,
         ));
     }
     if event.get("device_id").is_some() {
         let event = serde_json::from_value(event)
-            .context("this is no message of the IoT rule, with device_id, timestamp and data")?;
+            .context("not a message of the IoT rule, with device_id, timestamp and data")?;
         return Ok(Sample::Iot(event));
     }
     bail!(
@@ -112,7 +112,7 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     )
 }
 
-/// An answer's status and its body, JSON indented.
+/// Writes an answer's status and its body; JSON is indented.
 fn shown(answer: ApiGatewayV2httpResponse) -> anyhow::Result<String> {
     let body = match answer.body.unwrap_or_default() {
         Body::Text(text) if answer.is_base64_encoded => STANDARD.decode(text)?,

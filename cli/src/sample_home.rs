@@ -1,103 +1,49 @@
-//! The sample home: three weeks of a real house, as requests to the API. Its source is in sample-home/README.md.
+//! Fills an empty table with the sample home, through the API. The requests themselves are in `data`.
 
-use anyhow::bail;
-use chrono::FixedOffset;
-use flate2::read::GzDecoder;
-use serde_json::json;
+mod data;
 
-use crate::import::{Columns, Line, Shape, TimestampColumn, Zone, csv_lines};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-static DATA: &[u8] = include_bytes!("../sample-home/energydata.csv.gz");
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use local::{System, private};
 
-/// The rooms: id, name, and the number of the thermometer in it.
-const ROOMS: [(&str, &str, u8); 9] = [
-    ("kitchen", "Kitchen", 1),
-    ("living-room", "Living room", 2),
-    ("laundry", "Laundry", 3),
-    ("office", "Office", 4),
-    ("bathroom", "Bathroom", 5),
-    ("outside", "Outside, north", 6),
-    ("ironing-room", "Ironing room", 7),
-    ("teenager-room", "Teenager's room", 8),
-    ("parents-room", "Parents' room", 9),
-];
-const METER: &str =
-    "meter@house:current_w=Appliances+lights*6,cumulative_kwh_p=total(Appliances+lights)*0.001";
-/// Readings a request.
-const BATCH_SIZE: usize = 1_000;
+use crate::output::print;
+use crate::request::request;
 
-/// How the columns of the data set are read: nine thermometers and a power meter, UTC+1 all year.
-fn columns() -> anyhow::Result<Columns> {
-    let thermometers = ROOMS
-        .iter()
-        .map(|(room, _, n)| format!("thermo-{room}@{room}:temperature=T{n},humidity=RH_{n}"));
-    let maps: Vec<String> = thermometers.chain([METER.to_owned()]).collect();
-    let timestamp = TimestampColumn {
-        name: "date".to_owned(),
-        format: Some("%Y/%m/%d %H:%M".to_owned()),
-        zone: FixedOffset::east_opt(3_600).map(Zone::Fixed),
-    };
-    Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
+/// Returns whether to store the sample home: the table is empty, or the last start stored only a part.
+pub(crate) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Result<bool> {
+    Ok(system.is_empty()? || unfinished(directory).is_some_and(|marker| marker.exists()))
 }
 
-/// The bodies of `POST /readings`, NDJSON, in the order of time.
-pub(crate) fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
-    let record = |line| match line? {
-        Line::Reading(record) => Ok(record),
-        Line::Refused(refusal) => bail!("{refusal}"),
-    };
-    let records: Vec<_> =
-        csv_lines(GzDecoder::new(DATA), &columns()?)?.map(record).collect::<anyhow::Result<_>>()?;
-    let bodies: Vec<Vec<u8>> = records
-        .chunks(BATCH_SIZE)
-        .map(|batch| {
-            batch.iter().flat_map(|record| [record.json.as_str(), "\n"]).collect::<String>()
-        })
-        .map(String::into_bytes)
-        .collect();
-    Ok(bodies.into_iter())
+/// Returns the path of a file that exists while the sample home is incomplete. Storing it twice changes nothing.
+fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
+    directory.map(|directory| directory.join("roomtide.sample-unfinished"))
 }
 
-/// What people call the devices and rooms: paths and bodies of PATCH.
-pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
-    let devices = ROOMS.into_iter().map(|(room, name, _)| {
-        let body = json!({"name": format!("{name} thermometer"), "kind": "climate"});
-        (format!("/devices/thermo-{room}"), body)
-    });
-    let rooms =
-        ROOMS.into_iter().map(|(room, name, _)| (format!("/rooms/{room}"), json!({"name": name})));
-    let house = [
-        ("/devices/meter".to_owned(), json!({"name": "Smart meter", "kind": "power"})),
-        ("/rooms/house".to_owned(), json!({"name": "Whole house"})),
-    ];
-    devices.chain(rooms).chain(house).map(|(path, body)| (path, body.to_string().into_bytes()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_three_weeks_of_ten_devices_and_every_reading_is_valid() {
-        let bodies: Vec<Vec<u8>> = requests().unwrap().collect();
-        let lines: Vec<String> = bodies
-            .iter()
-            .flat_map(|body| {
-                String::from_utf8(body.clone())
-                    .unwrap()
-                    .lines()
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        assert_eq!(lines.len(), 3 * 7 * 144 * 10);
-        let now = domain::Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let readings: Vec<_> =
-            lines.iter().map(|line| local::read_reading(line, now).unwrap()).collect();
-        let last =
-            readings.iter().rev().find(|reading| reading.device.as_str() == "meter").unwrap();
-        let total =
-            last.metrics().iter().find(|(name, _)| name.as_str() == "cumulative_kwh_p").unwrap().1;
-        assert!(total.as_str().parse::<f64>().unwrap() > 100.0, "{total}");
+/// Stores the sample home through the API.
+pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
+    let unfinished = unfinished(directory);
+    if let Some(marker) = &unfinished {
+        let created = private::options().create(true).truncate(true).open(marker);
+        created.with_context(|| format!("cannot write {}", marker.display()))?;
     }
+    let requests: Vec<_> = data::requests()?.collect();
+    print("The table is empty: storing the sample home.");
+    let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
+    let bar = ProgressBar::new(requests.len() as u64).with_style(style);
+    for body in requests {
+        request(system, "POST", "/readings", "application/x-ndjson", body).await?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    system.settle().await?;
+    for (path, body) in data::names() {
+        request(system, "PATCH", &path, "application/json", body).await?;
+    }
+    if let Some(marker) = unfinished {
+        fs::remove_file(&marker).with_context(|| format!("cannot remove {}", marker.display()))?;
+    }
+    Ok(())
 }

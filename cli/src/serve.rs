@@ -1,4 +1,4 @@
-//! `roomtide serve`: the system until Ctrl-C. What it fills an empty table with is in `greeting`.
+//! `roomtide serve`: runs the system until Ctrl-C. Stores nothing itself.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use local::{Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 
-use crate::greeting;
 use crate::output::print;
+use crate::{greeting, sample_home};
 
-/// How the system is served.
+/// The command line of `roomtide serve`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// The port
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
-    /// Where the data is kept
+    /// The directory of the data
     #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
     data_dir: PathBuf,
-    /// Keep nothing: the data goes with the process; not with --auth, whose tokens are in the data
+    /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(crate) memory: bool,
     /// Start with an empty table, without the sample home
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
     #[arg(long)]
     print_engine_key: bool,
-    /// Refuse readings before it: they come from clocks that were never set
+    /// Refuse readings before this time: they come from clocks that were never set
     #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
     earliest_timestamp: Timestamp,
     /// Print one line of JSON for each invocation of a function
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let endpoint = system.engine_endpoint();
     print(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
-    let fill = !args.empty && greeting::is_wanted(&system, directory.as_deref())?;
+    let fill = !args.empty && sample_home::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,
         () = signal => Ok(()),
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     result
 }
 
-/// Fills an empty table and says what to try; then there is nothing to do but to wait.
+/// Fills an empty table, shows the greeting, and then waits for ever.
 async fn greet(
     system: &System,
     directory: Option<PathBuf>,
@@ -91,7 +91,7 @@ async fn greet(
     auth: bool,
 ) -> anyhow::Result<()> {
     if fill {
-        greeting::fill(system, directory.as_deref())
+        sample_home::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
@@ -99,7 +99,7 @@ async fn greet(
     std::future::pending().await
 }
 
-/// Ends when the process is told to stop: Ctrl-C, or SIGTERM from whoever supervises it.
+/// Returns a future that ends on Ctrl-C, or on SIGTERM from a supervisor.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

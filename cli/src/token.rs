@@ -1,4 +1,4 @@
-//! `roomtide token`: creates, lists and revokes access tokens, here or in a deployed table. Verifies none.
+//! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use table::{Invocation, ManageTokens};
 
 use crate::output::print;
 
-/// What is done, and to which table.
+/// The command line of `roomtide token`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -41,13 +41,13 @@ enum Action {
 
 #[derive(Debug, ClapArgs)]
 struct Create {
-    /// What it permits: storing readings of its devices, asking, or everything
+    /// What it permits: write readings of its devices, read, or everything
     #[arg(long, value_enum)]
     scope: ScopeName,
     /// A device whose readings a write token may store; repeat it for several
     #[arg(long, value_name = "ID")]
     device: Vec<DeviceId>,
-    /// What it is for, in your words
+    /// A name for the list
     #[arg(long, value_parser = label)]
     name: Option<String>,
     /// Print the token and nothing else
@@ -62,10 +62,10 @@ enum ScopeName {
     Admin,
 }
 
-/// Which table: the one on this machine, or a deployed one.
+/// The table: the one on this machine, or a deployed one.
 #[derive(Debug, ClapArgs)]
 struct Place {
-    /// Where the local data is kept; the server may be running
+    /// The directory of the local data; the server may be running
     #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
     data_dir: PathBuf,
     /// A deployed table, reached with the AWS credentials of the environment
@@ -74,20 +74,20 @@ struct Place {
     /// The table's region
     #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
     region: Option<String>,
-    /// Another address than AWS's own
+    /// The address of the table's service, if it is not AWS
     #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
     endpoint: Option<String>,
 }
 
-/// What every token begins with, so that people and scanners of secrets know one when they see it.
+/// The beginning of every token, so that people and secret scanners recognise one.
 const PREFIX: &str = "rt_";
-/// Why a deployed table cannot be reached, and what to do: the AWS CLI's files are not read.
+/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
-/// How long the table may take.
+/// The deadline of all requests to the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Does what is asked.
+/// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Some(table) = place.table {
@@ -137,7 +137,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             }
         }
         Action::Revoke { id } => {
-            // Whoever pastes the token itself means that one; it is not shown again, in an error either.
+            // The id may be the token itself, which is never shown, in an error either.
             let id = if id.starts_with(PREFIX) { TokenHash::of(&id).to_string() } else { id };
             let tokens = store.tokens(&invocation).await?;
             let mut meant = tokens
@@ -157,7 +157,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
     Ok(())
 }
 
-/// A new token and its secret, which is in no place but here.
+/// Makes a new token and its secret. Only the hash of the secret is stored.
 fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     let devices: BTreeSet<DeviceId> = create.device.into_iter().collect();
     let scope = match (create.scope, devices.is_empty()) {

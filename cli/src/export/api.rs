@@ -1,4 +1,4 @@
-//! The API whose pages are exported: a server's, or that of the data in a directory. Writes nothing.
+//! The API of a server, or of the data in a directory. Writes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client};
 
-/// Who is asked.
+/// An API to read from.
 pub(super) enum Api {
     /// A server.
     Server(Arc<Client>),
@@ -27,13 +27,13 @@ struct Page<'a> {
 }
 
 impl Api {
-    /// That of the server at `url`.
+    /// Returns the API of the server at `url`.
     pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
     }
 
-    /// The API of the data in a directory.
+    /// Opens the API of the data in a directory.
     pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
         let Some(data) = DataDirectory::open(directory).await? else {
             bail!(
@@ -46,7 +46,7 @@ impl Api {
         Ok(Self::Local(data))
     }
 
-    /// Hands every entry of a list to `each`, page by page.
+    /// Calls `each` with every entry of a list, page by page.
     pub(super) async fn pages(
         &self,
         path: &str,
@@ -88,7 +88,7 @@ impl Api {
         }
     }
 
-    /// Closes what was opened.
+    /// Closes the data directory, if one is open.
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,

@@ -1,4 +1,4 @@
-//! The file of an export: NDJSON or CSV, compressed or not, whole or not there. Asks for nothing.
+//! The file of an export: NDJSON or CSV, compressed or not, complete or absent. Reads no API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 /// The columns of CSV before the metrics.
 const COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"];
 
-/// What is written, as the file's name says.
+/// The format of the file, from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// NDJSON to standard output.
@@ -26,7 +26,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format that a name tells.
+    /// Returns the format that a file's name names.
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
@@ -43,13 +43,13 @@ impl Format {
         }
     }
 
-    /// Whether no file is written.
+    /// Returns whether standard output is written instead of a file.
     pub(super) const fn is_stdout(self) -> bool {
         matches!(self, Self::Stdout)
     }
 }
 
-/// A file that is being written. Dropped before [`finish`](Self::finish), it leaves nothing behind.
+/// A file that is being written. If it is dropped before [`finish`](Self::finish), no file remains.
 pub(super) struct ExportFile {
     path: PathBuf,
     form: Form,
@@ -57,8 +57,8 @@ pub(super) struct ExportFile {
 
 enum Form {
     Ndjson(Bytes),
-    /// CSV names its columns first, and the registry need not know every metric: the rows wait in a
-    /// file that has no name until all of them are known.
+    /// The header of CSV names all columns, and only the readings name every metric: so the rows are kept
+    /// in a temporary file until all are known.
     Csv {
         bytes: Bytes,
         rows: BufWriter<File>,
@@ -73,7 +73,7 @@ enum Bytes {
 }
 
 impl ExportFile {
-    /// A file beside `path`, which only its owner can read.
+    /// Creates a file beside `path` that only its owner can read.
     pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
         let beside = || {
             let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
@@ -114,7 +114,7 @@ impl ExportFile {
         }
     }
 
-    /// Writes what is known of a device or a room. CSV has no place for it.
+    /// Writes the description of a device or a room. CSV holds none.
     pub(super) fn describe(&mut self, what: &str, json: &RawValue) -> anyhow::Result<()> {
         match &mut self.form {
             Form::Ndjson(bytes) => Ok(writeln!(bytes, "{{\"{what}\":{json}}}")?),
@@ -122,7 +122,7 @@ impl ExportFile {
         }
     }
 
-    /// Puts the file in its place, now that it is whole.
+    /// Renames the complete file to its path.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         let Self { path, form } = self;
         let context = || format!("cannot write {}", path.display());
@@ -147,7 +147,7 @@ impl ExportFile {
     }
 }
 
-/// Writes the rows as CSV, with a column for each of `metrics`.
+/// Writes the rows as CSV, with a column for each metric.
 fn write_csv(
     bytes: Bytes,
     rows: impl BufRead,
@@ -169,8 +169,8 @@ fn write_csv(
     csv.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// A cell: a number with all its digits, or an id. One that a spreadsheet would run as a formula is
-/// escaped with a leading `'`, which an import takes away; only `-` can begin both.
+/// Writes a cell: a number with all its digits, or an id. An id that a spreadsheet would run as a formula
+/// is escaped with a leading `'`, which an import removes; such an id begins with `-`.
 fn cell(value: &RawValue) -> anyhow::Result<String> {
     if !value.get().starts_with('"') {
         return Ok(value.get().to_owned());

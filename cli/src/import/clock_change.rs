@@ -1,12 +1,11 @@
-//! The hour that a clock shows twice: which pass a line belongs to, told by the order of the lines.
+//! Resolves the hour that a clock shows twice, from the order of the lines. Parses no time.
 //!
-//! Within one device, lines that go up to the repeated hour, once back, and on to what follows it are
-//! the two passes: before the step back at the earlier offset, behind it at the later one. The passes
-//! must cover about the same minutes: two neighbours that were swapped, or one late line, look like a
-//! step back, too. So are lines of one and the same local time of which a metric comes twice with
-//! different values, as hourly files have them. In any other order, where only one pass is there, and
-//! where the device's lines have gone back in time before, nobody can tell; such lines are refused by
-//! name.
+//! The lines of a device pass the hour twice if their local times rise to it, step back once, and rise on
+//! to what follows it: lines before the step back have the earlier offset, lines after it the later one.
+//! Both passes must cover about the same minutes, because two swapped lines, or one late line, look like a
+//! step back, too. In hourly files all lines of the hour have one local time; there, the second pass
+//! begins where a metric repeats with another value. Any other order is ambiguous: only one pass, or lines
+//! that stepped back in time before. Those lines are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +17,7 @@ use super::rows::Draft;
 use super::source::Line;
 use super::timestamp::Moment;
 
-/// How many lines may wait for the end of their device's repeated hour.
+/// The most lines that wait for the end of their device's repeated hour.
 const MAX_WAITING: usize = 100_000;
 
 /// The lines of each device, in the order of the file.
@@ -31,12 +30,12 @@ pub(super) struct Passes {
 #[derive(Debug, Default)]
 struct Device {
     last: Option<Timestamp>,
-    /// Whether its lines have gone back in time: their order then tells nothing.
+    /// Whether its lines have stepped back in time; their order then resolves nothing.
     is_unsorted: bool,
     waiting: Vec<Repeated>,
 }
 
-/// A draft whose time is shown twice.
+/// A draft whose local time occurs twice.
 #[derive(Debug)]
 struct Repeated {
     draft: Draft,
@@ -46,7 +45,7 @@ struct Repeated {
 }
 
 impl Passes {
-    /// Takes the next line of a file; gives what is decided by then, in order within each device.
+    /// Adds the next line of a file, and pushes the lines that are resolved, in order within each device.
     pub(super) fn push(&mut self, draft: Draft, lines: &mut Vec<Line>) {
         if !self.devices.contains_key(&draft.device) {
             self.devices.insert(draft.device.clone(), Device::default());
@@ -71,7 +70,7 @@ impl Passes {
         }
     }
 
-    /// Decides what waits when the file ends.
+    /// Resolves the waiting lines at the end of the file.
     pub(super) fn finish(&mut self, lines: &mut Vec<Line>) {
         self.waiting = 0;
         self.devices.values_mut().for_each(|device| device.decide(None, lines));
@@ -79,7 +78,7 @@ impl Passes {
 }
 
 impl Device {
-    /// Decides what waits, now that the line behind it is known.
+    /// Resolves the waiting lines, given the timestamp of the line after them.
     fn decide(&mut self, next: Option<Timestamp>, lines: &mut Vec<Line>) {
         let waiting = std::mem::take(&mut self.waiting);
         let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
@@ -97,7 +96,7 @@ impl Device {
     }
 }
 
-/// The place of the first line of the second pass.
+/// Returns the index of the first line of the second pass.
 fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     let steps_back = (1..waiting.len()).filter(|n| waiting[*n].local < waiting[*n - 1].local);
     let mut places: Vec<usize> = steps_back.collect();
@@ -120,7 +119,7 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
 }
 
-/// Whether two passes begin and end within half of the repeated time of each other.
+/// Returns whether two passes begin and end within half of the repeated time of each other.
 fn cover_the_same(first: &[Repeated], second: &[Repeated]) -> bool {
     let (Some(a), Some(b)) = (first.first(), second.first()) else { return false };
     let (Some(c), Some(d)) = (first.last(), second.last()) else { return false };

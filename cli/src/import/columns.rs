@@ -1,4 +1,4 @@
-//! Which columns of a CSV are what, as the command line says it. Reads no row.
+//! The meaning of a CSV's columns, as the command line defines it. Reads no row.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -9,14 +9,14 @@ use rust_decimal::Decimal;
 
 use super::timestamp::Zone;
 
-/// Which columns are what.
+/// The meaning of the columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Columns {
-    /// When.
+    /// The timestamps.
     pub(crate) timestamp: TimestampColumn,
-    /// Who and what.
+    /// The devices, rooms and metrics.
     pub(crate) shape: Shape,
-    /// Whether the decimal mark is a comma; without it that is told by the separator.
+    /// Whether the decimal mark is a comma; otherwise the separator decides.
     pub(crate) decimal_comma: bool,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Columns {
 pub(crate) struct TimestampColumn {
     /// Its name.
     pub(crate) name: String,
-    /// How they are written; as the API takes them without it.
+    /// Their format; if absent, as the API reads them.
     pub(crate) format: Option<String>,
-    /// Where local times are local; without it they are refused.
+    /// The time zone of local times; if absent, these are refused.
     pub(crate) zone: Option<Zone>,
 }
 
@@ -37,23 +37,23 @@ impl Default for TimestampColumn {
     }
 }
 
-/// How a file is laid out.
+/// The layout of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// One reading a row.
+    /// One reading per row.
     Long {
         /// The device of all rows, or the column that names it.
         device: Device,
-        /// The column of the rooms; none: `room`, where there is one.
+        /// The column of the rooms; if absent, `room` if the file has it.
         room: Option<String>,
-        /// The metrics; every other column without any.
+        /// The metrics; if empty, every other column.
         metrics: Vec<Metric>,
     },
-    /// Several readings a row, one a device.
+    /// Several readings per row, one per device.
     Wide(Vec<WideDevice>),
 }
 
-/// Whose readings the rows of a long file are.
+/// The device of the rows of a long file.
 #[derive(Debug, Clone)]
 pub(crate) enum Device {
     Column(String),
@@ -68,14 +68,14 @@ pub(crate) struct WideDevice {
     pub(super) metrics: Vec<Metric>,
 }
 
-/// A metric and what it is made of.
+/// A metric and its source.
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
     pub(super) name: MetricName,
     pub(super) source: Source,
 }
 
-/// What a value is made of: columns added up, times a factor, over this row or all rows so far.
+/// The source of a value: a sum of columns, times a factor, over this row or all rows so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Source {
     pub(super) columns: Vec<String>,
@@ -91,7 +91,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// A long file's shape.
+    /// Makes the shape of a long file.
     pub(super) fn long(
         device_id: Option<&str>,
         device: &str,
@@ -107,7 +107,7 @@ impl Shape {
         let metrics: Vec<Metric> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
-        // One total over the rows of several devices would be nobody's.
+        // A total over the rows of several devices belongs to none of them.
         if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
         {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
@@ -115,11 +115,11 @@ impl Shape {
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
     }
 
-    /// A wide file's shape.
+    /// Makes the shape of a wide file.
     pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
         let devices: Vec<WideDevice> =
             maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
-        // What a device measured in one row is one reading, in one room.
+        // The metrics of a device in one row are one reading, in one room.
         let mut seen = BTreeSet::new();
         for WideDevice { device, .. } in &devices {
             let text = "is mapped twice; put all its metrics into one --map";

@@ -1,4 +1,4 @@
-//! What an import would be and cost, without sending it. Prices are those of us-east-1.
+//! Estimates the size and the cost of an import, at the prices of us-east-1. Sends nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -17,11 +17,11 @@ const WRITE_UNIT: f64 = 0.625;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
-/// What a file holds.
+/// The contents of a file, counted.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     lines: u64,
-    /// Devices and timestamps, by their hashes: eight bytes each, which a large file needs.
+    /// The hashes of devices and timestamps: eight bytes per reading, because files may be large.
     keys: HashSet<u64>,
     devices: BTreeMap<DeviceId, Written>,
     rooms: BTreeSet<RoomId>,
@@ -31,14 +31,14 @@ pub(super) struct Estimate {
     pub(super) refusals: Refusals,
 }
 
-/// What is written of one device, in started KB.
+/// The writes of one device, in started KB.
 #[derive(Debug, Default)]
 struct Written {
     kilobytes: u64,
     has_room: bool,
 }
 
-/// Reads every line as an import would.
+/// Estimates an import from all its lines.
 pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
     let mut estimate = Estimate::default();
     let hasher = RandomState::new();
@@ -76,16 +76,16 @@ impl Estimate {
         }
     }
 
-    /// One unit a started KB, in the table and again in the index by room. A reading that names no
-    /// room gets that of its device.
+    /// Returns one unit per started KB in the table, and the same in the index by room. A reading that
+    /// names no room is stored with its device's room.
     fn write_units(&self) -> u64 {
         let units = |written: &Written| written.kilobytes * if written.has_room { 2 } else { 1 };
         self.devices.values().map(units).sum()
     }
 }
 
-/// The size of a reading's item: names and values, every digit counted as a byte, which is at least
-/// what DynamoDB counts.
+/// Returns the size of a reading's item, names and values, with a byte for every digit. DynamoDB counts at
+/// most that.
 fn bytes(reading: &Reading) -> u64 {
     let keys = "pk".len() + reading.device.as_str().len() + "sk".len() + 27;
     let room = reading.room.as_ref().map_or(0, |room| "room".len() + room.as_str().len());

@@ -1,17 +1,16 @@
-//! Parses number cells of a CSV, with their decimal mark. Knows no column.
+//! Parses the number cells of a CSV, with their decimal mark. Knows no column.
 
 use domain::{Decimal, excerpt};
 
-/// Cells that mean that nothing was measured, in any letter case, as Home Assistant, Python and
-/// spreadsheets write them.
+/// Cells without a measurement, in any letter case, as Home Assistant, Python and spreadsheets write them.
 const ABSENT: [&str; 6] = ["", "unavailable", "unknown", "none", "null", "nan"];
 
 /// The decimal mark of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecimalMark {
-    /// A point; a comma could part thousands, so it is refused.
+    /// A point. A comma is refused, because it could separate thousands.
     Point,
-    /// A comma; a point could part thousands, so it is refused.
+    /// A comma. A point is refused, because it could separate thousands.
     Comma,
     /// The mark of the first number that has one. For files whose separator is `;`, which programs
     /// write where the comma is the decimal mark.
@@ -19,7 +18,7 @@ pub(super) enum DecimalMark {
 }
 
 impl DecimalMark {
-    /// The number of a cell; none where nothing was measured.
+    /// Parses a cell; `None` if nothing was measured.
     pub(super) fn read(&mut self, text: &str) -> Result<Option<Decimal>, String> {
         if ABSENT.iter().any(|absent| absent.eq_ignore_ascii_case(text)) {
             return Ok(None);

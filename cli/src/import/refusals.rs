@@ -1,16 +1,16 @@
-//! What an import refuses: the first of it by name, all of it by number. Refuses nothing itself.
+//! The refusals of an import: the first of them with their reasons, all of them counted. Refuses nothing.
 
 use std::fmt;
 
-/// How many are named.
+/// The most refusals that are shown with their reasons.
 const MAX_SHOWN: usize = 20;
 
-/// A line, or a cell of one, that is not stored.
+/// A line, or a cell of a line, that is not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// The line of the file, from 1.
     pub(crate) line: u64,
-    /// The column or field, and what is wrong with it.
+    /// The column or the field, and the reason.
     pub(crate) reason: String,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// All that was refused.
+/// All refusals of an import.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     count: u64,
@@ -28,12 +28,12 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// How many there are.
+    /// Returns their number.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The ones that are shown.
+    /// Returns those that are shown.
     #[cfg(test)]
     pub(super) fn shown(&self) -> Vec<String> {
         self.first.iter().map(Refusal::to_string).collect()

@@ -1,7 +1,7 @@
-//! Registry entries of a backup, applied with PATCH. Creates no device and no room.
+//! Restores the registry entries of a backup with PATCH. Registers no device and no room.
 //!
-//! A device is registered by its first reading and a room by the first that names it, or by a device
-//! that is put into it: what has none of these cannot be restored, and is refused by name.
+//! A device's first reading registers it. A room is registered by the first reading that names it, or by a
+//! person who puts a device into it. An entry without any of these cannot be restored, and is refused.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +18,7 @@ use super::refusals::Refusal;
 use super::source::Record;
 use crate::client::{Ask, Client};
 
-/// How long a device or metric is waited for that the stream has not yet registered.
+/// The longest wait for a device or a metric that is not registered yet.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// A registry entry of a backup: the PATCH requests that restore a device or a room.
@@ -29,7 +29,7 @@ pub(super) struct RegistryLine {
     bodies: Vec<String>,
 }
 
-/// The form of such a line.
+/// A line that describes a device or a room.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
@@ -54,13 +54,13 @@ struct DeviceForm {
     _first_seen: Option<String>,
 }
 
-/// What can be set of a metric; its kind cannot, it follows from its name.
+/// The settings of a metric. Its kind is none of them, because the name decides it.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
     #[serde(rename = "kind", skip_serializing)]
     _kind: Option<MetricKind>,
-    /// Null takes away the unit that the metric has by its name.
+    /// Null removes the unit of a well-known metric.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     unit: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ struct Patch<'a> {
 }
 
 impl RegistryLine {
-    /// Reads a line.
+    /// Parses a line.
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
         let line = record.line;
@@ -121,7 +121,7 @@ impl RegistryLine {
 }
 
 impl DeviceForm {
-    /// The bodies of the requests that it takes.
+    /// Returns the bodies of the requests that restore the device.
     fn bodies(&self) -> Vec<String> {
         let changed: Vec<_> = self
             .metrics
@@ -130,7 +130,7 @@ impl DeviceForm {
             .collect();
         let first = Patch {
             name: self.name.as_deref(),
-            // A room that the readings told is told by them again.
+            // The readings name a room that no person chose.
             room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
             kind: self.kind.as_deref(),
             tags: &self.tags,
@@ -144,7 +144,7 @@ impl DeviceForm {
 }
 
 impl Settings {
-    /// Whether they are what the registry knows by the metric's name alone.
+    /// Returns whether they are the defaults of the metric's name.
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
         let Self { unit, modulus, max_w, dip, .. } = self;
         let (_, known) = name.well_known();
@@ -155,30 +155,30 @@ impl Settings {
     }
 }
 
-/// A member that is there, be it null.
+/// Deserializes a member that is present, even if it is null.
 fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
 impl Patch<'_> {
-    /// The body; none where there is nothing to set.
+    /// Returns the body; `None` if there is nothing to set.
     fn body(&self) -> Option<String> {
         let body = serde_json::to_string(self).expect("ids and texts have a JSON form");
         (body != "{}").then_some(body)
     }
 }
 
-/// Applies entries, devices first, because they register the rooms that they are put into.
+/// Applies the entries: devices first, because they register the rooms into which they are put.
 ///
-/// Waits for devices and metrics that are missing, because the stream may not have registered them yet,
-/// and says so once with `tell`.
+/// Waits for missing devices and metrics, because the stream may not have registered them yet, and reports
+/// that once with `tell`. Returns the refusals.
 pub(super) fn apply(
     mut lines: Vec<RegistryLine>,
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::is_room);
-    // Each by itself: a metric that no reading has any more takes no other setting down.
+    // One request each, so that a metric that no reading has any more spoils no other setting.
     let single = |line: RegistryLine| {
         let RegistryLine { line, path, bodies } = line;
         bodies.into_iter().map(move |body| RegistryLine {
@@ -272,7 +272,7 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::fake::{self, Reply};
+    use crate::import::fake_server::{self, Reply};
 
     fn line(json: &str) -> Result<RegistryLine, String> {
         RegistryLine::read(&Record { line: 7, json: json.to_owned() })
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_not_yet_there_is_waited_for_and_what_never_comes_is_named() {
-        let server = fake::serve(|n, request| match (n, request.path.as_str()) {
+        let server = fake_server::serve(|n, request| match (n, request.path.as_str()) {
             (0, "/devices/late") | (_, "/devices/never") => {
                 Reply::of(404, r#"{"detail": "There is no such device."}"#)
             }
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_metric_that_is_waited_for_is_named_and_without_a_wait_nothing_is_told() {
-        let server = fake::serve(|n, _| match n {
+        let server = fake_server::serve(|n, _| match n {
             0 => Reply::of(400, r#"{"errors": [{"field": "metrics.noise", "message": "is no"}]}"#),
             _ => Reply::of(200, "{}"),
         });

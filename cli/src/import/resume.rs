@@ -1,4 +1,4 @@
-//! How far an interrupted import came, in a small file beside the imported one. Sends nothing.
+//! The progress of an import, kept in a small file beside the imported one. Sends nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -11,18 +11,18 @@ use local::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The lines at the beginning of a file that are processed: stored or refused.
+/// The number of lines at the beginning of a file that are processed: stored or refused.
 #[derive(Debug)]
 pub(super) struct Resume {
-    /// None where there is nothing to keep: a stream cannot be read again.
+    /// `None` for a stream, which cannot be read again.
     path: Option<PathBuf>,
     state: State,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
-    /// Of the file and of how it is read: with another mapping the lines are others.
-    import: String,
+    /// The fingerprint of the file and of the options with which it is read.
+    fingerprint: String,
     acknowledged: u64,
     witness: Option<Witness>,
 }
@@ -45,56 +45,57 @@ impl From<&Reading> for Witness {
     }
 }
 
-/// So much of a file tells it from others.
+/// The bytes at the beginning of a file that are part of its fingerprint.
 const FINGERPRINTED: u64 = 1 << 20;
 
 impl Resume {
-    /// How far an earlier import of the same file to the same place came; from the beginning if `again`.
+    /// Reads the progress of an interrupted import of the same file to the same server. Starts over if
+    /// there is none, or with `again`.
     ///
-    /// It is kept in `state`, or else beside the file.
+    /// The progress is kept in `state`, or else beside the file.
     pub(super) fn of(
         file: &Path,
         state: Option<&Path>,
         asked: &str,
         again: bool,
     ) -> anyhow::Result<Self> {
-        // Looking into a pipe would take away what is to be imported.
-        let (path, import) = if file == Path::new("-") || !file.is_file() {
+        // To read from a pipe would consume what is to be imported.
+        let (path, fingerprint) = if file == Path::new("-") || !file.is_file() {
             ensure!(state.is_none(), "--state: {} cannot be read again", file.display());
             (None, String::new())
         } else {
             let path = state.map_or_else(|| with_suffix(file, ".roomtide-import"), Path::to_owned);
-            (Some(path), fingerprint(file, asked)?)
+            (Some(path), fingerprint_of(file, asked)?)
         };
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-            (state.import == import).then_some(state)
+            (state.fingerprint == fingerprint).then_some(state)
         });
-        let state = earlier.unwrap_or(State { import, acknowledged: 0, witness: None });
+        let state = earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None });
         Ok(Self { path, state })
     }
 
-    /// How many lines at the beginning need not be sent.
+    /// Returns the number of lines at the beginning that are processed.
     pub(super) const fn acknowledged(&self) -> u64 {
         self.state.acknowledged
     }
 
-    /// A reading among them that was stored.
+    /// Returns a reading among them that was stored.
     pub(super) const fn witness(&self) -> Option<&Witness> {
         self.state.witness.as_ref()
     }
 
-    /// Whether another import will know of it.
+    /// Returns whether the progress is kept for another import.
     pub(super) const fn is_kept(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Begins at the first line.
+    /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
         (self.state.acknowledged, self.state.witness) = (0, None);
     }
 
-    /// Notes that the lines before `end` are processed, and one of their readings that is stored.
+    /// Records that the lines before `end` are processed, and one of their readings that is stored.
     pub(super) fn acknowledge(&mut self, end: u64, stored: Option<&Reading>) -> anyhow::Result<()> {
         if end <= self.state.acknowledged {
             return Ok(());
@@ -104,7 +105,7 @@ impl Resume {
             self.state.witness = Some(stored.into());
         }
         let Some(path) = &self.path else { return Ok(()) };
-        // Written beside and renamed: a crash leaves the old or the new one, never half of it.
+        // Written to another file and renamed, so that a crash leaves either the old or the new one.
         let new = with_suffix(path, "-new");
         write_private(&new, &serde_json::to_vec(&self.state)?)
             .and_then(|()| fs::rename(&new, path))
@@ -113,9 +114,9 @@ impl Resume {
             })
     }
 
-    /// Forgets it all: the import is complete.
+    /// Removes the file, because the import is complete.
     pub(super) fn finish(self) {
-        // If it cannot be removed, the next import finds everything acknowledged, which is true.
+        // If it cannot be removed, the next import finds all lines processed, which is true.
         if let Some(path) = self.path {
             drop(fs::remove_file(path));
         }
@@ -133,12 +134,12 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn fingerprint(file: &Path, asked: &str) -> anyhow::Result<String> {
+fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
     let context = || format!("cannot read {}", file.display());
     let opened = File::open(file).with_context(context)?;
     let metadata = opened.metadata().with_context(context)?;
     let length = metadata.len();
-    // A file that was written since is another one, wherever it was changed.
+    // A file that was written to since is another file, wherever it was changed.
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let mut beginning = Vec::new();
     opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;

@@ -2,13 +2,12 @@
 //!
 //! Within a round no two readings have the same device and timestamp: such lines become one reading, in
 //! which the last line wins. Rounds are sent one after the other. So the requests of a round may run in
-//! any order, and be repeated, without an earlier line ever winning over a later one.
+//! any order, and be repeated, and an earlier line never wins over a later one.
 //!
-//! Across rounds a reading that an earlier round may have is merged into it, and every other one is put.
-//! A put is preferred because DynamoDB stores 25 of them with one request; each merge is a request of its
-//! own. To tell them apart in bounded memory, the time span of each device's earlier readings is kept
-//! instead of every key: a reading outside of it is new. A file that is sorted by time, in either
-//! direction, is therefore put as a whole.
+//! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because
+//! DynamoDB stores 25 of them with one request; each merge is a request of its own. To decide in bounded
+//! memory, the time span of each device's earlier readings is kept instead of every key: a reading outside
+//! of the span is new. So the readings of a file that is sorted by time, in either direction, are all put.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -23,14 +22,14 @@ use super::refusals::Refusal;
 use super::registry::RegistryLine;
 use super::source::{Line, Lines, Record};
 
-/// The largest body of a request: half of what the server takes.
+/// The largest body of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;
-/// How many members a line may have: an item of the table holds no more metrics.
+/// The most members of a line: an item of the table holds no more metrics.
 const MAX_LINE_MEMBERS: usize = 10_000;
-/// How many devices' spans are kept; readings of any further one are merged.
+/// The most devices whose spans are kept; readings of further devices are merged.
 const MAX_SPANS: usize = 100_000;
 
-/// A reading, and the first line that it is made of.
+/// A reading, and the first of its lines.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) line: u64,
@@ -40,17 +39,17 @@ pub(super) struct Entry {
 /// Readings that may be stored in any order.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// Readings that are in no earlier round.
+    /// Readings that no earlier round holds.
     pub(super) puts: Vec<Entry>,
-    /// Readings that may continue one of an earlier round.
+    /// Readings that an earlier round may hold.
     pub(super) merges: Vec<Entry>,
-    /// How many lines became part of another line's reading.
+    /// The number of lines that became part of another line's reading.
     pub(super) folded: u64,
     /// Lines and cells that cannot be stored.
     pub(super) refusals: Vec<Refusal>,
     /// Registry entries of a backup.
     pub(super) registry: Vec<RegistryLine>,
-    /// How many lines of the file have been read at its end.
+    /// The number of lines of the file up to the end of the round.
     pub(super) end: u64,
 }
 
@@ -58,9 +57,9 @@ pub(super) struct Round {
 pub(super) struct Rounds {
     lines: Lines,
     now: Timestamp,
-    /// How many lines a round holds.
+    /// The number of lines of a round.
     size: usize,
-    /// Whether every reading is merged into what the table has.
+    /// Whether every reading is merged, whatever the earlier rounds hold.
     merge: bool,
     spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
     position: u64,
@@ -70,7 +69,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// The rounds of these lines, which are received at `now`.
+    /// Makes rounds of these lines, which are received at `now`.
     pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
         let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
         Self { lines, now, size, merge, spans, position, carried, ended: false }
@@ -88,7 +87,8 @@ impl Rounds {
         Ok(skipped)
     }
 
-    /// The entries of a line: one, or as many as its metrics take; what is none goes into `round`.
+    /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
+    /// refusals go into `round`.
     fn read(&self, line: Line, round: &mut Round) -> VecDeque<Entry> {
         let record = match line {
             Line::Reading(record) => record,
@@ -197,8 +197,8 @@ fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
     earlier.metrics().len() + new <= MAX_METRICS
 }
 
-/// The record, cut into what one reading of a request may have: merging writes can have given a reading
-/// that was exported more metrics than that.
+/// Splits a record into parts of at most [`MAX_METRICS`]: an exported reading may have more, because
+/// merging writes added them.
 fn parts(record: Record) -> Vec<Record> {
     const OWN: [&str; 3] = ["device_id", "timestamp", "room"];
     let Record { line, json } = record;
@@ -223,7 +223,7 @@ enum Meaning {
     Registry(RegistryLine),
 }
 
-/// The members that tell what sort of line it is.
+/// The members that distinguish the kinds of lines.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(borrow)]
@@ -235,7 +235,7 @@ struct Kind<'a> {
 
 fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
-    // What is no object is named by whoever reads it as a reading.
+    // Reading it as a reading reports a line that is no object.
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if object(members.device) || object(members.room) {
             return RegistryLine::read(record).map(Meaning::Registry);
@@ -251,7 +251,7 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     Ok(Meaning::Reading(Box::new(reading)))
 }
 
-/// Entries cut into what one request carries: at most so many `readings`, and no body too large.
+/// Splits entries into requests of at most this number of `readings` and of [`MAX_BODY`] bytes.
 pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     let mut batches = Vec::new();
     let mut rest = entries;
@@ -269,7 +269,7 @@ pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
     batches
 }
 
-/// A reading as `POST /readings` takes it.
+/// Writes a reading as `POST /readings` takes it.
 pub(super) fn json(reading: &Reading) -> String {
     let Reading { device, at, room, .. } = reading;
     let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);

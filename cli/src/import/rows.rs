@@ -1,4 +1,4 @@
-//! Rows of a CSV, cut into readings by the columns of its header. Opens no file, knows no clock change.
+//! Makes readings of the rows of a CSV. Opens no file, resolves no ambiguous time.
 
 use std::collections::HashMap;
 use std::str::FromStr as _;
@@ -15,7 +15,7 @@ use super::refusals::Refusal;
 use super::source::{Line, Record};
 use super::timestamp::{self, Moment, Zone};
 
-/// The columns of a file by their places, and the totals so far.
+/// The columns of a file by their index, and the totals so far.
 pub(super) struct Rows {
     header: Vec<String>,
     timestamp: usize,
@@ -44,7 +44,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The reading, now that its timestamp is decided.
+    /// Makes the reading, with the timestamp that was decided.
     pub(super) fn record(&self, at: domain::Timestamp) -> Option<Line> {
         if self.metrics.is_empty() {
             return None;
@@ -74,8 +74,8 @@ enum Cell {
 }
 
 impl Cell {
-    /// The id in a row. Roomtide's own CSV escapes with a leading `'` what a spreadsheet would run as
-    /// a formula; no id begins with one.
+    /// Returns the id in a row. Roomtide's own CSV escapes a text that a spreadsheet would run as a
+    /// formula with a leading `'`; no id begins with one.
     fn of<'a>(&'a self, row: &'a StringRecord) -> &'a str {
         match self {
             Self::Column(place) => row[*place].strip_prefix('\'').unwrap_or(&row[*place]),
@@ -92,7 +92,7 @@ struct Bound {
 }
 
 impl Rows {
-    /// The columns found in a header row, whose columns are parted by `separator`.
+    /// Finds the columns in a header row with this separator.
     pub(super) fn new(
         columns: &Columns,
         header: &StringRecord,
@@ -176,9 +176,9 @@ impl Rows {
         })
     }
 
-    /// The readings of a row, one a device, and what is wrong with it.
+    /// Reads a row: one draft per device, and the refusals.
     ///
-    /// A bad timestamp refuses the row; a bad cell refuses itself only.
+    /// A bad timestamp refuses the row; a bad cell refuses only itself.
     pub(super) fn read(
         &mut self,
         line: u64,
@@ -214,7 +214,7 @@ impl Rows {
     }
 }
 
-/// Every other column as a metric of its own name.
+/// Makes a metric of every other column, with the column's name.
 fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Result<Vec<Bound>> {
     let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
     others
@@ -231,7 +231,7 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// The value of a row; none where one of its cells says that nothing was measured.
+    /// Returns the value of a row; `None` if one of its cells says that nothing was measured.
     fn value(
         &mut self,
         row: &StringRecord,
@@ -246,7 +246,7 @@ impl Bound {
                 Err(why) => return Err(format!("{}: {why}", header[*place])),
             }
         }
-        // A plain column keeps its digits, all 38 of them; only arithmetic needs a decimal.
+        // A single column keeps all its digits, up to 38; arithmetic keeps 28.
         if let ([number], None, None) = (numbers.as_slice(), self.factor, self.total) {
             return Ok(Some(number.to_string()));
         }
@@ -284,7 +284,7 @@ mod tests {
         Columns { timestamp, shape: Shape::wide(maps).unwrap(), decimal_comma: false }
     }
 
-    /// The readings of the rows behind the header, and what is refused.
+    /// Returns the readings of the rows after the header, and the refusals.
     fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
         let mut bound = Rows::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
         let (mut drafts, mut refusals) = (Vec::new(), Vec::new());

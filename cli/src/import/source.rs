@@ -1,4 +1,4 @@
-//! A file of readings: opened, inflated, cut into lines. Knows nothing of where they go.
+//! Reads a file of readings line by line: opens it, inflates it, splits it. Sends nothing.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, SeekFrom};
@@ -14,10 +14,10 @@ use super::columns::Columns;
 use super::refusals::Refusal;
 use super::rows::Rows;
 
-/// The longest line: more than a reading of the table, or the header row of an answer in CSV, can be.
+/// The longest line: longer than any reading of the table, or any header row that the API writes.
 const MAX_LINE: usize = 8 << 20;
 
-/// What a file holds.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
     /// A header row, then one row a line
@@ -27,7 +27,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format that a file's name tells.
+    /// Returns the format that a file's name names.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
@@ -38,7 +38,7 @@ impl Format {
     }
 }
 
-/// One JSON object, a reading as `POST /readings` takes it, and where it came from.
+/// A reading as `POST /readings` takes it, and its line in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The line of the file, from 1.
@@ -47,7 +47,7 @@ pub(crate) struct Record {
     pub(crate) json: String,
 }
 
-/// What is found in a file.
+/// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A reading, not yet checked.
@@ -56,7 +56,7 @@ pub(crate) enum Line {
     Refused(Refusal),
 }
 
-/// Lines, one after the other; an error ends them.
+/// The lines of a file, in order. An error ends them.
 pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;
 
 /// An open file.
@@ -66,7 +66,7 @@ pub(super) struct Source {
     bar: ProgressBar,
 }
 
-/// Opens a file; `-` is standard input.
+/// Opens a file. `-` is standard input.
 pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source> {
     let (raw, bar): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
         (Box::new(io::stdin()), ProgressBar::new_spinner())
@@ -100,17 +100,17 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source
 }
 
 impl Source {
-    /// How much of the file has been read.
+    /// Makes a bar that shows how much of the file is read.
     pub(super) fn progress_bar(&self) -> ProgressBar {
         self.bar.clone()
     }
 
-    /// What it holds.
+    /// Returns its format.
     pub(super) const fn format(&self) -> Format {
         self.format
     }
 
-    /// The lines.
+    /// Reads the lines.
     pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
         match self.format {
             Format::Csv => csv_lines(self.reader, columns),
@@ -119,12 +119,12 @@ impl Source {
     }
 }
 
-/// The lines of a text, none of which takes more memory than [`MAX_LINE`].
+/// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
 struct TextLines<R> {
     reader: R,
-    /// The line that was read last, from 1.
+    /// The number of the last line read, from 1.
     line: u64,
-    /// What it holds, with its end.
+    /// The bytes of the last line read, with its end.
     text: Vec<u8>,
 }
 
@@ -133,7 +133,7 @@ impl<R: BufRead> TextLines<R> {
         Self { reader, line: 0, text: Vec::new() }
     }
 
-    /// Reads the next line, and tells whether there is one. One that is too long is skipped.
+    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long.
     fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
         self.line += 1;
         self.read_line().with_context(|| format!("line {} cannot be read", self.line))
@@ -149,13 +149,13 @@ impl<R: BufRead> TextLines<R> {
         Ok((read > 0).then_some(Ok(())))
     }
 
-    /// What is wrong with the line.
+    /// Makes the refusal of the last line read.
     const fn refusal(&self, reason: String) -> Refusal {
         Refusal { line: self.line, reason }
     }
 }
 
-/// The lines of NDJSON but for blank ones.
+/// Reads the lines of NDJSON. Skips blank ones.
 struct NdjsonLines<R>(TextLines<R>);
 
 impl<R: BufRead> Iterator for NdjsonLines<R> {
@@ -183,15 +183,15 @@ impl<R: BufRead> Iterator for NdjsonLines<R> {
     }
 }
 
-/// The rows of a CSV, each within its own line: a quote that does not end takes no other line with it.
+/// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
     lines: TextLines<R>,
-    /// Over the line that was read last.
+    /// Parses the last line read.
     parser: csv::Reader<Cursor<Vec<u8>>>,
 }
 
 impl<R: BufRead> CsvRows<R> {
-    /// The header row and what parts its columns; then the rows behind it.
+    /// Reads the header row. Returns the rows after it, the header and the separator.
     fn open(reader: R) -> anyhow::Result<(StringRecord, u8, Self)> {
         let mut lines = TextLines::new(reader);
         if let Some(Err(refusal)) = lines.read()? {
@@ -209,7 +209,7 @@ impl<R: BufRead> CsvRows<R> {
         }
     }
 
-    /// Reads the next row, with its line.
+    /// Reads the next row, and returns its line number with it.
     fn read(&mut self) -> anyhow::Result<Option<Result<(u64, StringRecord), Refusal>>> {
         let mut row = ByteRecord::new();
         while !self.parser.read_byte_record(&mut row)? {
@@ -223,7 +223,7 @@ impl<R: BufRead> CsvRows<R> {
         Ok(Some(row.map(|row| (self.lines.line, row))))
     }
 
-    /// Takes the line that was read last as what is to be parsed.
+    /// Parses the last line read.
     fn parse_line(&mut self) -> csv::Result<()> {
         let text = self.parser.get_mut().get_mut();
         std::mem::swap(text, &mut self.lines.text);
@@ -234,7 +234,7 @@ impl<R: BufRead> CsvRows<R> {
     }
 }
 
-/// The cells of a row, or why they cannot be read.
+/// Returns the cells of a row, or the reason why they cannot be read.
 fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     // Only within quotes is the end of a line part of a cell.
     if row.iter().next_back().is_some_and(|cell| cell.ends_with(b"\n")) {
@@ -249,7 +249,7 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// The readings of a CSV with a header row.
+/// Reads the readings of a CSV with a header row.
 pub(crate) fn csv_lines(
     reader: impl Read + Send + 'static,
     columns: &Columns,
@@ -288,7 +288,7 @@ pub(crate) fn csv_lines(
     Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
 }
 
-/// The separator of a header row: the one that stands most often outside of quotes.
+/// Returns the separator of a header row: the one that is most frequent outside of quotes.
 fn separator(header: &[u8]) -> u8 {
     let mut quoted = false;
     let mut counts = [(b'\t', 0), (b';', 0), (b',', 0)];

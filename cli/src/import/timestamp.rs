@@ -1,6 +1,6 @@
-//! Cells that hold a timestamp: every form that is read, and local times in their zone.
+//! Parses timestamp cells in every accepted form, and local times in their zone.
 //!
-//! Absent: the decision for a local time that the clock shows twice. It takes more than one line, see
+//! It does not resolve a local time that the clock shows twice: that takes more than one line, see
 //! `clock_change`.
 
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use domain::{Timestamp, TimestampError, excerpt};
 /// The time zone of local times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Zone {
-    /// One offset from UTC, all year.
+    /// A fixed offset from UTC.
     Fixed(FixedOffset),
-    /// A place whose clock may change.
+    /// A named time zone.
     Named(Tz),
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Zone {
     }
 }
 
-/// What a timestamp cell says.
+/// The meaning of a timestamp cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     /// One timestamp.
@@ -48,10 +48,10 @@ pub(super) enum Moment {
     },
 }
 
-/// Part of the refusal of a cell in a form that is not known.
+/// Part of the refusal of a cell in an unknown form.
 const OTHER_FORM: &str = "--timestamp-format reads another form, such as '%d.%m.%Y %H:%M'";
 
-/// Reads a cell: RFC 3339, epoch digits, or a date or local time in `zone`; or as `format` says.
+/// Parses a cell: RFC 3339, epoch digits, a date or a local time in `zone`, or a text in `format`.
 pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Moment, String> {
     let shown = || excerpt(text);
     if text.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         });
         local.map_err(|_| format!("{:?} is not of the form {format:?}", shown()))?
     } else {
-        // Relative texts such as now and -24h would mean the time of the import.
+        // Relative times such as now and -24h would be relative to the import.
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(format!("{:?} is not a timestamp; {OTHER_FORM}", shown()));
         }
@@ -89,7 +89,7 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
     }
 }
 
-/// A date, which is its midnight, or a date and a time without an offset.
+/// Parses a date, which is its midnight, or a date and a time without an offset.
 fn local_time(text: &str) -> Option<NaiveDateTime> {
     const TIMES: [&str; 4] =
         ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];

@@ -1,4 +1,4 @@
-//! Rounds of readings to `POST /readings`, several requests at once. Reads no file.
+//! Sends rounds of readings to `POST /readings`, several requests at once. Reads no file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,15 +18,15 @@ use super::round::{self, Entry, Round, Rounds};
 use crate::client::{Answer, Ask, Client, FieldError, Problem};
 use crate::output::{counted, print};
 
-/// How many requests are under way at once.
+/// The number of requests under way at once.
 const UPLOAD_CONCURRENCY: usize = 4;
 
 /// The options of an upload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UploadOptions {
-    /// Readings a request.
+    /// The most readings of a request.
     pub(super) batch: usize,
-    /// Whether the first refusal ends it.
+    /// Whether the first refusal ends the upload.
     pub(super) strict: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Summary {
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
-    /// How long the readings took, without the registry.
+    /// The time that the readings took, without the registry.
     seconds: f64,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Sends all readings that `resume` does not know to be stored, then updates devices and rooms.
+/// Sends all readings after those that `resume` records as processed, then updates devices and rooms.
 ///
 /// Rounds are sent one after the other: see [`round`].
 pub(super) fn run(
@@ -80,8 +80,8 @@ pub(super) fn run(
     Ok(summary)
 }
 
-/// What is stored of an import that stopped, and where the next one continues; `None` if it stopped
-/// before anything was stored, and not because of --strict.
+/// Writes what an import stored that stopped, and where the next one continues; `None` if it stored nothing
+/// and did not stop because of --strict.
 fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option<String> {
     let processed = resume.acknowledged();
     let continues = processed > 0 && resume.is_kept();
@@ -89,8 +89,11 @@ fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option
         return None;
     }
     let stored = format!("stopped; {} stored", counted(summary.stored, "reading"));
-    if !continues {
+    if !resume.is_kept() {
         return Some(stored);
+    }
+    if !continues {
+        return Some(format!("{stored}, the same command starts over"));
     }
     let lines = counted(processed, "line");
     Some(format!("{stored}, the same command continues after the first {lines}"))
@@ -117,7 +120,7 @@ fn send_rounds(
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
-        // Refused lines are processed, too: sending them again would not store them.
+        // Refused lines count as processed: sending them again would not store them.
         resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
         refuse(refusals, options, summary)?;
         summary.folded += round.folded;
@@ -143,7 +146,8 @@ fn refuse(
     Ok(())
 }
 
-/// Sends a round, and tells of each request how many readings it stored; gives what the server refused.
+/// Sends a round, and calls `stored` with the number of readings that each request stored. Returns the
+/// server's refusals.
 fn send(
     round: &Round,
     client: &Client,
@@ -151,7 +155,7 @@ fn send(
     mut stored: impl FnMut(u64),
 ) -> anyhow::Result<Vec<Refusal>> {
     let batches = |entries| round::batches(entries, options.batch).into_iter();
-    // What a file says of rooms was so at its time, whatever the registry knows by now.
+    // The rooms of a file are history, whatever the registry holds now.
     let put = batches(&round.puts).map(|batch| ("/readings?rooms=given", batch));
     let merged = batches(&round.merges).map(|batch| ("/readings?merge=true&rooms=given", batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
@@ -168,7 +172,7 @@ fn send(
                     let failed = result.is_err();
                     drop(results.send((batch.len(), result)));
                     if failed {
-                        // After its reason was sent, so that no other's end is taken for the reason.
+                        // Set after the result is sent, so that the first error received is the reason.
                         stop.store(true, Ordering::Release);
                         return;
                     }
@@ -190,19 +194,19 @@ fn send(
     outcome.map(|()| refusals)
 }
 
-/// What the server says of readings that it has stored.
+/// The server's answer for readings that it stored.
 #[derive(Debug, Deserialize)]
 struct Receipt {
     #[serde(rename = "accepted")]
     _accepted: u64,
     #[serde(default)]
     rejected: Vec<FieldError>,
-    /// Those that are refused beyond what one answer tells in full.
+    /// The indexes of refused readings without a reason, because the answer had no room for it.
     #[serde(default)]
     more_rejected: Vec<usize>,
 }
 
-/// Sends one batch until it is stored. Sent twice it changes nothing.
+/// Sends one batch until it is stored. Storing it twice changes nothing.
 fn send_batch(
     client: &Client,
     path: &str,
@@ -222,7 +226,7 @@ fn send_batch(
         }
         400 => {
             let Problem { errors, more_errors, .. } = answer.problem();
-            // None of the batch is valid, which is no reason to stop.
+            // No reading of the batch is valid; the upload goes on.
             if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
                 return Err(client.error(path, &answer));
             }
@@ -234,7 +238,7 @@ fn send_batch(
     }
 }
 
-/// The error of a batch that the token does not permit, with the first reading that it concerns.
+/// Makes the error of a batch that the token does not permit, with the first reading concerned.
 fn forbidden(batch: &[Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
     let problem = answer.problem();
     let first = problem.errors.iter().find_map(|refused| batch.get(refused.index?));
@@ -273,7 +277,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::import::fake::{self, Reply, Request, Server};
+    use crate::import::fake_server::{self, Reply, Request, Server};
     use crate::import::source::{Line, Record};
 
     const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_import_whose_requests_all_fail_ends_with_the_reason() {
-        let server = fake::serve(|_, _| {
+        let server = fake_server::serve(|_, _| {
             thread::sleep(Duration::from_millis(200));
             Reply::of(401, r#"{"detail": "no token"}"#)
         });
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_device_that_the_token_does_not_permit_is_named_with_its_line() {
-        let server = fake::serve(|_, _| {
+        let server = fake_server::serve(|_, _| {
             Reply::of(
                 403,
                 r#"{"detail": "Not every device.", "errors": [{"index": 1, "field": "device_id", "message": "no"}]}"#,
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn waiting_for_the_registry_is_not_part_of_the_rate() {
-        let server = fake::serve(|n, request| match (n, &*request.method) {
+        let server = fake_server::serve(|n, request| match (n, &*request.method) {
             (_, "POST") => Reply::of(201, r#"{"accepted": 1}"#),
             (1, _) => Reply::of(404, r#"{"detail": "There is no such device."}"#),
             _ => Reply::of(200, "{}"),
@@ -363,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_busy_server_is_asked_again_when_it_says_so() {
-        let server = fake::serve(|n, _| match n {
+        let server = fake_server::serve(|n, _| match n {
             0 => Reply::with(503, "retry-after: 1\r\n", r#"{"detail": "busy"}"#),
             _ => Reply::of(201, r#"{"accepted": 2}"#),
         });
@@ -374,7 +378,7 @@ mod tests {
 
     #[test]
     fn refusals_that_an_answer_has_no_room_for_are_counted() {
-        let server = fake::serve(|n, _| match n {
+        let server = fake_server::serve(|n, _| match n {
             0 => Reply::of(207, r#"{"accepted": 1, "more_rejected": [1]}"#),
             _ => Reply::of(
                 400,
@@ -391,7 +395,7 @@ mod tests {
     #[test]
     fn refusals_are_named_by_their_lines_and_strict_stops_at_the_first() {
         let refusing = || {
-            fake::serve(|n, _| match n {
+            fake_server::serve(|n, _| match n {
                 0 => Reply::of(
                     207,
                     r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
@@ -408,7 +412,7 @@ mod tests {
         let strict = UploadOptions { strict: true, ..OPTIONS };
         let error = format!("{:#}", import(&client(&refusing()), 2, strict).unwrap_err());
         assert_eq!(error, "stopped; 1 reading stored: line 2: t: no number");
-        let none = fake::serve(|_, _| {
+        let none = fake_server::serve(|_, _| {
             Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#)
         });
         let error = format!("{:#}", import(&client(&none), 1, strict).unwrap_err());
@@ -424,7 +428,7 @@ mod tests {
         let lines: Vec<String> = (0..6).map(line).collect();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
-        let server = fake::serve(move |n, request| {
+        let server = fake_server::serve(move |n, request| {
             seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
             if n == 1 { Reply::of(401, "{}") } else { Reply::of(201, r#"{"accepted": 2}"#) }
         });
@@ -446,7 +450,7 @@ mod tests {
 
     #[test]
     fn another_server_s_yes_is_no_receipt() {
-        let server = fake::serve(|_, _| Reply::of(201, "<html>"));
+        let server = fake_server::serve(|_, _| Reply::of(201, "<html>"));
         let error = format!("{:#}", import(&client(&server), 1, OPTIONS).unwrap_err());
         assert!(error.contains("not as Roomtide does"), "{error}");
     }
@@ -470,7 +474,7 @@ mod tests {
     fn unreliable(plan: Vec<u8>) -> (Server, Arc<Mutex<Table>>) {
         let table = Arc::new(Mutex::new(Table::new()));
         let kept = Arc::clone(&table);
-        let server = fake::serve(move |n, Request { path, body, .. }| {
+        let server = fake_server::serve(move |n, Request { path, body, .. }| {
             let step = plan.get(n % plan.len()).copied().unwrap_or_default();
             let store = {
                 let kept = Arc::clone(&kept);

@@ -5,6 +5,7 @@
 
 mod crash;
 mod disk;
+mod interrupt;
 mod private;
 mod refusals;
 mod server;

@@ -1,4 +1,4 @@
-//! A server for tests: each request is answered by a function. Knows no endpoint.
+//! A server for tests: a function answers each request. Knows no endpoint.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// A running server; it ends with the process.
+/// A running server. It ends with the process.
 pub(crate) struct Server {
     pub(crate) url: String,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// What is answered; nothing closes the connection.
+/// An answer; `NONE` closes the connection without one.
 #[derive(Debug)]
 pub(crate) struct Reply(Option<String>);
 
@@ -30,7 +30,7 @@ impl Reply {
         Self::with(status, "", body)
     }
 
-    /// With further headers, each ending with a new line.
+    /// Makes an answer with further headers, each ending with a new line.
     pub(crate) fn with(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self(Some(format!(
@@ -39,7 +39,7 @@ impl Reply {
     }
 }
 
-/// Serves; the n-th request, from 0, is answered by `answer(n, request)`, several at once.
+/// Starts a server that answers the n-th request, from 0, with `answer(n, request)`, several at once.
 pub(crate) fn serve(answer: impl Fn(usize, Request) -> Reply + Send + Sync + 'static) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
