@@ -58,6 +58,19 @@ fn every_package_takes_its_versions_and_lints_from_the_workspace() {
     }
 }
 
+#[test]
+fn documents_name_files_that_exist() {
+    let root = root();
+    let paths: BTreeSet<String> = project_files().collect();
+    for document in ["ARCHITECTURE.md", "README.md"] {
+        let text = fs::read_to_string(root.join(document)).expect("a document at the root");
+        let named = named_files(&text);
+        assert!(named.len() > 5, "{document}: {named:?}");
+        let missing: Vec<_> = named.into_iter().filter(|name| !exists(&paths, name)).collect();
+        assert!(missing.is_empty(), "{document} names what does not exist: {missing:#?}");
+    }
+}
+
 // ---- The rules ---------------------------------------------------------------------------------
 
 /// What reads the environment or the time stands in one file each.
@@ -198,6 +211,25 @@ fn own_versions_or_lints(manifest: &str) -> Vec<String> {
     broken
 }
 
+/// The files and folders that a document names: Rust files by their last parts, others by their whole path.
+fn named_files(document: &str) -> BTreeSet<String> {
+    let quoted = document.split('`').skip(1).step_by(2);
+    let is_name = |text: &&str| {
+        let is_path = ["functions/", "shared/", "local/", "cli/", "tests/", "events/", "benches/"]
+            .iter()
+            .any(|folder| text.starts_with(folder));
+        let is_plain = !text.contains([' ', '{', '*', '<']);
+        is_plain && (is_path || text.ends_with(".rs") || text.ends_with(".py"))
+    };
+    quoted.filter(is_name).map(|name| name.trim_end_matches('/').to_owned()).collect()
+}
+
+/// Whether a file has this path or ends in it, or a folder has it.
+fn exists(paths: &BTreeSet<String>, name: &str) -> bool {
+    let (tail, folder) = (format!("/{name}"), format!("{name}/"));
+    paths.iter().any(|path| path == name || path.ends_with(&tail) || path.starts_with(&folder))
+}
+
 // ---- Reading the project -----------------------------------------------------------------------
 
 fn root() -> PathBuf {
@@ -207,6 +239,26 @@ fn root() -> PathBuf {
 /// The Rust files of every package: path within the project to text.
 pub(crate) fn rust_files() -> BTreeMap<String, String> {
     files("rs")
+}
+
+/// The paths of all files that are tracked, or could be.
+fn project_files() -> impl Iterator<Item = String> {
+    let root = root();
+    let mut folders = vec![root.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the project can be read") {
+            let path = entry.expect("a folder of the project can be read").path();
+            let inside = path.strip_prefix(&root).expect("found within the project");
+            let inside = inside.to_string_lossy().replace('\\', "/");
+            if !path.is_dir() {
+                found.push(inside);
+            } else if !inside.starts_with('.') && inside != "target" {
+                folders.push(path);
+            }
+        }
+    }
+    found.into_iter()
 }
 
 fn files(extension: &str) -> BTreeMap<String, String> {
@@ -411,4 +463,18 @@ fn a_version_outside_the_workspace_is_refused() {
         !own_versions_or_lints(&format!("domain = {{ path = \"../domain\" }}\n{lints}")).is_empty()
     );
     assert!(!own_versions_or_lints("serde.workspace = true\n").is_empty());
+}
+
+#[test]
+fn a_document_that_names_a_missing_file_is_seen() {
+    let names =
+        named_files("`keys.rs`, `shared/table/`, `TS#<a>`, `cargo run -- x.rs`, `a.md`, keys.rs");
+    assert_eq!(names, ["keys.rs", "shared/table"].map(str::to_owned).into());
+    let paths = BTreeSet::from(["shared/table/src/keys.rs".to_owned()]);
+    for name in ["keys.rs", "shared/table", "table/src/keys.rs", "shared/table/src/keys.rs"] {
+        assert!(exists(&paths, name), "{name}");
+    }
+    for name in ["eys.rs", "shared/tab", "table"] {
+        assert!(!exists(&paths, name), "{name}");
+    }
 }

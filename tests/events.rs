@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{Invocation, ReadRegistry as _};
 
+use crate::given::{label, unit};
+
 /// The three functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
     store: MemoryStore,
@@ -132,7 +134,7 @@ cases! {
         assert_eq!(answer["status"], 201);
         assert_eq!(answer["body"], json!({"accepted": 1}));
         assert_eq!(bench.store.readings().len(), 1);
-        assert_eq!(bench.device("remo-e").await.room.expect("a room").as_str(), "chiyoda1-a");
+        assert_eq!(bench.device("remo-e").await.place.room().expect("a room").as_str(), "chiyoda1-a");
     }
     "ingest/array.json" after [] |bench, answer| {
         assert_eq!(answer["body"], json!({"accepted": 3}));
@@ -290,7 +292,7 @@ cases! {
     "query/edit-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["name"], "Smart meter");
         assert_eq!(answer["body"]["metrics"]["cumulative_kwh_p"]["modulus"], 100_000);
-        assert_eq!(bench.device("remo-e").await.kind.as_deref(), Some("power"));
+        assert_eq!(bench.device("remo-e").await.kind, Some(label("power")));
     }
     "query/move-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["room"], "attic");
@@ -315,19 +317,19 @@ cases! {
     "registry/new-metric.json" after [NEW_DEVICE] |bench, _answer| {
         let metrics = bench.device("remo-3").await.metrics;
         let co2 = metrics.iter().find(|(name, _)| name.as_str() == "co2").expect("learned");
-        assert_eq!(co2.1.unit.as_deref(), Some("ppm"));
+        assert_eq!(co2.1.unit, Some(unit("ppm")));
     }
     "registry/moved.json" after [NEW_DEVICE] |bench, _answer| {
-        assert_eq!(bench.device("remo-3").await.room.expect("a room").as_str(), "chiyoda1-b");
+        assert_eq!(bench.device("remo-3").await.place.room().expect("a room").as_str(), "chiyoda1-b");
         assert_eq!(bench.registry().await.1, 2);
     }
     "registry/late-reading.json" after [NEW_DEVICE] |bench, _answer| {
         let device = bench.device("remo-3").await;
-        assert_eq!(device.room.expect("a room").as_str(), "chiyoda1-a");
+        assert_eq!(device.place.room().expect("a room").as_str(), "chiyoda1-a");
         assert_eq!(device.first_seen.to_string(), "2026-01-11T15:30:00.000Z");
     }
     "registry/reordered.json" after [NEW_DEVICE] |bench, _answer| {
-        assert_eq!(bench.device("remo-3").await.room.expect("a room").as_str(), "chiyoda1-c");
+        assert_eq!(bench.device("remo-3").await.place.room().expect("a room").as_str(), "chiyoda1-c");
     }
     "registry/expired.json" after [NEW_DEVICE] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{Decimal, DeviceId, MetricName, Reading, RoomId, TimeRange, Timestamp};
+use domain::{
+    Decimal, DeviceId, Label, MetricName, Reading, RoomId, Tags, TimeRange, Timestamp, Unit,
+};
 use runtime::clock::{Deadline, TestClock};
 use serde_json::{Value, json};
 use table::Invocation;
@@ -17,6 +19,18 @@ pub(crate) fn device(id: &str) -> DeviceId {
 
 pub(crate) fn room(id: &str) -> RoomId {
     id.parse().expect("an id")
+}
+
+pub(crate) fn label(text: &str) -> Label {
+    text.parse().expect("a label")
+}
+
+pub(crate) fn unit(text: &str) -> Unit {
+    text.parse().expect("a unit")
+}
+
+pub(crate) fn tags(texts: &[&str]) -> Tags {
+    Tags::try_from(texts.iter().map(|text| label(text)).collect::<Vec<_>>()).expect("tags")
 }
 
 pub(crate) fn metric(name: &str) -> MetricName {

@@ -21,7 +21,7 @@ use runtime::telemetry::Telemetry;
 
 use crate::engine::Engine;
 use crate::given::{
-    always, at, clock, device, invocation, minute, placed, range, reading, request, room,
+    always, at, clock, device, invocation, label, minute, placed, range, reading, request, room,
 };
 
 const HEAD: &str = "\
@@ -182,7 +182,7 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "2d",
-            pattern: "look up 10 devices, or rooms, of a batch",
+            pattern: "look up 10 devices or rooms of a batch",
             operation: "BatchGetItem, consistent",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (10.0, 0.0),
@@ -357,7 +357,7 @@ async fn write_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "1d",
             pattern: "store a reading without a timestamp",
-            operation: "PutItem where nothing is",
+            operation: "PutItem if absent",
             condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 2.0),
             measured: cost(async |invocation| {
@@ -377,7 +377,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "7a",
             pattern: "register a device, once in its life",
-            operation: "PutItem where nothing is",
+            operation: "PutItem if absent",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
             measured: cost(async |invocation| {
@@ -389,7 +389,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "7b",
-            pattern: "learn a new metric of a device",
+            pattern: "add a new metric of a device",
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
@@ -404,7 +404,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "7c",
-            pattern: "note that a device introduces a room",
+            pattern: "record that a device introduces a room",
             operation: "UpdateItem",
             condition: "pk = `DEVICE`, sk = `<device>`",
             expected: (0.0, 2.0),
@@ -423,14 +423,14 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             expected: (0.0, 2.0),
             measured: cost(async |invocation| {
                 let patch =
-                    DevicePatch { name: Edit::Set("Sensor".into()), ..DevicePatch::default() };
+                    DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
                 store.edit_device(&device("new"), &patch, invocation).await.expect("written");
             })
             .await,
         },
         Row {
             number: "8b",
-            pattern: "put a device into a room that is new, both or neither",
+            pattern: "put a device into a new room, both or neither",
             operation: "TransactWriteItems, GetItem",
             condition: "pk = `DEVICE`, sk = `<device>`; pk = `ROOM`, sk = `<room>`",
             expected: (1.0, 6.0),

@@ -9,7 +9,7 @@ use aws::StoreConfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use domain::{DeviceId, LabelError, Scope, Token, TokenHash, check_label};
+use domain::{DeviceId, Label, Scope, Token, TokenHash};
 use dynamodb::DynamoStore;
 use local::DataDirectory;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
@@ -48,8 +48,8 @@ struct Create {
     #[arg(long, value_name = "ID")]
     device: Vec<DeviceId>,
     /// A name for the list
-    #[arg(long, value_parser = label)]
-    name: Option<String>,
+    #[arg(long)]
+    name: Option<Label>,
     /// Print the token and nothing else
     #[arg(long)]
     quiet: bool,
@@ -132,7 +132,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             for token in store.tokens(&invocation).await? {
                 let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
-                let name = token.name.unwrap_or_default();
+                let name = token.name.map(String::from).unwrap_or_default();
                 print(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
             }
         }
@@ -174,10 +174,6 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
 }
 
-fn label(name: &str) -> Result<String, LabelError> {
-    check_label(name).map(|()| name.to_owned())
-}
-
 fn describe(scope: &Scope) -> String {
     match scope {
         Scope::Write(devices) => {
@@ -212,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_name_is_one_short_line() {
-        assert!(label("desk, ESP32").is_ok());
+        assert!("desk, ESP32".parse::<Label>().is_ok());
         for name in ["", "a\nb", "\u{1b}[31m", &"x".repeat(101)] {
-            assert!(label(name).is_err(), "{name:?}");
+            assert!(name.parse::<Label>().is_err(), "{name:?}");
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Device, DevicePatch, DeviceUpdate, Edit, MetricPatch, Room, RoomPatch, Timestamp};
+use domain::{
+    Device, DevicePatch, DeviceUpdate, Edit, MetricPatch, Place, Room, RoomPatch, Tags, Unit,
+};
 use table::{Edited, InsertOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
-use crate::given::{at, device, invocation, metric, number, room};
+use crate::given::{at, device, invocation, label, metric, number, room, tags, unit};
 
 async fn edit(store: &impl Ports, patch: &DevicePatch) -> Edited<Device> {
     store.edit_device(&device("d"), patch, &invocation()).await.expect("asked")
@@ -25,14 +27,14 @@ async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
 
 fn everything() -> DevicePatch {
     DevicePatch {
-        name: Edit::Set("Smart meter".into()),
+        name: Edit::Set(label("Smart meter")),
         room: Edit::Set(room("room-b")),
-        kind: Edit::Set("power".into()),
-        tags: Edit::Set(vec!["meter".into(), "B-route".into()]),
+        kind: Edit::Set(label("power")),
+        tags: Edit::Set(tags(&["meter", "B-route"])),
         metrics: [(
             metric("temperature"),
             MetricPatch {
-                unit: Edit::Set("K".into()),
+                unit: Edit::Set(unit("K")),
                 modulus: Edit::Set(number("100000")),
                 max_w: Edit::Set(number("0.1")),
                 dip: Edit::Set(number("1E-130")),
@@ -47,7 +49,7 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
     for patch in [everything(), DevicePatch::default()] {
         assert_eq!(edit(store, &patch).await, Edited::Unknown);
     }
-    let patch = RoomPatch { name: Edit::Set("Kitchen".into()) };
+    let patch = RoomPatch { name: Edit::Set(label("Kitchen")) };
     let asked = store.edit_room(&room("room-a"), &patch, &invocation()).await.expect("asked");
     assert_eq!(asked, Edited::Unknown);
     assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
@@ -57,12 +59,12 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
 pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     let before = registered(store, "d").await;
     let now = edited(store, &everything()).await;
-    assert_eq!(now.name.as_deref(), Some("Smart meter"));
-    assert_eq!((now.room, now.room_at), (Some(room("room-b")), Some(Timestamp::MAX)));
-    assert_eq!(now.kind.as_deref(), Some("power"));
-    assert_eq!(now.tags, ["meter", "B-route"]);
+    assert_eq!(now.name, Some(label("Smart meter")));
+    assert_eq!(now.place, Place::Chosen(room("room-b")));
+    assert_eq!(now.kind, Some(label("power")));
+    assert_eq!(now.tags, tags(&["meter", "B-route"]));
     let info = &now.metrics[&metric("temperature")];
-    assert_eq!(info.unit.as_deref(), Some("K"));
+    assert_eq!(info.unit, Some(unit("K")));
     assert_eq!(info.modulus, Some(number("100000")));
     assert_eq!(info.max_w, Some(number("0.1")));
     assert_eq!(info.dip, Some(number("1E-130")));
@@ -82,7 +84,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         dropped_metrics: BTreeSet::new(),
     };
     let now = edited(store, &nothing).await;
-    let mut expected = Device { room: None, room_at: None, ..before };
+    let mut expected = Device { place: Place::Unknown, ..before };
     expected.metrics.values_mut().for_each(|info| info.unit = None);
     assert_eq!(now, expected);
 }
@@ -91,17 +93,17 @@ pub(super) async fn edited_twice_is_edited_once(store: &impl Ports) {
     registered(store, "d").await;
     let once = edited(store, &everything()).await;
     assert_eq!(edited(store, &everything()).await, once);
-    let empty = DevicePatch { tags: Edit::Set(Vec::new()), ..DevicePatch::default() };
-    assert_eq!(edited(store, &empty).await.tags, [""; 0]);
-    assert_eq!(edited(store, &empty).await.tags, [""; 0]);
+    let empty = DevicePatch { tags: Edit::Set(Tags::default()), ..DevicePatch::default() };
+    assert_eq!(edited(store, &empty).await.tags, Tags::default());
+    assert_eq!(edited(store, &empty).await.tags, Tags::default());
 }
 
 pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     registered(store, "d").await;
     let before = edited(store, &everything()).await;
-    let patch = DevicePatch { name: Edit::Set("Meter".into()), ..DevicePatch::default() };
+    let patch = DevicePatch { name: Edit::Set(label("Meter")), ..DevicePatch::default() };
     let now = edited(store, &patch).await;
-    assert_eq!(now, Device { name: Some("Meter".into()), ..before.clone() });
+    assert_eq!(now, Device { name: Some(label("Meter")), ..before.clone() });
 
     let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
     let patch = DevicePatch {
@@ -132,7 +134,10 @@ pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
     assert_eq!(now.metrics[&metric("cumulative_kwh_p")].modulus, Some(number("100000")));
     assert_eq!(now.metrics[&metric("cumulative_kwh_n")].modulus, Some(number("1000")));
     assert_eq!(now.metrics[&metric("temperature")].modulus, None);
-    assert_eq!(now.metrics[&metric("cumulative_kwh_n")].unit.as_deref(), Some("kWh"));
+    assert_eq!(
+        now.metrics[&metric("cumulative_kwh_n")].unit.as_ref().map(Unit::as_str),
+        Some("kWh")
+    );
 }
 
 pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
@@ -151,23 +156,23 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     ];
     learn(store, &names).await;
     let settings = MetricPatch {
-        unit: Edit::Set("x".into()),
+        unit: Edit::Set(unit("x")),
         dip: Edit::Set(number("2")),
         modulus: Edit::Clear,
         ..MetricPatch::default()
     };
     let patch = DevicePatch {
-        name: Edit::Set("still a name".into()),
+        name: Edit::Set(label("still a name")),
         metrics: names.iter().map(|name| (metric(name), settings.clone())).collect(),
         ..DevicePatch::default()
     };
     let now = edited(store, &patch).await;
-    assert_eq!(now.name.as_deref(), Some("still a name"));
+    assert_eq!(now.name, Some(label("still a name")));
     assert_eq!(now.first_seen, at(100));
     for name in names {
         let info = &now.metrics[&metric(name)];
         assert_eq!(
-            (info.unit.as_deref(), info.dip.as_ref()),
+            (info.unit.as_ref().map(Unit::as_str), info.dip.as_ref()),
             (Some("x"), Some(&number("2"))),
             "{name}"
         );
@@ -230,7 +235,7 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 
     let Edited::Written((now, registration)) = moved(&patch, &new).await else { panic!("written") };
-    assert_eq!((now.room.as_ref(), registration), (Some(&new.id), InsertOutcome::Inserted));
+    assert_eq!((now.place.room(), registration), (Some(&new.id), InsertOutcome::Inserted));
     assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
 
@@ -239,17 +244,17 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     let known = InsertOutcome::Exists(new.clone());
     assert_eq!(moved(&patch, &later).await, Edited::Written((now, known)));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
-    unknown.name = Edit::Set("not this".into());
+    unknown.name = Edit::Set(label("not this"));
     assert_eq!(moved(&unknown, &later).await, Edited::UnknownMetric(metric("humidity")));
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {
     let before = Room { id: room("room-a"), name: None, first_seen: at(0) };
     store.register_room(&before, &invocation()).await.expect("written");
-    let named = Room { name: Some("Kitchen".into()), ..before.clone() };
+    let named = Room { name: Some(label("Kitchen")), ..before.clone() };
     for (name, expected) in [
-        (Edit::Set("Kitchen".to_owned()), &named),
-        (Edit::Set("Kitchen".to_owned()), &named),
+        (Edit::Set(label("Kitchen")), &named),
+        (Edit::Set(label("Kitchen")), &named),
         (Edit::Keep, &named),
         (Edit::Clear, &before),
         (Edit::Clear, &before),

@@ -12,7 +12,7 @@ use table::{
 use super::readings::put;
 use super::registry::registered;
 use crate::engine::Table;
-use crate::given::{always, at, device, invocation, reading_in, room};
+use crate::given::{always, at, device, invocation, label, reading_in, room};
 
 pub(super) async fn a_reading_is_one_item(table: &Table) {
     put(&table.store(), &[reading_in("d", 0, "room-a")]).await;
@@ -53,7 +53,7 @@ pub(super) async fn a_registration_is_one_item(table: &Table) {
         "metrics": {"M": {"temperature": {"M": {"kind": {"S": "gauge"}, "unit": {"S": "°C"}}}}},
     }]);
     assert_eq!(Value::from(table.items("DEVICE").await), expected);
-    let room = Room { id: room("room-a"), name: Some("Kitchen".into()), first_seen: at(0) };
+    let room = Room { id: room("room-a"), name: Some(label("Kitchen")), first_seen: at(0) };
     store.register_room(&room, &invocation()).await.expect("written");
     let expected = json!([{
         "pk": {"S": "ROOM"},

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use domain::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MAX_METRICS,
-    MetricName, MetricPatch, Room, Timestamp,
+    MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
 use table::{Edited, InsertOutcome, UpdateOutcome};
 
 use super::Ports;
-use crate::given::{at, device, invocation, metric, number, reading_in, room};
+use crate::given::{at, device, invocation, label, metric, number, reading_in, room, tags, unit};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
 fn new_device(id: &str) -> Device {
@@ -124,7 +124,7 @@ pub(super) async fn a_room_is_registered_once(store: &impl Ports) {
     let first = new_room("room-a");
     let asked = store.register_room(&first, &invocation()).await.expect("written");
     assert_eq!(asked, InsertOutcome::Inserted);
-    let later = Room { name: Some("Kitchen".into()), ..new_room("room-a") };
+    let later = Room { name: Some(label("Kitchen")), ..new_room("room-a") };
     let asked = store.register_room(&later, &invocation()).await.expect("asked");
     assert_eq!(asked, InsertOutcome::Exists(first.clone()));
     assert_eq!(store.room(&first.id, &invocation()).await.expect("read"), Some(first));
@@ -148,10 +148,10 @@ pub(super) async fn learned_twice_changes_nothing(store: &impl Ports) {
     };
     let now = written(learn(store, &learned).await);
     assert_eq!(now.first_seen, at(50));
-    assert_eq!((now.room.as_ref(), now.room_at), (Some(&room("room-b")), Some(at(200))));
+    assert_eq!(now.place, Place::Learned(room("room-b"), at(200)));
     let names: Vec<_> = now.metrics.keys().map(MetricName::as_str).collect();
     assert_eq!(names, ["co2", "count", "temperature"]);
-    assert_eq!(now.metrics[&metric("co2")].unit.as_deref(), Some("ppm"));
+    assert_eq!(now.metrics[&metric("co2")].unit, Some(unit("ppm")));
     assert_eq!(learn(store, &learned).await, UpdateOutcome::ConditionFailed(Some(now.clone())));
     // What is learned of metrics alone is written where it is not, so nothing is to be refused.
     let only = DeviceUpdate { metrics: learned.metrics, ..DeviceUpdate::default() };
@@ -176,15 +176,18 @@ pub(super) async fn a_room_is_learned_only_where_the_known_one_still_is(store: &
     let moved =
         |millis, to| DeviceUpdate { room: Some((at(millis), room(to))), ..DeviceUpdate::default() };
     let now = written(learn_of(store, &before, &moved(100, "room-b")).await);
-    let expected = Device { room: Some(room("room-b")), room_at: Some(at(100)), ..before.clone() };
+    let expected = Device { place: Place::Learned(room("room-b"), at(100)), ..before.clone() };
     assert_eq!(now, expected);
     // Whoever asked the readings while it was in room-a has to ask again.
     let late = learn_of(store, &before, &moved(101, "room-c")).await;
     assert_eq!(late, UpdateOutcome::ConditionFailed(Some(now.clone())));
-    let nowhere = Device { room: None, room_at: None, ..before };
+    let nowhere = Device { place: Place::Unknown, ..before };
     let late = learn_of(store, &nowhere, &moved(101, "room-c")).await;
     assert_eq!(late, UpdateOutcome::ConditionFailed(Some(now.clone())));
-    assert_eq!(written(learn_of(store, &now, &moved(101, "room-c")).await).room_at, Some(at(101)));
+    assert_eq!(
+        written(learn_of(store, &now, &moved(101, "room-c")).await).place,
+        Place::Learned(room("room-c"), at(101))
+    );
 }
 
 pub(super) async fn a_refusal_refuses_the_whole(store: &impl Ports) {
@@ -210,24 +213,24 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
         UpdateOutcome::ConditionFailed(Some(_))
     ));
     let now = device_now(store, "d").await;
-    assert_eq!((now.room, now.room_at), (Some(room("room-c")), Some(Timestamp::MAX)));
+    assert_eq!(now.place, Place::Chosen(room("room-c")));
 
     // Taken back, the readings decide again.
     store.edit_device(&device("d"), &into(Edit::Clear), &invocation()).await.expect("asked");
     let learned = DeviceUpdate { room: Some((at(1), room("room-b"))), ..DeviceUpdate::default() };
-    assert_eq!(written(learn(store, &learned).await).room, Some(room("room-b")));
+    assert_eq!(written(learn(store, &learned).await).place.room(), Some(&room("room-b")));
 }
 
 pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports) {
     registered(store, "d").await;
     let settings = MetricPatch {
-        unit: Edit::Set("°F".into()),
+        unit: Edit::Set(unit("°F")),
         max_w: Edit::Set(number("6000")),
         ..MetricPatch::default()
     };
     let patch = DevicePatch {
-        name: Edit::Set("Sensor".into()),
-        tags: Edit::Set(vec!["b".into(), "a".into()]),
+        name: Edit::Set(label("Sensor")),
+        tags: Edit::Set(tags(&["b", "a"])),
         metrics: [(metric("temperature"), settings)].into(),
         ..DevicePatch::default()
     };

@@ -3,11 +3,11 @@
 use domain::{Scope, Token, TokenHash};
 
 use super::Ports;
-use crate::given::{at, device, invocation};
+use crate::given::{at, device, invocation, label};
 
 fn token(secret: &str) -> Token {
     let scope = Scope::Write([device("meter"), device("boiler")].into());
-    let name = Some("plug in the kitchen".to_owned());
+    let name = Some(label("plug in the kitchen"));
     Token { hash: TokenHash::of(secret), scope, name, created: at(0), revoked: None }
 }
 

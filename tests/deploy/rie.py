@@ -26,7 +26,7 @@ EXPECTED = {
     "not-json.json": (400, 0),
     "one-reading.json": (201, 1),
     "readings-member.json": (201, 2),
-    "same-instant-twice.json": (201, 1),
+    "same-timestamp-twice.json": (201, 1),
     "some-refused.json": (207, 1),
 }
 

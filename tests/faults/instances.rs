@@ -133,7 +133,7 @@ impl Fleet {
     /// The room of a device.
     async fn room(&self, id: &str) -> Option<String> {
         let found = self.table.store().device(&device(id), &invocation()).await.expect("read");
-        found.and_then(|device| device.room).map(String::from)
+        found.and_then(|device| device.place.room().cloned()).map(String::from)
     }
 
     /// The rooms in which a device may be: that of the newest reading whose sender named one, and those

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Room};
+use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Place, Room};
 use dynamodb::DynamoStore;
 use table::{
     EditRegistry as _, Edited, PutReadings as _, QueryReadings as _, RangeQuery, ReadRegistry as _,
@@ -127,7 +127,7 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let moved =
         store.move_device(&device("d"), &patch("attic"), &new("attic"), &invocation()).await;
     let Edited::Written((now, _)) = moved.expect("retried") else { panic!("it is registered") };
-    assert_eq!(now.room, Some(room("attic")));
+    assert_eq!(now.place, Place::Chosen(room("attic")));
     assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
 
     proxy.replan(|call| {
@@ -139,5 +139,5 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     assert_eq!(direct.room(&room("cellar"), &invocation()).await.expect("read"), None);
     let device =
         direct.device(&device("d"), &invocation()).await.expect("read").expect("registered");
-    assert_eq!(device.room, Some(room("attic")));
+    assert_eq!(device.place, Place::Chosen(room("attic")));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{Device, Reading, Room, Timestamp};
+use domain::{Device, Place, Reading, Room, Timestamp};
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
@@ -116,7 +116,9 @@ fn readings(rng: &mut Rng) -> Vec<Reading> {
 async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
     let mut devices = store.devices(&invocation()).await.expect("read").found;
     for device in &mut devices {
-        device.room_at = device.room_at.and(Some(Timestamp::MIN));
+        if let Place::Learned(_, at) = &mut device.place {
+            *at = Timestamp::MIN;
+        }
         device.introduced_rooms.clear();
     }
     (devices, store.rooms(&invocation()).await.expect("read").found)

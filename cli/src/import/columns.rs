@@ -201,7 +201,7 @@ mod tests {
         let error = |map: &str| format!("{:#}", Shape::wide(&[map]).unwrap_err());
         for (map, expected) in [
             ("kitchen", "expected DEVICE@ROOM:metric=COLUMN"),
-            ("a#b:t=T1", "the device id holds '#'"),
+            ("a#b:t=T1", "the device id contains '#'"),
             ("d@ROOM:t=T1", "the room \"ROOM\" is a reserved name"),
             ("d:pk=T1", "\"pk\" is a reserved name"),
             ("d:t=T1*x", "the factor is no number"),

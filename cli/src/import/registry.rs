@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use domain::{DeviceId, MetricKind, MetricName, RoomId};
+use domain::{DeviceId, MetricKind, MetricName, RoomId, Unit};
 use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -148,7 +148,7 @@ impl Settings {
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
         let Self { unit, modulus, max_w, dip, .. } = self;
         let (_, known) = name.well_known();
-        unit.as_ref().is_none_or(|unit| unit.as_str() == known)
+        unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
             && modulus.is_none()
             && max_w.is_none()
             && dip.is_none()

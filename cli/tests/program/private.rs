@@ -254,7 +254,7 @@ fn fill_with_tokens(directory: &Path) {
             let token = Token {
                 hash: TokenHash::of(&n.to_string()),
                 scope: Scope::Read,
-                name: Some("x".repeat(100)),
+                name: Some("x".repeat(100).try_into().expect("a label")),
                 created: Timestamp::MIN,
                 revoked: None,
             };

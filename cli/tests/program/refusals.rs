@@ -27,7 +27,7 @@ fn missing_credentials_come_with_the_line_that_provides_them() {
 fn the_earliest_timestamp_is_not_offered_a_relative_time() {
     let (code, said) = run(&["--memory", "--earliest-timestamp", "yesterday"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("is no timestamp") && !said.contains("-24h"), "{said}");
+    assert!(said.contains("is not a timestamp") && !said.contains("-24h"), "{said}");
 }
 
 #[test]

@@ -227,8 +227,8 @@ mod tests {
             (r#"{"device_id": 5, "t": 1}"#, "device_id must be a string, not a number"),
             (r#"{"device_id": "DEVICE", "t": 1}"#, r#"device_id "DEVICE" is a reserved name"#),
             (r#"{"device_id": "room", "t": 1}"#, r#"device_id "room" is a reserved name"#),
-            (r#"{"device_id": "a#b", "t": 1}"#, "device_id holds '#'"),
-            (r#"{"device_id": "a\u0000", "t": 1}"#, r"device_id holds '\0'"),
+            (r#"{"device_id": "a#b", "t": 1}"#, "device_id contains '#'"),
+            (r#"{"device_id": "a\u0000", "t": 1}"#, r"device_id contains '\0'"),
             (
                 r#"{"device_id": "d", "room": "Token", "t": 1}"#,
                 r#"room "Token" is a reserved name"#,
@@ -236,7 +236,7 @@ mod tests {
             (r#"{"device_id": "d", "room": 5, "t": 1}"#, "room must be a string"),
             (r#"{"device_id": "d"}"#, "there is no metric"),
             (r#"{"device_id": "d", "pk": 1}"#, r#"pk "pk" is a reserved name"#),
-            (r#"{"device_id": "d", "Temp": 1}"#, "Temp \"Temp\" is no name of a metric"),
+            (r#"{"device_id": "d", "Temp": 1}"#, "Temp \"Temp\" is not a metric name"),
             (r#"{"device_id": "d", "t": "21.5"}"#, "t must be a number, not a string"),
             (r#"{"device_id": "d", "t": "NaN"}"#, "t must be a number, not a string"),
             (r#"{"device_id": "d", "t": null}"#, "t must be a number, not null"),
@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#,
-                "timestamp \"soon\" is no timestamp",
+                "timestamp \"soon\" is not a timestamp",
             ),
             (
                 r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#,
@@ -265,15 +265,15 @@ mod tests {
                 r#"{"device_id": "d", "timestamp": "1999-12-31T23:59:59.999Z", "t": 1}"#,
                 "is before 2000-01-01T00:00:00.000Z",
             ),
-            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be asked for"#),
-            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be asked for"#),
+            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be part of"#),
+            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be part of"#),
             (
                 r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#,
                 "more than a day ahead",
             ),
             (
                 r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#,
-                "is no timestamp",
+                "is not a timestamp",
             ),
         ] {
             assert!(refused(json).contains(expected), "{json}: {}", refused(json));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::FieldError;
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
+use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Place, Reading, RoomId};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
@@ -211,7 +211,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Most readings tell nothing new.
         let tells = |reading: &&Reading| {
             current.devices.get(&reading.device).is_some_and(|device| {
-                let is_elsewhere = |room| device.room.as_ref() != Some(room);
+                let is_elsewhere = |room| device.place.room() != Some(room);
                 reading.named_room.as_ref().is_some_and(is_elsewhere)
                     || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
             })
@@ -224,7 +224,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             }
             let mut device = device.clone();
             if let Some((at, room)) = lesson.room {
-                (device.room, device.room_at) = (Some(room), Some(at));
+                device.place = Place::Learned(room, at);
             }
             let metrics = lesson.metrics.iter().map(|name| (name.clone(), name.into()));
             device.metrics.extend(metrics);

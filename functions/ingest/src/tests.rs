@@ -447,7 +447,7 @@ async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
         ("d", r#"{"readings": 5}"#, "must be an array"),
         ("d", "warm", "no reading"),
         ("ROOM", ONE, "reserved"),
-        ("a+b", ONE, "holds '+'"),
+        ("a+b", ONE, "contains '+'"),
         ("d", r#"{"temperature": "warm"}"#, "must be a number"),
         ("e", ONE, "not the sender's"),
     ] {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::json::{Members, describe, reason, string};
 use api::{Problem, ProblemKind, Request, Response};
 use domain::{
-    Decimal, Device, DevicePatch, Edit, LabelError, MetricName, MetricPatch, Room, RoomId,
-    RoomPatch, check_label, excerpt,
+    Decimal, Device, DevicePatch, Edit, Label, LabelError, MetricName, MetricPatch, Room, RoomId,
+    RoomPatch, Tags, excerpt,
 };
 use runtime::clock::Clock;
 use serde_json::value::RawValue;
@@ -18,7 +18,6 @@ use crate::{Call, Query};
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
-pub(crate) const MAX_TAGS: usize = 50;
 /// How many members an object of settings may have; more than there are, so that the wrong one is named.
 const MAX_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
@@ -198,34 +197,28 @@ fn edit<T>(
     if value.get() == "null" { Ok(Edit::Clear) } else { read(value).map(Edit::Set) }
 }
 
-fn text(value: &RawValue) -> Result<Edit<String>, String> {
-    edit(value, |value| short(string(value)?))
+/// A label or a unit.
+fn text<T: TryFrom<String, Error = LabelError>>(value: &RawValue) -> Result<Edit<T>, String> {
+    edit(value, |value| parsed(string(value)?))
 }
 
-fn short(text: String) -> Result<String, String> {
-    match check_label(&text) {
-        Ok(()) => Ok(text),
-        Err(why @ LabelError::Empty) => Err(format!("{why}; null takes it away")),
-        Err(why) => Err(why.to_string()),
-    }
+fn parsed<T: TryFrom<String, Error = LabelError>>(text: String) -> Result<T, String> {
+    T::try_from(text).map_err(|why| match why {
+        LabelError::Empty => format!("{why}; null removes it"),
+        why => why.to_string(),
+    })
 }
 
 fn room(value: &RawValue) -> Result<Edit<RoomId>, String> {
     edit(value, |value| string(value)?.parse().map_err(|why| format!("{why}")))
 }
 
-fn tags(value: &RawValue) -> Result<Edit<Vec<String>>, String> {
+fn tags(value: &RawValue) -> Result<Edit<Tags>, String> {
     edit(value, |value| {
         let tags: Vec<String> = serde_json::from_str(value.get())
             .map_err(|_| "must be an array of strings".to_owned())?;
-        if tags.len() > MAX_TAGS {
-            return Err(format!("are {}; at most {MAX_TAGS} are allowed", tags.len()));
-        }
-        let tags = tags.into_iter().map(short).collect::<Result<Vec<_>, _>>()?;
-        match tags.iter().enumerate().find(|(n, tag)| tags[..*n].contains(tag)) {
-            Some((_, twice)) => Err(format!("hold {twice:?} twice")),
-            None => Ok(tags),
-        }
+        let tags = tags.into_iter().map(parsed).collect::<Result<Vec<Label>, _>>()?;
+        Tags::try_from(tags).map_err(|why| why.to_string())
     })
 }
 
@@ -233,8 +226,11 @@ fn positive(value: &RawValue) -> Result<Edit<Decimal>, String> {
     edit(value, |value| match describe(value) {
         "a number" => {
             let number = Decimal::parse(value.get()).map_err(|why| why.to_string())?;
-            let above_zero = !number.as_str().starts_with('-') && number.as_str() != "0";
-            if above_zero { Ok(number) } else { Err(format!("is {number}; it must be above zero")) }
+            if number.is_positive() {
+                Ok(number)
+            } else {
+                Err(format!("is {number}; it must be above zero"))
+            }
         }
         other => Err(format!("must be a number, not {other}")),
     })
@@ -256,7 +252,7 @@ mod tests {
                 "metrics": {"cumulative_kwh_p": {"modulus": 100000, "max_w": null}}}"#,
         )
         .expect("a patch");
-        assert_eq!(patch.name, Edit::Set("Smart meter".to_owned()));
+        assert_eq!(patch.name, Edit::Set("Smart meter".parse().expect("a label")));
         assert_eq!(patch.room, Edit::Clear);
         assert_eq!(patch.kind, Edit::Keep);
         assert!(patch.dropped_metrics.is_empty());
@@ -297,12 +293,12 @@ mod tests {
             ("{}", "changes nothing"),
             (r#"{"name": 5}"#, "name: must be a string"),
             (r#"{"name": " "}"#, "name: is empty"),
-            (r#"{"name": "a\nb"}"#, "name: holds a control character"),
+            (r#"{"name": "a\nb"}"#, "name: contains a control character"),
             (&long, "name: is 101 characters long"),
             (r#"{"name": "a", "name": "b"}"#, "stands twice"),
             (r#"{"room": "DEVICE"}"#, "room: \"DEVICE\" is a reserved name"),
             (r#"{"tags": "a"}"#, "tags: must be an array"),
-            (r#"{"tags": ["a", "a"]}"#, "tags: hold \"a\" twice"),
+            (r#"{"tags": ["a", "a"]}"#, "tags: contain \"a\" twice"),
             (&many, "tags: are 51"),
             (r#"{"first_seen": "now"}"#, "first_seen: is nothing that can be set"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),

@@ -58,7 +58,7 @@ where
         let asked = ListRequest::of(call.request, params)?;
         let (room, snapshot) = self.room(id, call).await?;
         whole(snapshot.has_all_devices, "devices")?;
-        let in_room = |device: &&Device| device.room.as_ref() == Some(&room.id);
+        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
         let all: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
         let (devices, rest) = asked.devices(all.clone(), true);
         let latest = self.latest_of(&devices, call).await?;

@@ -2,10 +2,10 @@
 
 use api::routes::{Operation, ROUTES};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
-use domain::MAX_METRICS;
+use domain::{MAX_METRICS, MAX_TAGS};
 use serde_json::{Map, Value, json};
 
-use crate::edit::{MAX_PATCHED_METRICS, MAX_TAGS};
+use crate::edit::MAX_PATCHED_METRICS;
 use crate::{ranges, registry};
 
 /// The document.

@@ -48,7 +48,7 @@ where
     ) -> Result<Response, Problem> {
         let asked = self.asked(call, params)?;
         let (room, snapshot) = self.room(id, call).await?;
-        let in_room = |device: &&Device| device.room.as_ref() == Some(&room.id);
+        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
         let devices = snapshot.devices.values().filter(in_room).collect();
         self.answer_range(call, &asked, &Whose::Room(&room.id, devices)).await
     }

@@ -40,7 +40,7 @@ where
             None => (params.parse::<RoomId>("room")?, self.listed(call).await?),
         };
         whole(snapshot.has_all_devices, "devices")?;
-        let in_room = |device: &&Device| room.is_none() || device.room == room;
+        let in_room = |device: &&Device| room.is_none() || device.place.room() == room.as_ref();
         let devices: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
         let (devices, rest) = asked.devices(devices, with_latest);
 

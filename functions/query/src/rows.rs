@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Decimal, Device, DeviceId, MetricKind, MetricName, Reading, Room, RoomId, Timestamp};
+use domain::{
+    Decimal, Device, DeviceId, Label, MetricKind, MetricName, Reading, Room, RoomId, Timestamp,
+    Unit,
+};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
@@ -65,12 +68,12 @@ impl Row for ReadingRow<'_> {
 #[derive(Debug, Serialize)]
 pub(crate) struct DeviceRow<'a> {
     device_id: &'a DeviceId,
-    name: Option<&'a str>,
+    name: Option<&'a Label>,
     room: Option<&'a RoomId>,
     /// Whether a person chose the room, so that no reading moves the device.
     room_pinned: bool,
-    kind: Option<&'a str>,
-    tags: &'a [String],
+    kind: Option<&'a Label>,
+    tags: &'a [Label],
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
     first_seen: Timestamp,
     #[serde(skip_serializing_if = "Latest::is_unasked")]
@@ -96,7 +99,7 @@ impl Latest {
 #[derive(Debug, Serialize)]
 struct MetricRow<'a> {
     kind: MetricKind,
-    unit: Option<&'a str>,
+    unit: Option<&'a Unit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     modulus: Option<&'a Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +113,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
         let metrics = device.metrics.iter().map(|(name, info)| {
             let row = MetricRow {
                 kind: info.kind,
-                unit: info.unit.as_deref(),
+                unit: info.unit.as_ref(),
                 modulus: info.modulus.as_ref(),
                 max_w: info.max_w.as_ref(),
                 dip: info.dip.as_ref(),
@@ -119,10 +122,10 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
         });
         Self {
             device_id: &device.id,
-            name: device.name.as_deref(),
-            room: device.room.as_ref(),
-            room_pinned: device.room_at == Some(Timestamp::MAX),
-            kind: device.kind.as_deref(),
+            name: device.name.as_ref(),
+            room: device.place.room(),
+            room_pinned: device.place.chosen_room().is_some(),
+            kind: device.kind.as_ref(),
             tags: &device.tags,
             metrics: metrics.collect(),
             first_seen: device.first_seen,
@@ -140,9 +143,9 @@ impl Row for DeviceRow<'_> {
         let metrics: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
         vec![
             Cell::text(self.device_id.as_str()),
-            Cell::text(self.name.unwrap_or_default()),
+            Cell::text(self.name.map_or("", Label::as_str)),
             Cell::text(self.room.map_or("", RoomId::as_str)),
-            Cell::text(self.kind.unwrap_or_default()),
+            Cell::text(self.kind.map_or("", Label::as_str)),
             // JSON, because a tag may contain any separator.
             Cell::text(json!(self.tags).to_string()),
             Cell::text(metrics.join(" ")),
@@ -163,13 +166,13 @@ impl Row for DeviceRow<'_> {
 #[derive(Debug, Serialize)]
 pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
-    name: Option<&'a str>,
+    name: Option<&'a Label>,
     first_seen: Timestamp,
 }
 
 impl<'a> From<&'a Room> for RoomRow<'a> {
     fn from(room: &'a Room) -> Self {
-        Self { room_id: &room.id, name: room.name.as_deref(), first_seen: room.first_seen }
+        Self { room_id: &room.id, name: room.name.as_ref(), first_seen: room.first_seen }
     }
 }
 
@@ -180,7 +183,7 @@ impl Row for RoomRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::text(self.room_id.as_str()),
-            Cell::text(self.name.unwrap_or_default()),
+            Cell::text(self.name.map_or("", Label::as_str)),
             Cell::text(self.first_seen.to_string()),
         ]
     }

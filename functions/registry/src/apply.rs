@@ -203,10 +203,10 @@ impl<S: Store, D: DeadLetters, C: Clock> Registry<S, D, C> {
                 // What no device may introduce is in readings only; nobody moves there.
                 if self.is_registered(room, current, invocation).await? {
                     let told = (reading.at, room.clone());
-                    return Ok(Some(told).filter(|_| device.room.as_ref() != Some(room)));
+                    return Ok(Some(told).filter(|_| device.place.room() != Some(room)));
                 }
             }
-            match (page.readings.last(), newest, &device.room) {
+            match (page.readings.last(), newest, device.place.room()) {
                 (Some(last), _, _) if page.has_more && query.limit == 10 => {
                     query.after = Some(ReadingKey::of(last));
                     query.limit = MAX_LOOKED_THROUGH - 10;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Decimal, Device, DevicePatch, Edit, MetricName, Reading, Timestamp};
+use domain::{Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Timestamp};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
@@ -52,7 +52,7 @@ impl Bench {
     }
 
     async fn room_of_device(&self) -> String {
-        self.device().await.room.expect("a room").to_string()
+        self.device().await.place.room().expect("a room").to_string()
     }
 }
 
@@ -133,7 +133,7 @@ async fn any_order_and_any_repetition_leave_the_same_registry() {
         ));
     }
     assert!(registries.iter().all(|registry| *registry == registries[0]), "{registries:#?}");
-    assert_eq!(registries[0].0.room.as_ref().expect("a room").as_str(), "c");
+    assert_eq!(registries[0].0.place.room().expect("a room").as_str(), "c");
     assert_eq!(registries[0].0.first_seen, timestamp(0));
 }
 
@@ -142,7 +142,7 @@ async fn what_a_person_set_stays() {
     let bench = Bench::new();
     bench.write(&[reading("d", 0, Some("a"))]).await;
     let patch = DevicePatch {
-        name: Edit::Set("Kitchen".to_owned()),
+        name: Edit::Set("Kitchen".parse().expect("a label")),
         room: Edit::Set("p".parse().expect("an id")),
         ..DevicePatch::default()
     };
@@ -153,7 +153,7 @@ async fn what_a_person_set_stays() {
     bench.write(&[reading("d", 10, Some("b")), reading("d", -10, Some("c"))]).await;
     let device = bench.device().await;
     assert_eq!(
-        (device.name.as_deref(), device.room.expect("a room").as_str()),
+        (device.name.as_ref().map(Label::as_str), device.place.room().expect("a room").as_str()),
         (Some("Kitchen"), "p")
     );
     assert_eq!(device.first_seen, timestamp(-10), "what nobody set is still learned");
@@ -247,7 +247,7 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
     bench.store.edit_device(&id, &patch, &bench.invocation).await.expect("memory");
     stale.at = timestamp(7);
     bench.write(&[stale]).await;
-    assert_eq!(bench.device().await.room, None, "a room that was cleared does not return");
+    assert_eq!(bench.device().await.place.room(), None, "a room that was cleared does not return");
     let mut unknown = reading("d", 8, Some("cellar"));
     unknown.named_room = None;
     bench.write(&[unknown]).await;

@@ -1,4 +1,6 @@
-//! Measured values: exact decimal numbers as `DynamoDB` keeps them. No arithmetic.
+//! Measured values: exact decimal numbers as `DynamoDB` keeps them, and their one text.
+
+mod arithmetic;
 
 use std::fmt;
 
@@ -17,26 +19,26 @@ use super::excerpt;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decimal(String);
 
-/// Why a text is no [`Decimal`].
+/// The reasons for which a text is not a [`Decimal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// No decimal number at all: `NaN`, infinity, hexadecimal, words.
+    /// The text is not a decimal number: `NaN`, infinity, hexadecimal, words.
     #[error("{0:?} is not a number")]
     Unreadable(String),
-    /// More than 38 significant digits.
+    /// The number has more than 38 significant digits.
     #[error("has {0} significant digits; at most 38 can be kept exactly")]
     TooPrecise(usize),
-    /// Smaller than 1E-130 or larger than 9.99…E+125.
+    /// The number is closer to zero than 1E-130 or farther from it than 9.99…E+125.
     #[error("{0:?} is outside of 1E-130 to 9.99E+125")]
     OutOfRange(String),
 }
 
 const MAX_DIGITS: usize = 38;
-/// Above this many digits before or after the point the text turns to scientific notation.
+/// Numbers with more digits than this before or after the point are written in scientific notation.
 const PLAIN: i64 = 40;
 
 impl Decimal {
-    /// Reads decimal or scientific notation, as JSON has it; a leading `+` and bare `.5` are taken as well.
+    /// Parses decimal or scientific notation as in JSON; a leading `+` and a bare `.5` are also accepted.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
         let unreadable = || DecimalError::Unreadable(excerpt(text));
         let out_of_range = || DecimalError::OutOfRange(excerpt(text));
@@ -78,7 +80,7 @@ impl Decimal {
         Ok(Self(canonical(negative, significant, point)))
     }
 
-    /// The number as text: JSON's notation.
+    /// The number as text, in JSON's notation.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,92 +1,90 @@
-//! A device of the registry: what its readings teach about it and what a person decides. No I/O.
+//! A device of the registry, what its readings say about it, and a person's edits of it. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Decimal, DeviceId, MetricKind, MetricName, Reading, RoomId, Timestamp};
+use super::{
+    Decimal, DeviceId, Label, MetricKind, MetricName, Place, Reading, RoomId, Tags, Timestamp, Unit,
+};
 
 /// A device as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The id that readings carry.
+    /// The id in its readings.
     pub id: DeviceId,
-    /// What people see, once somebody has said it.
-    pub name: Option<String>,
-    /// Where it is now.
-    pub room: Option<RoomId>,
-    /// The timestamp of the reading that told the room; a person's choice is [`Timestamp::MAX`], newer
-    /// than any reading, so that no reading ever moves it.
-    pub room_at: Option<Timestamp>,
-    /// What sort of device it is, in a person's words.
-    pub kind: Option<String>,
-    /// A person's labels.
-    pub tags: Vec<String>,
-    /// Every metric it has ever sent.
+    /// The name that people see; a person sets it.
+    pub name: Option<Label>,
+    /// Its place, which decides where readings without a room are filed.
+    pub place: Place,
+    /// The kind of device; a person sets it.
+    pub kind: Option<Label>,
+    /// The tags; a person sets them.
+    pub tags: Tags,
+    /// The metrics that it has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
-    /// The rooms that it was the first to name, at most [`MAX_INTRODUCED_ROOMS`].
+    /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
 }
 
-/// How many rooms one device may introduce to the registry; those that it names beyond stay in its
-/// readings only.
+/// The number of rooms that one device may add to the registry; further rooms stay in its readings.
 ///
-/// A token that writes for one device could else fill the list of rooms, which everybody reads.
+/// Without this limit a token for one device could fill the list of rooms, which everybody reads.
 pub const MAX_INTRODUCED_ROOMS: usize = 32;
 
-/// How many metrics of one device the registry knows; the readings may hold more.
+/// The number of metrics of one device that the registry keeps; its readings may have more.
 ///
-/// A device that puts a counter or an address into the name of a metric would else grow its item
-/// beyond `DynamoDB`'s 400 KB, and every list with it.
+/// Without this limit a device that writes a counter into metric names would grow its item beyond
+/// `DynamoDB`'s 400 KB.
 pub(super) const MAX_KNOWN_METRICS: usize = 256;
 
-/// What is known of one metric of one device.
+/// One metric of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricInfo {
-    /// Level or total.
+    /// Gauge or counter.
     pub kind: MetricKind,
     /// The unit of its values.
-    pub unit: Option<String>,
-    /// Where a counter wraps to zero, in its unit.
+    pub unit: Option<Unit>,
+    /// The value at which a counter wraps to zero, in the metric's unit.
     pub modulus: Option<Decimal>,
-    /// The largest power the meter can see, in watt.
+    /// The largest power that the meter can measure, in W.
     pub max_w: Option<Decimal>,
-    /// The largest fall of a counter that is noise, in its unit.
+    /// The largest fall of a counter that is noise, in the metric's unit.
     pub dip: Option<Decimal>,
 }
 
 impl From<&MetricName> for MetricInfo {
     fn from(name: &MetricName) -> Self {
         let (kind, unit) = name.well_known();
-        Self { kind, unit: unit.map(str::to_owned), modulus: None, max_w: None, dip: None }
+        Self { kind, unit, modulus: None, max_w: None, dip: None }
     }
 }
 
-/// What some readings of one device say about it, in whatever order they come.
+/// A summary of some readings of one device.
 ///
-/// [`see`](Self::see) is commutative and idempotent: redelivered or reordered readings make the same
+/// [`see`](Self::see) is commutative and idempotent: redelivered or reordered readings give the same
 /// observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceObservation {
     /// The timestamp of the earliest reading.
     pub first: Timestamp,
-    /// The rooms that the sender named. Those that ingest filled in from the registry are not among them.
+    /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Stay>,
-    /// All metrics seen.
+    /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
 }
 
-/// The earliest and the latest of some readings that name one room.
+/// The span of the readings that name one room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stay {
-    /// The earliest.
+    /// The timestamp of the earliest reading.
     pub first: Timestamp,
-    /// The latest.
+    /// The timestamp of the latest reading.
     pub last: Timestamp,
 }
 
 impl DeviceObservation {
-    /// What one reading says.
+    /// The summary of one reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
         let mut observation =
@@ -95,7 +93,7 @@ impl DeviceObservation {
         observation
     }
 
-    /// Adds one more reading.
+    /// Adds a reading to the summary.
     pub fn see(&mut self, reading: &Reading) {
         self.first = self.first.min(reading.at);
         if let Some(room) = &reading.named_room {
@@ -110,27 +108,25 @@ impl DeviceObservation {
         }
     }
 
-    /// The device as it is registered when nothing else is known of it: it introduces the rooms that
-    /// `is_known` does not know, and is in the newest room that is known or introduced.
+    /// The device to register when the registry has none of this id. It introduces rooms that are not
+    /// known, and its place is the room of the newest reading that names a known or introduced room.
     #[must_use]
     pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_known(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
         let registered = |room: &RoomId| is_known(room) || introduced.contains(room);
-        let room = self
+        let place = self
             .rooms
             .iter()
             .filter(|(room, _)| registered(room))
             .max_by_key(|(room, stay)| (stay.last, *room))
-            .map(|(room, stay)| (room.clone(), stay.last));
-        let (room, room_at) = room.unzip();
+            .map(|(room, stay)| Place::Learned(room.clone(), stay.last));
         Device {
             id,
             name: None,
-            room,
-            room_at,
+            place: place.unwrap_or_default(),
             kind: None,
-            tags: Vec::new(),
+            tags: Tags::default(),
             metrics: self
                 .metrics
                 .iter()
@@ -143,19 +139,19 @@ impl DeviceObservation {
     }
 }
 
-/// What a observation teaches that the registry does not know yet.
+/// The changes that an observation makes to a registered device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceUpdate {
-    /// An earlier first reading.
+    /// The timestamp of an earlier first reading.
     pub first_seen: Option<Timestamp>,
-    /// Another room, and the timestamp of the reading that told it.
+    /// A new room, and the timestamp of the reading that names it.
     pub room: Option<(Timestamp, RoomId)>,
-    /// Metrics not seen before.
+    /// New metrics.
     pub metrics: BTreeSet<MetricName>,
 }
 
 impl DeviceUpdate {
-    /// Whether there is nothing to write.
+    /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -163,24 +159,17 @@ impl DeviceUpdate {
 }
 
 impl Device {
-    /// The room that a person chose; it wins over whatever readings name.
-    #[must_use]
-    pub fn chosen_room(&self) -> Option<&RoomId> {
-        self.room.as_ref().filter(|_| self.room_at == Some(Timestamp::MAX))
-    }
-
-    /// Whether the registry knows as many metrics of the device as it may.
+    /// Whether the registry keeps no further metric of the device.
     #[must_use]
     pub fn knows_enough_metrics(&self) -> bool {
         self.metrics.len() >= MAX_KNOWN_METRICS
     }
 
-    /// What `observation` teaches beyond what is known.
+    /// The changes that `observation` makes to this device.
     ///
-    /// A room counts only when it differs from the known one: nothing is written to the registry per
-    /// reading. It counts only when its reading is no older than the one that told the known room; of
-    /// the same timestamp it may be the same reading, sent again with the right room. And it counts only
-    /// where it `is_registered`: what a device may not introduce, it is not in.
+    /// A room is a change only if it moves the device (see [`Place::is_moved_by`]), so that the registry
+    /// is not written once per reading, and only if it `is_registered`, because a room that the device
+    /// may not introduce does not exist.
     #[must_use]
     pub fn diff(
         &self,
@@ -188,9 +177,7 @@ impl Device {
         is_registered: impl Fn(&RoomId) -> bool,
     ) -> DeviceUpdate {
         let moved = |(room, stay): &(&RoomId, &Stay)| {
-            self.room.as_ref() != Some(*room)
-                && self.room_at.is_none_or(|known| known <= stay.last)
-                && is_registered(room)
+            self.place.is_moved_by(room, stay.last) && is_registered(room)
         };
         let room =
             observation.rooms.iter().filter(moved).max_by_key(|(room, stay)| (stay.last, *room));
@@ -198,54 +185,95 @@ impl Device {
         let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
         DeviceUpdate {
             first_seen: (observation.first < self.first_seen).then_some(observation.first),
-            room: room
-                .filter(|_| self.chosen_room().is_none())
-                .map(|(room, stay)| (stay.last, room.clone())),
+            room: room.map(|(room, stay)| (stay.last, room.clone())),
             metrics: observation.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
     }
 }
 
-/// What a person does to one field.
+/// A person's edit of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Edit<T> {
-    /// Leaves it as it is.
+    /// Keeps the value.
     #[default]
     Keep,
-    /// Takes it away.
+    /// Removes the value.
     Clear,
-    /// Sets it.
+    /// Sets a value.
     Set(T),
 }
 
-/// What a person changes of a device.
+/// A person's edit of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DevicePatch {
     /// The name.
-    pub name: Edit<String>,
-    /// The room; cleared, the readings decide again.
+    pub name: Edit<Label>,
+    /// The room. When it is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
-    /// The sort of device.
-    pub kind: Edit<String>,
-    /// The labels.
-    pub tags: Edit<Vec<String>>,
-    /// Settings of metrics that the device has already sent.
+    /// The kind of device.
+    pub kind: Edit<Label>,
+    /// The tags.
+    pub tags: Edit<Tags>,
+    /// Settings of metrics; the device has to have sent each of them.
     pub metrics: BTreeMap<MetricName, MetricPatch>,
-    /// Metrics that the registry forgets, until they are sent again; none of [`metrics`](Self::metrics).
+    /// Metrics to remove from the registry; none of them is in [`metrics`](Self::metrics).
     pub dropped_metrics: BTreeSet<MetricName>,
 }
 
-/// What a person changes of one metric of a device.
+/// A person's edit of one metric of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetricPatch {
     /// The unit.
-    pub unit: Edit<String>,
+    pub unit: Edit<Unit>,
     /// See [`MetricInfo::modulus`].
     pub modulus: Edit<Decimal>,
     /// See [`MetricInfo::max_w`].
     pub max_w: Edit<Decimal>,
     /// See [`MetricInfo::dip`].
     pub dip: Edit<Decimal>,
+}
+
+impl<T: Clone> Edit<T> {
+    /// Applies the edit to a field.
+    pub fn apply(&self, field: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *field = None,
+            Self::Set(value) => *field = Some(value.clone()),
+        }
+    }
+}
+
+impl DevicePatch {
+    /// A metric in the patch that the device has not sent.
+    #[must_use]
+    pub fn unknown_metric(&self, device: &Device) -> Option<&MetricName> {
+        self.metrics.keys().find(|name| !device.metrics.contains_key(*name))
+    }
+
+    /// Applies the edit to a device. Settings of unknown metrics are skipped.
+    pub fn apply(&self, device: &mut Device) {
+        self.name.apply(&mut device.name);
+        self.kind.apply(&mut device.kind);
+        match &self.room {
+            Edit::Keep => {}
+            Edit::Clear => device.place = Place::Unknown,
+            Edit::Set(room) => device.place = Place::Chosen(room.clone()),
+        }
+        match &self.tags {
+            Edit::Keep => {}
+            Edit::Clear => device.tags = Tags::default(),
+            Edit::Set(tags) => device.tags.clone_from(tags),
+        }
+        for (name, patch) in &self.metrics {
+            let Some(info) = device.metrics.get_mut(name) else { continue };
+            patch.unit.apply(&mut info.unit);
+            patch.modulus.apply(&mut info.modulus);
+            patch.max_w.apply(&mut info.max_w);
+            patch.dip.apply(&mut info.dip);
+        }
+        device.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
+    }
 }
 
 #[cfg(test)]
@@ -281,7 +309,7 @@ mod tests {
         }
         assert_eq!(one.first.as_millis(), 1);
         let device = one.new_device("d".parse().expect("an id"), |_| true);
-        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("b"));
+        assert_eq!(device.place.room().map(RoomId::as_str), Some("b"));
     }
 
     #[test]
@@ -327,7 +355,10 @@ mod tests {
         assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
         let observation = DeviceObservation::of(&filled);
         assert!(observation.rooms.is_empty());
-        assert_eq!(observation.new_device("d".parse().expect("an id"), |_| false).room, None);
+        assert_eq!(
+            observation.new_device("d".parse().expect("an id"), |_| false).place,
+            Place::Unknown
+        );
     }
 
     #[test]
@@ -338,17 +369,17 @@ mod tests {
         }
         let device = observation.new_device("d".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
-        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r31"));
+        assert_eq!(device.place.room().map(RoomId::as_str), Some("r31"));
         let device = observation.new_device("d".parse().expect("an id"), |_| true);
         assert!(device.introduced_rooms.is_empty(), "who names a known room introduces none");
-        assert_eq!(device.room.as_ref().map(RoomId::as_str), Some("r39"));
+        assert_eq!(device.place.room().map(RoomId::as_str), Some("r39"));
     }
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
         let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
             .new_device("d".parse().expect("an id"), |_| true);
-        device.room_at = Some(Timestamp::MAX);
+        device.place = Place::Chosen("a".parse().expect("an id"));
         assert!(
             device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
         );

@@ -1,34 +1,31 @@
-//! Device and room ids: one allow-list for both. Does not know which ids exist.
+//! Device and room ids, with one allow-list for both. Does not know which ids exist.
 
-use std::fmt;
-use std::str::FromStr;
+use super::parsed_text::parsed_text;
 
-use serde::{Deserialize, Serialize};
-
-/// Ids that name partitions of the table and therefore can be no device and no room, in any case.
+/// Names of the table's partitions, which no device and no room may have, in any letter case.
 ///
-/// A device called `ROOM` would write its readings into the room registry.
+/// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
 const MAX_LENGTH: usize = 128;
 
-/// Why a text is no id.
+/// The reasons for which a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Nothing between the quotes.
+    /// The text is empty.
     #[error("is empty")]
     Empty,
-    /// More than 128 characters.
+    /// The text has more than 128 characters.
     #[error("is {0} characters long; at most 128 are allowed")]
     TooLong(usize),
-    /// A character outside the allow-list.
-    #[error("holds {0:?}; only letters, digits and - _ . : are allowed")]
+    /// The text contains a character outside the allow-list.
+    #[error("contains {0:?}; only letters, digits and - _ . : are allowed")]
     Character(char),
-    /// A partition name of the table.
+    /// The text is one of [`RESERVED_IDS`].
     #[error("{0:?} is a reserved name")]
     Reserved(String),
-    /// `.` or `..`, which every client resolves away in a URL's path (RFC 3986, 5.2.4).
-    #[error("{0:?} cannot be asked for in a URL")]
+    /// The text is `.` or `..`, which clients remove from a URL's path (RFC 3986, 5.2.4).
+    #[error("{0:?} cannot be part of a URL's path")]
     DotSegment(String),
 }
 
@@ -52,61 +49,17 @@ fn check(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        ///
-        /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`, none of [`RESERVED_IDS`] in any letter
-        /// case, and neither `.` nor `..`: such a text is safe in a key, in a URL path and in a log.
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The id as text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = IdError;
-
-            fn from_str(text: &str) -> Result<Self, IdError> {
-                check(text).map(|()| Self(text.to_owned()))
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = IdError;
-
-            fn try_from(text: String) -> Result<Self, IdError> {
-                check(&text).map(|()| Self(text))
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(id: $name) -> String {
-                id.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
+parsed_text! {
+    /// The id of a device.
+    ///
+    /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`, none of [`RESERVED_IDS`] in any letter case, and
+    /// neither `.` nor `..`: such a text is safe in a key, in a URL path and in a log.
+    DeviceId, check, IdError
 }
-
-id! {
-    /// A device: whatever posts readings under one name.
-    DeviceId
-}
-id! {
-    /// A room: it should survive moving house; what people see is its name in the registry.
-    RoomId
+parsed_text! {
+    /// The id of a room, with the rules of a [`DeviceId`]. People see the room's name in the registry, so
+    /// that the id can stay the same when the name changes.
+    RoomId, check, IdError
 }
 
 #[cfg(test)]

@@ -1,29 +1,81 @@
-//! What people call things: names, kinds, tags. Says nothing of what is called so.
+//! Texts that people choose: labels, tags, units. Does not know what they describe.
 
-/// The longest label, in characters.
+use std::ops::Deref;
+
+use super::parsed_text::parsed_text;
+
 const MAX_LENGTH: usize = 100;
 
-/// Why a text is no label.
+/// The largest number of tags of one device.
+pub const MAX_TAGS: usize = 50;
+
+/// The reasons for which a text is not a [`Label`] or a [`Unit`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
-    /// Nothing, or nothing but white space.
+    /// The text is empty or white space.
     #[error("is empty")]
     Empty,
-    /// More than a list has room for.
+    /// The text has more than 100 characters.
     #[error("is {0} characters long; at most {MAX_LENGTH} are allowed")]
     TooLong(usize),
-    /// What would leave its line of a list.
-    #[error("holds a control character")]
+    /// The text contains a control character, which would break the line of a list.
+    #[error("contains a control character")]
     Control,
 }
 
-/// Whether a text may be a label.
-pub fn check_label(text: &str) -> Result<(), LabelError> {
+fn check(text: &str) -> Result<(), LabelError> {
     match text.chars().count() {
         _ if text.trim().is_empty() => Err(LabelError::Empty),
         length if length > MAX_LENGTH => Err(LabelError::TooLong(length)),
         _ if text.chars().any(char::is_control) => Err(LabelError::Control),
         _ => Ok(()),
+    }
+}
+
+parsed_text! {
+    /// A name, a kind or a tag: one line of 1 to 100 characters.
+    Label, check, LabelError
+}
+
+parsed_text! {
+    /// The unit of a metric's values, such as `°C`: one line of 1 to 100 characters.
+    Unit, check, LabelError
+}
+
+/// A device's tags, in the order that a person gave them: at most [`MAX_TAGS`], none twice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tags(Vec<Label>);
+
+/// The reasons for which labels are not [`Tags`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TagsError {
+    /// There are more than [`MAX_TAGS`].
+    #[error("are {0}; at most {MAX_TAGS} are allowed")]
+    TooMany(usize),
+    /// One tag occurs twice.
+    #[error("contain {0:?} twice")]
+    Twice(String),
+}
+
+impl TryFrom<Vec<Label>> for Tags {
+    type Error = TagsError;
+
+    fn try_from(labels: Vec<Label>) -> Result<Self, TagsError> {
+        if labels.len() > MAX_TAGS {
+            return Err(TagsError::TooMany(labels.len()));
+        }
+        match labels.iter().enumerate().find(|(n, tag)| labels[..*n].contains(tag)) {
+            Some((_, twice)) => Err(TagsError::Twice(twice.to_string())),
+            None => Ok(Self(labels)),
+        }
+    }
+}
+
+impl Deref for Tags {
+    type Target = [Label];
+
+    fn deref(&self) -> &[Label] {
+        &self.0
     }
 }
 
@@ -33,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_label_is_one_short_line() {
-        assert_eq!(check_label("desk, ESP32"), Ok(()));
-        assert_eq!(check_label(&"é".repeat(100)), Ok(()));
+        assert!("desk, ESP32".parse::<Label>().is_ok());
+        assert!("é".repeat(100).parse::<Label>().is_ok());
         for (text, why) in [
             ("", LabelError::Empty),
             (" \n", LabelError::Empty),
@@ -42,7 +94,21 @@ mod tests {
             ("a\nb", LabelError::Control),
             ("\u{1b}[31m", LabelError::Control),
         ] {
-            assert_eq!(check_label(text), Err(why), "{text:?}");
+            assert_eq!(text.parse::<Label>(), Err(why.clone()), "{text:?}");
+            assert_eq!(text.parse::<Unit>(), Err(why), "{text:?}");
         }
+    }
+
+    #[test]
+    fn tags_are_few_and_different() {
+        let tags = |names: &[String]| {
+            let labels = names.iter().map(|name| name.parse().expect("a label"));
+            Tags::try_from(labels.collect::<Vec<_>>())
+        };
+        let names: Vec<String> = (0..=MAX_TAGS).map(|n| n.to_string()).collect();
+        assert_eq!(tags(&names[1..]).expect("tags").len(), MAX_TAGS);
+        assert_eq!(tags(&names), Err(TagsError::TooMany(MAX_TAGS + 1)));
+        let twice = ["a", "b", "a"].map(str::to_owned);
+        assert_eq!(tags(&twice), Err(TagsError::Twice("a".to_owned())));
     }
 }

@@ -1,10 +1,12 @@
-//! The words of the system: readings, devices, rooms, timestamps. No I/O, no AWS, no clock.
+//! The domain: readings, devices, rooms, timestamps, tokens. No I/O, no AWS, no clock, no keys.
 
 mod decimal;
 mod device;
 mod id;
 mod label;
 mod metric;
+mod parsed_text;
+mod place;
 mod range;
 mod reading;
 mod room;
@@ -17,18 +19,19 @@ pub use device::{
     MetricPatch, Stay,
 };
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
-pub use label::{LabelError, check_label};
+pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use metric::{MetricKind, MetricName, MetricNameError};
+pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use room::{Room, RoomPatch};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};
 
-/// A short form of something a client sent, safe to put into an error message.
+/// Shortens a client's text for an error message.
 ///
-/// At most 48 characters, what cannot be printed escaped, so that an error never echoes a megabyte or
-/// moves a terminal's cursor, and so that ten thousand of them fit into one answer.
+/// The result has at most 48 characters, and control characters are escaped: an error never echoes a
+/// megabyte or moves a terminal's cursor, and ten thousand of them fit into one answer.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     const MAX_LENGTH: usize = 48;

@@ -1,48 +1,52 @@
 //! Metrics: their names, kinds and units. Holds no values.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::excerpt;
+use super::parsed_text::parsed_text;
+use super::{Unit, excerpt};
 
-/// Names that a reading's item or body uses itself. Every other attribute of ours begins with `_`,
-/// which no metric does.
+/// Names that a reading's body or its item in the table uses for something else. Every other attribute
+/// of the item begins with `_`, which no metric name does.
 const RESERVED: [&str; 6] = ["pk", "sk", "room", "exp", "device_id", "timestamp"];
 
-/// The name of a metric: `[a-z][a-z0-9_]{0,63}`, and no name that the item itself uses.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct MetricName(String);
-
-/// Why a text is no [`MetricName`].
+/// The reasons for which a text is not a [`MetricName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetricNameError {
-    /// Not of the form.
-    #[error(
-        "{0:?} is no name of a metric; write 1 to 64 of a-z, 0-9 and _, beginning with a letter"
-    )]
+    /// The text does not have the form of a name.
+    #[error("{0:?} is not a metric name; write 1 to 64 of a-z, 0-9 and _, beginning with a letter")]
     Form(String),
-    /// Taken by the table.
+    /// The name is reserved.
     #[error("{0:?} is a reserved name")]
     Reserved(String),
 }
 
-impl MetricName {
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+parsed_text! {
+    /// The name of a metric: `[a-z][a-z0-9_]{0,63}`, and not a reserved name.
+    MetricName, check, MetricNameError
+}
 
-    /// What is known of the metric by its name: a well-known one has its kind and unit, any other is
-    /// a gauge without a unit.
+fn check(text: &str) -> Result<(), MetricNameError> {
+    let form = (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if !form {
+        return Err(MetricNameError::Form(excerpt(text)));
+    }
+    if RESERVED.contains(&text) {
+        return Err(MetricNameError::Reserved(text.to_owned()));
+    }
+    Ok(())
+}
+
+impl MetricName {
+    /// The kind and the unit of a metric of this name. A metric that is not well known is a gauge without
+    /// a unit.
     #[must_use]
-    pub fn well_known(&self) -> (MetricKind, Option<&'static str>) {
-        let unit = match self.as_str() {
+    pub fn well_known(&self) -> (MetricKind, Option<Unit>) {
+        let unit = |text: &str| Some(text.parse().expect("one short line"));
+        let known = match self.as_str() {
             "current_w" => "W",
-            "cumulative_kwh_p" | "cumulative_kwh_n" => return (MetricKind::Counter, Some("kWh")),
+            "cumulative_kwh_p" | "cumulative_kwh_n" => return (MetricKind::Counter, unit("kWh")),
             "temperature" => "°C",
             "humidity" | "battery" => "%",
             "co2" => "ppm",
@@ -50,54 +54,17 @@ impl MetricName {
             "pressure" => "hPa",
             _ => return (MetricKind::Gauge, None),
         };
-        (MetricKind::Gauge, Some(unit))
+        (MetricKind::Gauge, unit(known))
     }
 }
 
-impl TryFrom<String> for MetricName {
-    type Error = MetricNameError;
-
-    fn try_from(text: String) -> Result<Self, MetricNameError> {
-        let form = (1..=64).contains(&text.len())
-            && text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        if !form {
-            return Err(MetricNameError::Form(excerpt(&text)));
-        }
-        if RESERVED.contains(&text.as_str()) {
-            return Err(MetricNameError::Reserved(text));
-        }
-        Ok(Self(text))
-    }
-}
-
-impl FromStr for MetricName {
-    type Err = MetricNameError;
-
-    fn from_str(text: &str) -> Result<Self, MetricNameError> {
-        text.to_owned().try_into()
-    }
-}
-
-impl From<MetricName> for String {
-    fn from(name: MetricName) -> String {
-        name.0
-    }
-}
-
-impl fmt::Display for MetricName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// How a metric's values relate to one another.
+/// The meaning of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// A level at a timestamp: temperature, power.
+    /// A level at a point in time, such as a temperature or a power.
     Gauge,
-    /// A total that only rises until it is reset or wraps: a meter's kWh.
+    /// A total that rises until it is reset or wraps, such as a meter's kWh.
     Counter,
 }
 
@@ -151,9 +118,12 @@ mod tests {
 
     #[test]
     fn well_known_metrics_have_a_kind_and_a_unit() {
-        let known = |name: &str| name.parse::<MetricName>().expect("a name").well_known();
-        assert_eq!(known("current_w"), (MetricKind::Gauge, Some("W")));
-        assert_eq!(known("cumulative_kwh_n"), (MetricKind::Counter, Some("kWh")));
+        let known = |name: &str| {
+            let (kind, unit) = name.parse::<MetricName>().expect("a name").well_known();
+            (kind, unit.map(String::from))
+        };
+        assert_eq!(known("current_w"), (MetricKind::Gauge, Some("W".to_owned())));
+        assert_eq!(known("cumulative_kwh_n"), (MetricKind::Counter, Some("kWh".to_owned())));
         assert_eq!(known("pm2_5"), (MetricKind::Gauge, None));
     }
 }

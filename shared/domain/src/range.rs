@@ -1,4 +1,4 @@
-//! Time ranges, half open, and the order in which they are read.
+//! Half-open time ranges, and the order in which they are read.
 
 use chrono::TimeDelta;
 
@@ -11,17 +11,17 @@ pub struct TimeRange {
     to: Timestamp,
 }
 
-/// Why two texts are no [`TimeRange`].
+/// The reasons for which two texts are not a [`TimeRange`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// `from` cannot be read.
+    /// `from` is not a timestamp.
     #[error("{0}")]
     From(TimestampError),
-    /// `to` cannot be read.
+    /// `to` is not a timestamp.
     #[error("{0}")]
     To(TimestampError),
-    /// Nothing lies between them.
-    #[error("from ({0}) must be before to ({1})")]
+    /// `from` is not before `to`.
+    #[error("{0} must be before to, which is {1}")]
     Empty(Timestamp, Timestamp),
 }
 
@@ -31,8 +31,8 @@ impl TimeRange {
         if from < to { Ok(Self { from, to }) } else { Err(RangeError::Empty(from, to)) }
     }
 
-    /// The range that a query names: without `to` up to now and one millisecond, so that what was
-    /// measured this very moment is in; without `from` the 24 hours before `to`.
+    /// The range of a query. `to` defaults to one millisecond after `now`, so that a reading of this
+    /// moment is inside; `from` defaults to 24 hours before `to`.
     pub fn parse(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<Self, RangeError> {
         let to = match to {
             Some(text) => Timestamp::parse(text, now).map_err(RangeError::To)?,
@@ -51,7 +51,7 @@ impl TimeRange {
         self.from
     }
 
-    /// The first timestamp behind.
+    /// The first timestamp after the range.
     #[must_use]
     pub const fn to(self) -> Timestamp {
         self.to
@@ -63,7 +63,7 @@ impl TimeRange {
         self.to.saturating_add(-TimeDelta::milliseconds(1))
     }
 
-    /// Whether `timestamp` lies inside.
+    /// Whether `timestamp` is inside.
     #[must_use]
     pub fn contains(self, timestamp: Timestamp) -> bool {
         (self.from..self.to).contains(&timestamp)

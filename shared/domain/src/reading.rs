@@ -1,42 +1,43 @@
-//! A reading: what one device measured at one timestamp. Does not know how it was sent or is kept.
+//! A reading: the metrics of one device at one timestamp. Does not know how it is sent or stored.
 
 use std::collections::BTreeMap;
 
 use super::{Decimal, Device, DeviceId, MetricName, RoomId, Timestamp};
 
-/// How many metrics a sender may put into one reading; an item then stays far below `DynamoDB`'s 400 KB.
+/// The largest number of metrics that a sender may put into one reading; its item then stays far below
+/// `DynamoDB`'s 400 KB.
 pub const MAX_METRICS: usize = 64;
 
-/// What one device measured at one timestamp: at least one metric.
+/// The metrics of one device at one timestamp, at least one.
 ///
-/// The device and the timestamp are its identity; a reading that is sent again replaces itself.
+/// The device and the timestamp identify a reading; a reading that is sent again replaces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Who measured.
+    /// The device that measured.
     pub device: DeviceId,
-    /// When.
+    /// The time of the measurement.
     pub at: Timestamp,
-    /// Where, as far as the sender or the registry knows.
+    /// The room, named by the sender or filled in from the registry.
     pub room: Option<RoomId>,
-    /// Where, as the sender said. Nothing else teaches the registry a room: what was filled in from it
-    /// may be older than what it knows by now.
+    /// The room that the sender named. Only this room moves a device: one that was filled in from the
+    /// registry may be out of date.
     pub named_room: Option<RoomId>,
     metrics: BTreeMap<MetricName, Decimal>,
 }
 
-/// Why metrics make no reading.
+/// The reasons for which metrics are not a reading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadingError {
-    /// Nothing was measured.
+    /// There is no metric.
     #[error("there is no metric; add at least one, such as \"temperature\": 21.5")]
     NoMetric,
-    /// More than [`MAX_METRICS`].
+    /// There are more than [`MAX_METRICS`].
     #[error("there are {0} metrics; at most {MAX_METRICS} are allowed in one reading")]
     TooManyMetrics(usize),
 }
 
 impl Reading {
-    /// A reading as a sender may send it: of at most [`MAX_METRICS`] metrics.
+    /// A reading as a sender may send it, with at most [`MAX_METRICS`] metrics.
     pub fn new(
         device: DeviceId,
         at: Timestamp,
@@ -49,8 +50,8 @@ impl Reading {
         }
     }
 
-    /// A reading as the table holds it: merging writes may have given it any number of metrics. Its room
-    /// counts as named by the sender.
+    /// A reading as the table has it: merging writes may have added any number of metrics. Its room counts
+    /// as named by the sender.
     pub fn stored(
         device: DeviceId,
         at: Timestamp,
@@ -69,25 +70,24 @@ impl Reading {
         &self.metrics
     }
 
-    /// Takes over the room that the registry knows of the device: where the sender named none, and
-    /// where a person chose it.
+    /// Fills in the room of the device: if a person chose it, or if the sender named none.
     pub fn fill_in_room(&mut self, device: &Device) {
-        if let Some(chosen) = device.chosen_room() {
+        if let Some(chosen) = device.place.chosen_room() {
             self.room = Some(chosen.clone());
         } else if self.room.is_none() {
-            self.room.clone_from(&device.room);
+            self.room = device.place.room().cloned();
         }
     }
 
-    /// A metric that both have measured.
+    /// A metric that both readings have.
     #[must_use]
     pub fn shared_metric(&self, other: &Self) -> Option<&MetricName> {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
-    /// Takes over what a later reading of the same device and timestamp says; its values win.
+    /// Merges a later reading of the same device and timestamp into this one; its values win.
     ///
-    /// When that would make too many metrics, nothing is taken over.
+    /// If the result would have too many metrics, this reading stays unchanged.
     pub fn absorb(&mut self, later: Self) -> Result<(), ReadingError> {
         let new = later.metrics.keys().filter(|name| !self.metrics.contains_key(*name)).count();
         let total = self.metrics.len() + new;

@@ -1,21 +1,21 @@
-//! A room of the registry, and a person's edit of it.
+//! A room of the registry, and a person's edits of it. No I/O.
 
-use super::{Edit, RoomId, Timestamp};
+use super::{Edit, Label, RoomId, Timestamp};
 
 /// A room as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// The id that readings carry.
+    /// The id in readings.
     pub id: RoomId,
-    /// What people see, once somebody has said it.
-    pub name: Option<String>,
+    /// The name that people see; a person sets it.
+    pub name: Option<Label>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
 }
 
-/// What a person changes of a room.
+/// A person's edit of a room.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoomPatch {
     /// The name.
-    pub name: Edit<String>,
+    pub name: Edit<Label>,
 }

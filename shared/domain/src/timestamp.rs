@@ -1,4 +1,4 @@
-//! Timestamps: UTC milliseconds, and every form in which a client may write one. Never asks what time it is.
+//! Timestamps in UTC milliseconds, and the forms in which a client may write them. Does not read a clock.
 
 use std::fmt;
 
@@ -14,26 +14,28 @@ use super::{Decimal, excerpt};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// Why something is no timestamp.
+/// The reasons for which a text or a number is not a timestamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
-    /// None of the forms that are understood.
-    #[error("{0:?} is no timestamp; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number")]
-    Unreadable(String),
-    /// None of the forms that are understood where a time may be relative.
+    /// The text has none of the accepted forms.
     #[error(
-        "{0:?} is no timestamp; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
+        "{0:?} is not a timestamp; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
+    )]
+    Unreadable(String),
+    /// The text has none of the forms that a query accepts, which include relative times.
+    #[error(
+        "{0:?} is not a timestamp; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
     )]
     UnreadableQuery(String),
-    /// A time that depends on when it is read.
+    /// The text is a relative time.
     #[error(
         "{0:?} is relative, which only queries may be; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
     )]
     Relative(String),
-    /// A wall-clock time that could be anywhere.
+    /// The text has no offset from UTC.
     #[error("{0:?} has no offset from UTC; add Z or an offset like +09:00")]
     NoOffset(String),
-    /// Before 1970 or after 9999.
+    /// The time is before 1970 or after 9999.
     #[error("{0:?} is outside of the years 1970 to 9999")]
     OutOfRange(String),
 }
@@ -65,11 +67,11 @@ impl Timestamp {
         Self(self.0.saturating_add(delta.num_milliseconds()).clamp(Self::MIN.0, Self::MAX.0))
     }
 
-    /// Reads what a client wrote: RFC 3339 with any offset, epoch digits, or a time relative to `now`.
+    /// Parses RFC 3339 with any offset, an epoch number, or a time relative to `now`.
     ///
     /// The unit of an epoch number follows from its size: with `abs/1e9` below 5 it counts seconds,
     /// below 5,000 milliseconds, below 5,000,000 microseconds, else nanoseconds. Relative times are
-    /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits finer than a
+    /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits below a
     /// millisecond are cut off.
     pub fn parse(text: &str, now: Self) -> Result<Self, TimestampError> {
         let text = text.trim();
@@ -84,8 +86,8 @@ impl Timestamp {
         }
     }
 
-    /// Reads what [`parse`](Self::parse) reads, but for relative times: sent again, such a reading
-    /// would be another one.
+    /// Parses the forms of [`parse`](Self::parse) except relative times: a reading with one would get
+    /// another timestamp when it is sent again.
     pub fn parse_absolute(text: &str) -> Result<Self, TimestampError> {
         let text = text.trim();
         if relative(text).is_some_and(|offset| distance(offset).is_some()) {
@@ -110,13 +112,13 @@ impl Timestamp {
     }
 }
 
-/// What follows `now` in a relative time; nothing where it is another form.
+/// The part after `now` in a relative time; `None` for every other form.
 fn relative(text: &str) -> Option<&str> {
     let bare = || text.starts_with(['-', '+']) && text.ends_with(char::is_alphabetic);
     text.strip_prefix("now").or_else(|| bare().then_some(text))
 }
 
-/// The distance that `-24h` names; none at all is zero.
+/// The duration of a text such as `-24h`; zero for an empty text.
 fn distance(text: &str) -> Option<TimeDelta> {
     if text.is_empty() {
         return Some(TimeDelta::zero());
@@ -142,7 +144,7 @@ fn distance(text: &str) -> Option<TimeDelta> {
     TimeDelta::try_seconds(count.checked_mul(sign * unit)?)
 }
 
-/// An epoch number of whichever unit its size tells. Digits finer than a millisecond are cut off.
+/// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off.
 fn epoch(text: &str) -> Option<Timestamp> {
     // Decimal digits throughout: an f64 holds neither 19 digits of nanoseconds nor .001 exactly.
     let number = Decimal::parse(text).ok()?;
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(Timestamp::parse_absolute("1768147200"), Ok(NOW));
         for text in ["nowhere", "2026-13-01T00:00:00Z"] {
             let why = Timestamp::parse_absolute(text).unwrap_err().to_string();
-            assert!(why.contains("is no timestamp") && !why.contains("-24h"), "{why}");
+            assert!(why.contains("is not a timestamp") && !why.contains("-24h"), "{why}");
             assert!(parsed(text).contains("-24h"), "a query may be relative: {}", parsed(text));
         }
     }
@@ -229,13 +231,13 @@ mod tests {
     #[test]
     fn everything_else_is_refused_with_a_hint() {
         for (text, hint) in [
-            ("", "is no timestamp"),
-            ("yesterday", "is no timestamp"),
-            ("2026-13-01T00:00:00Z", "is no timestamp"),
-            ("-5y", "is no timestamp"),
-            ("now-", "is no timestamp"),
-            ("now-h", "is no timestamp"),
-            ("2026-01-11", "is no timestamp"),
+            ("", "is not a timestamp"),
+            ("yesterday", "is not a timestamp"),
+            ("2026-13-01T00:00:00Z", "is not a timestamp"),
+            ("-5y", "is not a timestamp"),
+            ("now-", "is not a timestamp"),
+            ("now-h", "is not a timestamp"),
+            ("2026-01-11", "is not a timestamp"),
             ("2026-01-11T16:00:00", "has no offset"),
             ("2026-01-11 16:00:00.5", "has no offset"),
             ("0001-01-01T00:00:00Z", "outside of the years"),

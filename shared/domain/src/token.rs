@@ -1,4 +1,4 @@
-//! Access tokens: what is kept of them and what they grant. Never holds a secret.
+//! Access tokens as they are stored, and what they permit. Never contains a secret.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{DeviceId, Timestamp};
+use super::{DeviceId, Label, Timestamp};
 
-/// The SHA-256 of a token's secret: all that is kept of it.
+/// The SHA-256 of a token's secret, which is all that is stored of it.
 ///
 /// The secret has 256 random bits, so no salt and no slow hash is needed: there is nothing to guess.
 #[derive(Debug, Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct TokenHash([u8; 32]);
 
-/// Equal in a time that does not depend on where two hashes differ.
+/// Compares in constant time.
 impl PartialEq for TokenHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -29,19 +29,19 @@ impl Hash for TokenHash {
     }
 }
 
-/// A text that is no SHA-256 in hexadecimal.
+/// The text is not a SHA-256 in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("is not 64 hexadecimal digits")]
 pub struct TokenHashError;
 
 impl TokenHash {
-    /// The hash of what a client presents.
+    /// The hash of the secret that a client sends.
     #[must_use]
     pub fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// The beginning that people tell tokens apart by: 12 hexadecimal digits.
+    /// The first 12 hexadecimal digits, by which people tell tokens apart.
     #[must_use]
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
@@ -70,29 +70,29 @@ impl FromStr for TokenHash {
     }
 }
 
-/// What a token is for.
+/// The permissions of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Storing readings of these devices, and nothing else.
+    /// To store readings of these devices, and nothing else.
     Write(BTreeSet<DeviceId>),
-    /// Asking for everything.
+    /// To read everything.
     Read,
-    /// Everything: asking, storing for any device, editing.
+    /// To do everything: read, store readings of any device, edit.
     Admin,
 }
 
-/// A token as it is kept.
+/// A token as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// The hash of its secret.
     pub hash: TokenHash,
-    /// What it permits.
+    /// Its permissions.
     pub scope: Scope,
-    /// What it is for, in a person's words.
-    pub name: Option<String>,
-    /// Since when.
+    /// The purpose, in a person's words.
+    pub name: Option<Label>,
+    /// The time of its creation.
     pub created: Timestamp,
-    /// Until when; from then on it is as good as unknown.
+    /// The time of its revocation; a revoked token is refused like an unknown one.
     pub revoked: Option<Timestamp>,
 }
 

@@ -10,10 +10,10 @@ use crate::attribute::{from_sdk, to_sdk};
 use crate::error::store_error;
 use crate::update::{Update, Updated};
 use crate::{DynamoStore, note_write};
-use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
-use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT};
+use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Place, Room, RoomId, RoomPatch};
+use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, UNIT};
 use table::item::{self, Attribute, Item};
-use table::keys::{Key, PK, ROOM};
+use table::keys::{Key, PK};
 use table::{
     EditRegistry, Edited, InsertOutcome, Invocation, ReadRegistry as _, StoreError, StoreResult,
 };
@@ -134,13 +134,17 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
     let mut update = Update::of(Key::Device(id.clone()));
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
-    edit(&mut update, &[TAGS], &patch.tags, |tags| item::tags(tags));
-    edit(&mut update, &[ROOM], &patch.room, |room| Attribute::S(room.to_string()));
-    // A person's choice counts as newer than any reading; taken back, the readings decide again.
-    match patch.room {
-        Edit::Keep => {}
-        Edit::Clear => update.remove(&[ROOM_AT]),
-        Edit::Set(_) => update.set(&[ROOM_AT], Attribute::S(Timestamp::MAX.to_string())),
+    edit(&mut update, &[TAGS], &patch.tags, item::tags);
+    let place = match &patch.room {
+        Edit::Keep => None,
+        Edit::Clear => Some(Place::Unknown),
+        Edit::Set(room) => Some(Place::Chosen(room.clone())),
+    };
+    for (name, value) in place.iter().flat_map(item::from_place) {
+        match value {
+            Some(value) => update.set(&[name], value),
+            None => update.remove(&[name]),
+        }
     }
     for (name, patch) in &patch.metrics {
         let name = name.as_str();
@@ -160,8 +164,7 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
 fn refused<T>(was: Option<Item>, patch: &DevicePatch) -> StoreResult<Edited<T>> {
     let Some(was) = was else { return Ok(Edited::Unknown) };
     let was = item::read(was, item::to_device).map_err(StoreError::Unreadable)?;
-    let unknown = patch.metrics.keys().find(|name| !was.metrics.contains_key(name));
-    Ok(unknown.cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
+    Ok(patch.unknown_metric(&was).cloned().map_or(Edited::Unknown, Edited::UnknownMetric))
 }
 
 fn edit<T>(
@@ -177,9 +180,8 @@ fn edit<T>(
     }
 }
 
-#[expect(clippy::ptr_arg, reason = "an edit hands over what it holds: a String")]
-fn text(text: &String) -> Attribute {
-    Attribute::S(text.clone())
+fn text(text: &impl ToString) -> Attribute {
+    Attribute::S(text.to_string())
 }
 
 fn number(number: &Decimal) -> Attribute {

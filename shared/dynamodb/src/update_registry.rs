@@ -2,10 +2,10 @@
 
 use crate::DynamoStore;
 use crate::update::{Update, Updated};
-use domain::{Device, DeviceUpdate, MetricInfo, Room, RoomId, Timestamp};
-use table::item::attribute::{FIRST_SEEN, METRICS, ROOM_AT};
+use domain::{Device, DeviceUpdate, MetricInfo, Place, Room, RoomId, Timestamp};
+use table::item::attribute::{FIRST_SEEN, METRICS};
 use table::item::{Attribute, Item, ItemError};
-use table::keys::{Key, ROOM};
+use table::keys::Key;
 use table::{Invocation, StoreError, StoreResult, UpdateOutcome, UpdateRegistry, item};
 
 /// How many metrics one update adds: an expression may be 4 KB long.
@@ -26,12 +26,13 @@ impl UpdateRegistry for DynamoStore {
             earlier(&mut update, first_seen);
         }
         if let Some((at, room)) = &learned.room {
-            update.set(&[ROOM], Attribute::S(room.to_string()));
-            update.set(&[ROOM_AT], Attribute::S(at.to_string()));
+            for (name, value) in item::from_place(&Place::Learned(room.clone(), *at)) {
+                value.into_iter().for_each(|value| update.set(&[name], value));
+            }
             // Which reading is the newest was asked for this room; for another, it must be asked again.
-            let text = |text: String| Attribute::S(text);
-            update.only_if_still(&[ROOM], known.room.as_ref().map(|it| text(it.to_string())));
-            update.only_if_still(&[ROOM_AT], known.room_at.map(|it| text(it.to_string())));
+            for (name, value) in item::from_place(&known.place) {
+                update.only_if_still(&[name], value);
+            }
         }
         for (n, name) in learned.metrics.iter().enumerate() {
             if n > 0 && n % METRICS_CHUNK == 0 {

@@ -10,8 +10,8 @@ use self::attribute::{
 };
 use super::keys::{self, Key};
 use domain::{
-    Decimal, Device, DeviceId, MetricInfo, MetricKind, MetricName, Reading, Room, RoomId, Scope,
-    Timestamp, Token,
+    Decimal, Device, DeviceId, Label, MetricInfo, MetricKind, MetricName, Place, Reading, Room,
+    RoomId, Scope, Tags, Timestamp, Token,
 };
 
 /// An item's attributes by name.
@@ -192,10 +192,11 @@ fn room_of(item: &Item, attribute: &'static str) -> Result<Option<RoomId>, ItemE
 #[must_use]
 pub fn from_device(device: &Device) -> Item {
     let mut item = key(&Key::Device(device.id.clone()));
-    put(&mut item, NAME, device.name.clone());
-    put(&mut item, keys::ROOM, device.room.as_ref().map(RoomId::to_string));
-    put(&mut item, ROOM_AT, device.room_at.map(|at| at.to_string()));
-    put(&mut item, KIND, device.kind.clone());
+    put(&mut item, NAME, device.name.clone().map(String::from));
+    for (name, value) in from_place(&device.place) {
+        item.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    put(&mut item, KIND, device.kind.clone().map(String::from));
     put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
     if !device.tags.is_empty() {
         item.insert(TAGS.to_owned(), tags(&device.tags));
@@ -208,6 +209,35 @@ pub fn from_device(device: &Device) -> Item {
     let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
     item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
     item
+}
+
+/// When a room was learned, of one that a person chose: newer than any reading.
+const CHOSEN: Timestamp = Timestamp::MAX;
+
+/// The attributes of a device's place: its room, and the timestamp of the reading that named it. What
+/// has no value is absent from the item.
+#[must_use]
+pub fn from_place(place: &Place) -> [(&'static str, Option<Attribute>); 2] {
+    let (room, at) = match place {
+        Place::Unknown => (None, None),
+        Place::Learned(room, at) => (Some(room), Some(*at)),
+        Place::Chosen(room) => (Some(room), Some(CHOSEN)),
+    };
+    let text = |text: String| Attribute::S(text);
+    [
+        (keys::ROOM, room.map(|room| text(room.to_string()))),
+        (ROOM_AT, at.map(|at| text(at.to_string()))),
+    ]
+}
+
+fn to_place(item: &mut Item) -> Result<Place, ItemError> {
+    match (parsed(item, keys::ROOM)?, timestamp(item, ROOM_AT)?) {
+        (None, None) => Ok(Place::Unknown),
+        (Some(room), Some(CHOSEN)) => Ok(Place::Chosen(room)),
+        (Some(room), Some(at)) => Ok(Place::Learned(room, at)),
+        (Some(_), None) => Err(ItemError::Missing(ROOM_AT)),
+        (None, Some(_)) => Err(ItemError::Missing(keys::ROOM)),
+    }
 }
 
 /// The device of an item.
@@ -227,14 +257,16 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
     };
     Ok(Device {
         id,
-        name: text(&mut item, NAME),
-        room: text(&mut item, keys::ROOM)
-            .map(RoomId::try_from)
-            .transpose()
-            .map_err(invalid(keys::ROOM))?,
-        room_at: timestamp(&mut item, ROOM_AT)?,
-        kind: text(&mut item, KIND),
-        tags: tags.into_iter().filter_map(string).collect(),
+        name: parsed(&mut item, NAME)?,
+        place: to_place(&mut item)?,
+        kind: parsed(&mut item, KIND)?,
+        tags: tags
+            .into_iter()
+            .filter_map(string)
+            .map(|tag| tag.try_into().map_err(invalid(TAGS)))
+            .collect::<Result<Vec<Label>, _>>()?
+            .try_into()
+            .map_err(invalid(TAGS))?,
         metrics: metrics
             .into_iter()
             .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
@@ -253,7 +285,7 @@ pub fn to_device(mut item: Item) -> Result<Device, ItemError> {
 #[must_use]
 pub fn from_room(room: &Room) -> Item {
     let mut item = key(&Key::Room(room.id.clone()));
-    put(&mut item, NAME, room.name.clone());
+    put(&mut item, NAME, room.name.clone().map(String::from));
     put(&mut item, FIRST_SEEN, Some(room.first_seen.to_string()));
     item
 }
@@ -262,7 +294,7 @@ pub fn from_room(room: &Room) -> Item {
 pub fn to_room(mut item: Item) -> Result<Room, ItemError> {
     let Key::Room(id) = parse_key(&item)? else { return Err(foreign_key(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
-    Ok(Room { id, name: text(&mut item, NAME), first_seen })
+    Ok(Room { id, name: parsed(&mut item, NAME)?, first_seen })
 }
 
 /// The item of an access token.
@@ -279,7 +311,7 @@ pub fn from_token(token: &Token) -> Item {
         Scope::Admin => "admin",
     };
     put(&mut item, SCOPE, Some(scope.to_owned()));
-    put(&mut item, NAME, token.name.clone());
+    put(&mut item, NAME, token.name.clone().map(String::from));
     put(&mut item, CREATED, Some(token.created.to_string()));
     put(&mut item, REVOKED, token.revoked.map(|at| at.to_string()));
     item
@@ -302,12 +334,13 @@ pub fn to_token(mut item: Item) -> Result<Token, ItemError> {
     };
     let created = timestamp(&mut item, CREATED)?.ok_or(ItemError::Missing(CREATED))?;
     let revoked = timestamp(&mut item, REVOKED)?;
-    Ok(Token { hash, scope, name: text(&mut item, NAME), created, revoked })
+    Ok(Token { hash, scope, name: parsed(&mut item, NAME)?, created, revoked })
 }
 
 /// The attribute of a device's labels.
-pub fn tags(tags: &[String]) -> Attribute {
-    Attribute::L(tags.iter().cloned().map(Attribute::S).collect())
+#[must_use]
+pub fn tags(tags: &Tags) -> Attribute {
+    Attribute::L(tags.iter().map(|tag| Attribute::S(tag.to_string())).collect())
 }
 
 /// The attribute of what is known of a metric.
@@ -315,7 +348,7 @@ pub fn tags(tags: &[String]) -> Attribute {
 pub fn metric(info: &MetricInfo) -> Attribute {
     let mut item = Item::new();
     put(&mut item, KIND, Some(info.kind.as_str().to_owned()));
-    put(&mut item, UNIT, info.unit.clone());
+    put(&mut item, UNIT, info.unit.clone().map(String::from));
     for (name, value) in [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (DIP, &info.dip)] {
         if let Some(value) = value {
             item.insert(name.to_owned(), Attribute::N(value.to_string()));
@@ -333,7 +366,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
     };
     let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
     let kind = kind.unwrap_or_else(|| name.well_known().0);
-    Ok(MetricInfo { kind, unit: text(&mut item, UNIT), modulus, max_w, dip })
+    Ok(MetricInfo { kind, unit: parsed(&mut item, UNIT)?, modulus, max_w, dip })
 }
 
 /// The two parts of an item's key, cut short, for a log.
@@ -376,6 +409,13 @@ fn text(item: &mut Item, name: &str) -> Option<String> {
     item.remove(name).and_then(string)
 }
 
+fn parsed<T: TryFrom<String>>(item: &mut Item, name: &'static str) -> Result<Option<T>, ItemError>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    text(item, name).map(T::try_from).transpose().map_err(invalid(name))
+}
+
 fn timestamp(item: &mut Item, name: &'static str) -> Result<Option<Timestamp>, ItemError> {
     let parse = |text: String| Timestamp::parse(&text, Timestamp::MIN).map_err(invalid(name));
     text(item, name).map(parse).transpose()
@@ -391,6 +431,10 @@ fn invalid<E: std::error::Error + Send + Sync + 'static>(
 mod tests {
     use super::*;
     use domain::{DeviceObservation, TokenHash};
+
+    fn label(text: &str) -> Label {
+        text.parse().expect("a label")
+    }
 
     fn reading() -> Reading {
         Reading::new(
@@ -466,7 +510,7 @@ mod tests {
         assert!(broken(&set("pk", Attribute::S("DEVICE".into()))).contains("DEVICE"));
         assert!(broken(&set("sk", Attribute::S("TS#now".into()))).contains("TS#now"));
         assert!(broken(&set("room", Attribute::N("1".into()))).contains("room is missing or"));
-        assert!(broken(&set("room", Attribute::S("a#b".into()))).contains("holds '#'"));
+        assert!(broken(&set("room", Attribute::S("a#b".into()))).contains("contains '#'"));
         assert!(broken(&|item| drop(item.remove("pk"))).contains("pk is missing"));
         assert!(broken(&|item| drop(item.remove("current_w"))).contains("no metric"));
     }
@@ -477,17 +521,17 @@ mod tests {
             .new_device("remo-e".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), 1);
         assert_eq!(to_device(from_device(&device)).expect("a device"), device);
-        device.name = Some("Smart meter".into());
-        device.kind = Some("power".into());
-        device.tags = vec!["meter".into(), "B-route".into()];
-        device.room_at = Some(Timestamp::MAX);
+        device.name = Some(label("Smart meter"));
+        device.kind = Some(label("power"));
+        device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
+        device.place = Place::Chosen("hall".parse().expect("an id"));
         let info = device.metrics.values_mut().next().expect("one");
         info.modulus = Some(Decimal::parse("100000").expect("a number"));
         assert_eq!(to_device(from_device(&device)).expect("a device"), device);
 
         let room = Room {
             id: "chiyoda1-a".parse().expect("an id"),
-            name: Some("Bedroom".into()),
+            name: Some(label("Bedroom")),
             first_seen: device.first_seen,
         };
         assert_eq!(to_room(from_room(&room)).expect("a room"), room);
@@ -500,7 +544,7 @@ mod tests {
             let token = Token {
                 hash: TokenHash::of("secret"),
                 scope,
-                name: Some("kitchen plug".into()),
+                name: Some(label("kitchen plug")),
                 created: reading().at,
                 revoked: Some(reading().at),
             };

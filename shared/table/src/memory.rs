@@ -12,7 +12,7 @@ use super::{
     UpdateRegistry,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo, Order,
+    Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS, MetricInfo, Order, Place,
     Reading, Room, RoomId, RoomPatch, Timestamp, Token, TokenHash,
 };
 
@@ -149,30 +149,10 @@ impl State {
 
     fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> Edited<Device> {
         let Some(device) = self.devices.get_mut(id) else { return Edited::Unknown };
-        if let Some(name) = patch.metrics.keys().find(|name| !device.metrics.contains_key(name)) {
+        if let Some(name) = patch.unknown_metric(device) {
             return Edited::UnknownMetric(name.clone());
         }
-        edit(&mut device.name, &patch.name);
-        edit(&mut device.kind, &patch.kind);
-        edit(&mut device.room, &patch.room);
-        match patch.room {
-            Edit::Keep => {}
-            Edit::Clear => device.room_at = None,
-            Edit::Set(_) => device.room_at = Some(Timestamp::MAX),
-        }
-        match &patch.tags {
-            Edit::Keep => {}
-            Edit::Clear => device.tags.clear(),
-            Edit::Set(tags) => device.tags.clone_from(tags),
-        }
-        for (name, patch) in &patch.metrics {
-            let info = device.metrics.get_mut(name).expect("looked up above");
-            edit(&mut info.unit, &patch.unit);
-            edit(&mut info.modulus, &patch.modulus);
-            edit(&mut info.max_w, &patch.max_w);
-            edit(&mut info.dip, &patch.dip);
-        }
-        device.metrics.retain(|name, _| !patch.dropped_metrics.contains(name));
+        patch.apply(device);
         Edited::Written(device.clone())
     }
 }
@@ -419,13 +399,13 @@ impl UpdateRegistry for MemoryStore {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
         let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
-        let is_there_still = (&device.room, device.room_at) == (&known.room, known.room_at);
+        let is_there_still = device.place == known.place;
         if !(earlier && (learned.room.is_none() || is_there_still)) {
             return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
         }
         device.first_seen = learned.first_seen.unwrap_or(device.first_seen);
         if let Some((at, room)) = &learned.room {
-            (device.room_at, device.room) = (Some(*at), Some(room.clone()));
+            device.place = Place::Learned(room.clone(), *at);
         }
         for name in &learned.metrics {
             device.metrics.entry(name.clone()).or_insert_with(|| MetricInfo::from(name));
@@ -491,15 +471,7 @@ impl EditRegistry for MemoryStore {
     ) -> StoreResult<Edited<Room>> {
         let mut state = self.write()?;
         let Some(room) = state.rooms.get_mut(id) else { return Ok(Edited::Unknown) };
-        edit(&mut room.name, &patch.name);
+        patch.name.apply(&mut room.name);
         Ok(Edited::Written(room.clone()))
-    }
-}
-
-fn edit<T: Clone>(field: &mut Option<T>, edit: &Edit<T>) {
-    match edit {
-        Edit::Keep => {}
-        Edit::Clear => *field = None,
-        Edit::Set(value) => *field = Some(value.clone()),
     }
 }

@@ -1,0 +1,105 @@
+//! Exact arithmetic and comparison of decimals. Never rounds: a result that needs more than 38 digits is
+//! an error.
+
+use std::cmp::Ordering;
+
+use bigdecimal::BigDecimal;
+
+use super::{Decimal, DecimalError};
+
+impl Decimal {
+    /// The sum of both.
+    pub fn checked_add(&self, other: &Self) -> Result<Self, DecimalError> {
+        exact(&(self.value() + other.value()))
+    }
+
+    /// What is left of this when the other is taken away.
+    pub fn checked_sub(&self, other: &Self) -> Result<Self, DecimalError> {
+        exact(&(self.value() - other.value()))
+    }
+
+    /// The product of both.
+    pub fn checked_mul(&self, other: &Self) -> Result<Self, DecimalError> {
+        exact(&(self.value() * other.value()))
+    }
+
+    /// Whether it is greater than zero.
+    #[must_use]
+    pub fn is_positive(&self) -> bool {
+        !self.as_str().starts_with('-') && self.as_str() != "0"
+    }
+
+    fn value(&self) -> BigDecimal {
+        self.as_str().parse().expect("a decimal's text is a number")
+    }
+}
+
+fn exact(value: &BigDecimal) -> Result<Decimal, DecimalError> {
+    Decimal::parse(&value.to_scientific_notation())
+}
+
+/// By value. Equal values have equal texts, so this order agrees with `Eq`.
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.value().cmp(&other.value())
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::parse(text).expect("a decimal")
+    }
+
+    /// Up to 18 digits with up to 18 of them behind the point: `i128` counts them exactly.
+    fn small() -> impl Strategy<Value = (i128, Decimal)> {
+        (-10_i64.pow(18)..10_i64.pow(18)).prop_map(|n| (n.into(), decimal(&format!("{n}e-18"))))
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_integers((a, x) in small(), (b, y) in small()) {
+            prop_assert_eq!(x.checked_add(&y), Ok(decimal(&format!("{}e-18", a + b))));
+            prop_assert_eq!(x.checked_sub(&y), Ok(decimal(&format!("{}e-18", a - b))));
+            prop_assert_eq!(x.checked_mul(&y), Ok(decimal(&format!("{}e-36", a * b))));
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            prop_assert_eq!(x.is_positive(), a > 0);
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_kept_exactly_is_an_error() {
+        let most = decimal(&"9".repeat(38));
+        let one = decimal("1");
+        assert_eq!(most.checked_add(&one), Ok(decimal("1e38")), "its zeros carry nothing");
+        let (large, small) = (decimal("1e20"), decimal("1e-20"));
+        assert_eq!(large.checked_add(&small), Err(DecimalError::TooPrecise(41)));
+        assert_eq!(most.checked_sub(&decimal("0.1")), Err(DecimalError::TooPrecise(39)));
+        let huge = decimal("9e125");
+        assert!(matches!(huge.checked_add(&huge), Err(DecimalError::OutOfRange(_))));
+        assert!(matches!(huge.checked_mul(&huge), Err(DecimalError::OutOfRange(_))));
+        let tiny = decimal("1e-130");
+        assert!(matches!(tiny.checked_mul(&tiny), Err(DecimalError::OutOfRange(_))));
+        assert_eq!(tiny.checked_sub(&tiny), Ok(decimal("0")));
+    }
+
+    #[test]
+    fn decimals_are_ordered_by_value_not_by_text() {
+        let texts = ["-9e125", "-10", "-9.5", "-1e-130", "0", "1e-130", "0.5", "9", "10", "1e125"];
+        let ordered = texts.map(decimal);
+        assert!(ordered.is_sorted());
+        let mut reversed: Vec<_> = ordered.iter().rev().cloned().collect();
+        reversed.sort();
+        assert_eq!(reversed, ordered);
+    }
+}

@@ -1,0 +1,55 @@
+//! Declares types for texts that are checked once, when they are parsed. Contains no rule of any text.
+
+/// Declares a type around a text that `$check`, a `fn(&str) -> Result<(), $error>`, accepts.
+macro_rules! parsed_text {
+    ($(#[$doc:meta])* $name:ident, $check:path, $error:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<Self, $error> {
+                $check(text).map(|()| Self(text.to_owned()))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                $check(&text).map(|()| Self(text))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> String {
+                text.0
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+pub(crate) use parsed_text;

@@ -1,0 +1,49 @@
+//! The room of a device, and whether a reading or a person named it.
+
+use super::{RoomId, Timestamp};
+
+/// The room of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Place {
+    /// No reading has named a room, or a person removed the device from its room.
+    #[default]
+    Unknown,
+    /// The reading of this timestamp named the room.
+    Learned(RoomId, Timestamp),
+    /// A person chose the room; no reading moves the device.
+    Chosen(RoomId),
+}
+
+impl Place {
+    /// The room.
+    #[must_use]
+    pub const fn room(&self) -> Option<&RoomId> {
+        match self {
+            Self::Unknown => None,
+            Self::Learned(room, _) | Self::Chosen(room) => Some(room),
+        }
+    }
+
+    /// The room that a person chose.
+    #[must_use]
+    pub const fn chosen_room(&self) -> Option<&RoomId> {
+        match self {
+            Self::Chosen(room) => Some(room),
+            Self::Unknown | Self::Learned(..) => None,
+        }
+    }
+
+    /// Whether a reading of `at` that names `room` moves the device.
+    ///
+    /// It does if the room is another one and the reading is not older than the one that named the known
+    /// room. A reading of the same timestamp moves it too: it may have been sent again with the right
+    /// room.
+    #[must_use]
+    pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Learned(known, since) => known != room && *since <= at,
+            Self::Chosen(_) => false,
+        }
+    }
+}
