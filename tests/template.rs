@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::endpoints::{ENDPOINTS, Endpoint};
-use local::table::TableDefinition;
+use local::table_definition::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
 use table::keys;
@@ -53,7 +53,7 @@ fn the_table_has_the_keys_of_the_code() {
     let key = |parts: &[(&str, &str)]| -> Vec<(String, String)> {
         parts.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
     };
-    let of = |schema: &[local::table::KeyElement]| -> Vec<(String, String)> {
+    let of = |schema: &[local::table_definition::KeyElement]| -> Vec<(String, String)> {
         schema.iter().map(|part| (part.attribute_name.clone(), part.key_type.clone())).collect()
     };
     assert_eq!(of(&table.key_schema), key(&[(keys::PK, "HASH"), (keys::SK, "RANGE")]));
@@ -577,7 +577,7 @@ fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
     assert_eq!(sends(&resources, "registry"), arn);
-    let variable = &environment(&resources, "registry")["FAILURES_QUEUE_URL"];
+    let variable = &environment(&resources, "registry")["DEAD_LETTER_QUEUE_URL"];
     assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
 }
 
