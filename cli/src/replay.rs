@@ -97,9 +97,7 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
         if let Some(other) = records.iter().find(|record| record["eventSource"] != "aws:dynamodb") {
             bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
         }
-        return Ok(Sample::Stream(
-            serde_json::from_value(event).context("not stream records")?,
-        ));
+        return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
     }
     if event.get("device_id").is_some() {
         let event = serde_json::from_value(event)
