@@ -164,10 +164,13 @@ const FUNCTION: &[&str] = &["domain", "table", "aws", "dynamodb", "api", "runtim
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [
     ("aws-sdk-dynamodb", &["dynamodb"]),
-    ("aws-sdk-sqs", &["registry"]),
+    ("aws-sdk-sqs", &["runtime"]),
     ("aws-smithy-http-client", &["aws"]),
     ("aws-types", &["aws"]),
-    ("aws_lambda_events", &["api", "ingest", "query", "registry", "local", "roomtide", "tests"]),
+    (
+        "aws_lambda_events",
+        &["api", "runtime", "ingest", "query", "registry", "local", "roomtide", "tests"],
+    ),
     ("lambda_runtime", &["ingest", "query", "registry"]),
     ("dynoxide-rs", &["local"]),
     ("rusqlite", &["local"]),

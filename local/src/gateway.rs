@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use api::endpoints::{self, Function};
 use api::request::MAX_BODY;
-use api::routes::{self, Function};
 use api::{Problem, ProblemKind, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use axum::body::to_bytes;
@@ -69,7 +69,7 @@ pub(crate) async fn invoke(
     event: ApiGatewayV2httpRequest,
 ) -> anyhow::Result<ApiGatewayV2httpResponse> {
     let path = event.raw_path.as_deref().unwrap_or("/");
-    let route = routes::find_path(event.request_context.http.method.as_str(), path);
+    let route = endpoints::find_path(event.request_context.http.method.as_str(), path);
     let function = route.map_or(Function::Query, |(route, _)| route.function);
     let deadline = Deadline::after(TIMEOUT);
     let functions = functions.clone();
@@ -177,7 +177,7 @@ impl Gateway {
 
 /// Returns whether the request's route has a body. Any other body is left unread.
 fn takes_body(parts: &Parts) -> bool {
-    let route = routes::find_path(parts.method.as_str(), parts.uri.path());
+    let route = endpoints::find_path(parts.method.as_str(), parts.uri.path());
     route.is_ok_and(|(route, _)| matches!(route.method, "POST" | "PATCH"))
 }
 

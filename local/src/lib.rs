@@ -31,5 +31,5 @@ mod warning;
 
 pub use data_directory::DataDirectory;
 pub use ingest::{Event as IngestEvent, read_reading};
-pub use registry::DeadLetter;
+pub use runtime::dead_letters::DeadLetter;
 pub use system::{Data, Options, System};

@@ -204,7 +204,8 @@ fn parts(record: Record) -> Vec<Record> {
     let Record { line, json } = record;
     let whole = |json| vec![Record { line, json }];
     let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
-    let members: Vec<(String, &RawValue)> = members.into_iter().collect();
+    let members: Vec<(String, &RawValue)> =
+        members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
     if members.len() <= MAX_METRICS {
         return whole(json);
     }

@@ -1,14 +1,18 @@
-//! Drafts become readings: one a device and timestamp, the bad ones named. Asks nobody and stores nothing.
+//! Drafts become readings: one per device and timestamp, the bad ones named. Asks nobody and stores nothing.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::Entry as Place;
 
-use api::FieldError;
-use domain::{DeviceId, Reading};
+use api::{FieldError, Problem};
+use domain::{DeviceId, Reading, Timestamp};
 use table::ReadingKey;
 
-use crate::body;
-use crate::reading::{self, Draft, Refusal, Sender, Times};
+use crate::draft::{Content, Entry, Fault, Refusal};
+use crate::formats::json;
+use crate::request::Submission;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use crate::times::Times;
 
 /// Readings, and for each the places in the request that it was made of.
 #[derive(Debug, Default)]
@@ -17,7 +21,7 @@ pub(crate) struct Readings {
     pub(crate) origins: Vec<Vec<usize>>,
 }
 
-/// What a request holds.
+/// The readings of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Assembled {
     /// Those with timestamps, no two of one device and timestamp.
@@ -26,70 +30,242 @@ pub(crate) struct Assembled {
     pub(crate) arrivals: Readings,
     /// What cannot be stored, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
-    /// Whether a reading was of a device that is not the sender's.
-    pub(crate) foreign: bool,
+    /// Whether an entry names a device that is not the sender's.
+    pub(crate) is_foreign: bool,
 }
 
 impl Readings {
-    fn push(&mut self, reading: Reading, origin: usize) {
-        self.readings.push(reading);
-        self.origins.push(vec![origin]);
+    /// Adds a reading, or merges it into the one that has its place.
+    fn place<K>(
+        &mut self,
+        place: Place<'_, K, usize>,
+        reading: Reading,
+        origin: usize,
+    ) -> Result<(), Refusal> {
+        match place {
+            Place::Vacant(place) => {
+                place.insert(self.readings.len());
+                self.readings.push(reading);
+                self.origins.push(vec![origin]);
+            }
+            Place::Occupied(place) => {
+                self.readings[*place.get()].absorb(reading).map_err(Refusal::whole)?;
+                self.origins[*place.get()].push(origin);
+            }
+        }
+        Ok(())
     }
 
-    fn absorb(&mut self, place: usize, reading: Reading, origin: usize) -> Result<(), Refusal> {
-        self.readings[place].absorb(reading).map_err(Refusal::whole)?;
-        self.origins[place].push(origin);
-        Ok(())
+    /// Adds or merges a reading that shares no metric with the one that has its place.
+    fn place_once<K>(
+        &mut self,
+        place: Place<'_, K, usize>,
+        reading: Reading,
+        origin: usize,
+    ) -> Result<(), Refusal> {
+        if let Place::Occupied(place) = &place
+            && let Some(metric) = self.readings[*place.get()].shared_metric(&reading)
+        {
+            let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
+            return Err(Refusal::of("timestamp", fault));
+        }
+        self.place(place, reading, origin)
     }
 }
 
-/// Makes readings of the entries of a request.
+/// Makes readings of the entries of a submission.
 ///
-/// What has the same device and timestamp becomes one reading, the later values winning. What has no
-/// timestamp becomes one reading too, but not by losing a value: a second one of the same metric is
-/// refused, because the request does not say which was measured when.
+/// Entries of the same device and timestamp become one reading, the later values winning. Entries
+/// without a timestamp become one reading per device too, but not by losing a value: a second one of the
+/// same metric is refused, because the request does not say which was measured when.
 pub(crate) fn assemble(
-    entries: Vec<body::Entry<'_>>,
-    sender: Sender<'_>,
-    times: &Times,
-) -> Assembled {
+    submission: &Submission<'_>,
+    settings: &Settings,
+) -> Result<Assembled, Problem> {
+    let entries = submission.format.read(&submission.body)?;
+    let times = Times::new(submission.arrived, settings);
+    Ok(place_all(entries, &submission.sender, &times))
+}
+
+/// The same of entries that are read.
+pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
     let mut all = Assembled::default();
-    let mut places: HashMap<ReadingKey, usize> = HashMap::new();
+    let mut timed: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
-        let draft =
-            entry.map_err(Refusal::whole).and_then(|members| reading::read(members, sender, times));
-        let assembled = draft.and_then(|Draft { reading, has_timestamp }| {
+        let placed = reading(entry, sender, times).and_then(|(reading, has_timestamp)| {
             if has_timestamp {
-                match places.entry(ReadingKey::of(&reading)) {
-                    Entry::Occupied(place) => all.timed.absorb(*place.get(), reading, index),
-                    Entry::Vacant(place) => {
-                        place.insert(all.timed.readings.len());
-                        all.timed.push(reading, index);
-                        Ok(())
-                    }
-                }
+                let place = timed.entry(ReadingKey::of(&reading));
+                all.timed.place(place, reading, index)
             } else {
-                match arrivals.entry(reading.device.clone()) {
-                    Entry::Occupied(place) => {
-                        let first = &all.arrivals.readings[*place.get()];
-                        if let Some(metric) = first.shared_metric(&reading) {
-                            return Err(Refusal::second_arrival(&reading.device, metric));
-                        }
-                        all.arrivals.absorb(*place.get(), reading, index)
-                    }
-                    Entry::Vacant(place) => {
-                        place.insert(all.arrivals.readings.len());
-                        all.arrivals.push(reading, index);
-                        Ok(())
-                    }
-                }
+                let place = arrivals.entry(reading.device.clone());
+                all.arrivals.place_once(place, reading, index)
             }
         });
-        if let Err(Refusal { field, message, forbidden }) = assembled {
-            all.foreign |= forbidden;
-            all.rejected.push(FieldError { index: Some(index), field, message });
+        if let Err(refusal) = placed {
+            all.is_foreign |= refusal.is_foreign();
+            all.rejected.push(refusal.at(Some(index)));
         }
     }
     all
+}
+
+/// The reading of an entry, at the time of arrival where the entry has no timestamp; and whether it has
+/// one.
+pub(crate) fn reading(
+    entry: Entry,
+    sender: &Sender<'_>,
+    times: &Times,
+) -> Result<(Reading, bool), Refusal> {
+    let draft = entry?;
+    let device = sender.device(draft.device)?;
+    let Content { timestamp, room, metrics } = draft.content?;
+    if let Some(at) = timestamp {
+        times.check(at)?;
+    }
+    let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
+    Ok((reading.map_err(Refusal::whole)?, timestamp.is_some()))
+}
+
+/// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.
+pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
+    let times = Times::new(now, &Settings::default());
+    let read = reading(json::entry(json), &Sender::Anyone, &times);
+    read.map(|(reading, _)| reading).map_err(|refusal| refusal.at(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::RoomId;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-11T16:00:00.000Z";
+
+    fn try_read(json: &str, sender: Option<&str>) -> Result<Reading, Refusal> {
+        kept_for(None, json, sender)
+    }
+
+    fn kept_for(
+        retention_days: Option<u32>,
+        json: &str,
+        sender: Option<&str>,
+    ) -> Result<Reading, Refusal> {
+        let arrived = Timestamp::parse_absolute(NOW).expect("a timestamp");
+        let settings = Settings { retention_days, ..Settings::default() };
+        let times = Times::new(arrived, &settings);
+        let sender = sender.map_or(Sender::Anyone, |id| Sender::Topic(id.parse().expect("an id")));
+        let (reading, has_timestamp) = reading(json::entry(json), &sender, &times)?;
+        assert_eq!(has_timestamp, json.contains("timestamp") && !json.contains("null"));
+        Ok(reading)
+    }
+
+    fn refused(json: &str) -> String {
+        try_read(json, None).expect_err(json).to_string()
+    }
+
+    #[test]
+    fn a_reading_is_read_whole() {
+        let reading = try_read(
+            r#"{"device_id": "remo-e", "timestamp": 1768147199, "room": "chiyoda1-a", "current_w": 512, "cumulative_kwh_p": 8048.10}"#,
+            None,
+        )
+        .expect("a reading");
+        assert_eq!(reading.at.to_string(), "2026-01-11T15:59:59.000Z");
+        assert_eq!(reading.room.as_ref().map(RoomId::as_str), Some("chiyoda1-a"));
+        let values: Vec<_> = reading.metrics().iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(values, ["cumulative_kwh_p=8048.1", "current_w=512"]);
+    }
+
+    #[test]
+    fn without_a_timestamp_it_is_the_time_of_arrival() {
+        for json in
+            [r#"{"device_id": "d", "t": 1}"#, r#"{"device_id": "d", "timestamp": null, "t": 1}"#]
+        {
+            assert_eq!(try_read(json, None).expect("a reading").at.to_string(), NOW);
+        }
+    }
+
+    #[test]
+    fn every_bad_member_is_named_with_its_reason() {
+        let digits = format!(r#"{{"device_id": "d", "t": {}}}"#, "1".repeat(39));
+        for (json, expected) in [
+            (r#"{"t": 1}"#, "device_id is missing"),
+            (r#"{"device_id": 5, "t": 1}"#, "device_id must be a string, not a number"),
+            (r#"{"device_id": "DEVICE", "t": 1}"#, r#"device_id "DEVICE" is a reserved name"#),
+            (r#"{"device_id": "room", "t": 1}"#, r#"device_id "room" is a reserved name"#),
+            (r#"{"device_id": "a#b", "t": 1}"#, "device_id contains '#'"),
+            (r#"{"device_id": "a\u0000", "t": 1}"#, r"device_id contains '\0'"),
+            (
+                r#"{"device_id": "d", "room": "Token", "t": 1}"#,
+                r#"room "Token" is a reserved name"#,
+            ),
+            (r#"{"device_id": "d", "room": 5, "t": 1}"#, "room must be a string"),
+            (r#"{"device_id": "d"}"#, "there is no metric"),
+            (r#"{"device_id": "d", "pk": 1}"#, r#"pk "pk" is a reserved name"#),
+            (r#"{"device_id": "d", "Temp": 1}"#, "Temp \"Temp\" is not a metric name"),
+            (r#"{"device_id": "d", "t": "21.5"}"#, "t must be a number, not a string"),
+            (r#"{"device_id": "d", "t": "NaN"}"#, "t must be a number, not a string"),
+            (r#"{"device_id": "d", "t": null}"#, "t must be a number, not null"),
+            (r#"{"device_id": "d", "t": true}"#, "t must be a number, not a boolean"),
+            (r#"{"device_id": "d", "t": [1]}"#, "t must be a number, not an array"),
+            (r#"{"device_id": "d", "t": 1e400}"#, "t \"1e400\" is outside of"),
+            (&digits, "t has 39 significant digits"),
+            (
+                r#"{"device_id": "d", "timestamp": true, "t": 1}"#,
+                "timestamp must be a string or a number",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "soon", "t": 1}"#,
+                "timestamp \"soon\" is not a timestamp",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "0001-01-01T00:00:00Z", "t": 1}"#,
+                "outside of the years",
+            ),
+            (r#"{"device_id": "d", "timestamp": 1e400, "t": 1}"#, "outside of the years"),
+            (r#"{"device_id": "d", "timestamp": "now", "t": 1}"#, "timestamp \"now\" is relative"),
+            (r#"{"device_id": "d", "timestamp": "-5m", "t": 1}"#, "timestamp \"-5m\" is relative"),
+            (r#"{"device_id": "d", "timestamp": 35, "t": 1}"#, "the clock was not set"),
+            (r#"{"device_id": "d", "timestamp": 2026, "t": 1}"#, "the clock was not set"),
+            (
+                r#"{"device_id": "d", "timestamp": "1999-12-31T23:59:59.999Z", "t": 1}"#,
+                "is before 2000-01-01T00:00:00.000Z",
+            ),
+            (r#"{"device_id": "..", "t": 1}"#, r#"device_id ".." cannot be part of a URL"#),
+            (r#"{"device_id": "d", "room": ".", "t": 1}"#, r#"room "." cannot be part of a URL"#),
+            (
+                r#"{"device_id": "d", "timestamp": "2026-01-12T16:00:01Z", "t": 1}"#,
+                "more than a day ahead",
+            ),
+            (
+                r#"{"device_id": "d", "timestamp": "10000-01-01T00:00:00Z", "t": 1}"#,
+                "is not a timestamp",
+            ),
+        ] {
+            assert!(refused(json).contains(expected), "{json}: {}", refused(json));
+        }
+    }
+
+    #[test]
+    fn a_reading_that_would_be_deleted_at_once_is_refused() {
+        let json = r#"{"device_id": "d", "timestamp": "2025-12-12T15:59:59Z", "t": 1}"#;
+        let refusal = kept_for(Some(30), json, None).expect_err("31 days old");
+        assert!(refusal.to_string().contains("older than the 30 days"), "{refusal}");
+        assert!(kept_for(Some(31), json, None).is_ok());
+        assert!(kept_for(None, json, None).is_ok());
+    }
+
+    #[test]
+    fn an_entry_of_another_s_device_is_foreign_whatever_else_is_wrong_with_it() {
+        for json in [r#"{"device_id": "e", "t": 1}"#, r#"{"device_id": "e", "t": "x", "room": 5}"#]
+        {
+            assert!(try_read(json, Some("d")).expect_err("another's").is_foreign(), "{json}");
+        }
+        assert!(
+            !try_read(r#"{"device_id": "d", "t": "x"}"#, Some("d")).expect_err("x").is_foreign()
+        );
+        let own = try_read(r#"{"t": 1}"#, Some("d")).expect("its device need not be named");
+        assert_eq!(own.device.as_str(), "d");
+    }
 }

@@ -1,13 +1,14 @@
 //! What invokes the function: an HTTP request or an IoT Core rule. Reads no reading.
 
-use api::FieldError;
-use api::problem::told_in_full;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use table::StoreError;
+
+use crate::replies::native::Receipt;
 
 /// What AWS sends to the function.
 #[derive(Debug, Clone)]
@@ -65,24 +66,17 @@ pub enum Reply {
     Iot(Receipt),
 }
 
-/// How many readings were stored and which were refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Receipt {
-    /// Stored.
-    pub accepted: usize,
-    /// Refused, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rejected: Vec<FieldError>,
-    /// The places of those that were refused beyond what an answer tells in full.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub more_rejected: Vec<usize>,
+/// Not everything is stored, and nobody waits for an answer: the invocation should be repeated.
+#[derive(Debug, thiserror::Error)]
+#[error("{not_stored} readings are not stored")]
+pub struct Failure {
+    not_stored: usize,
+    #[source]
+    cause: StoreError,
 }
 
-impl Receipt {
-    /// A receipt for so many readings, and as many refusals in full as an answer holds.
-    #[must_use]
-    pub fn new(accepted: usize, rejected: Vec<FieldError>) -> Self {
-        let (rejected, more_rejected) = told_in_full(rejected);
-        Self { accepted, rejected, more_rejected }
+impl Failure {
+    pub(crate) fn new(not_stored: &[usize], cause: StoreError) -> Self {
+        Self { not_stored: not_stored.len(), cause }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{Decimal, DevicePatch, Edit, RoomId, Scope, Token, TokenHash};
+use domain::{Decimal, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token, TokenHash};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{EditRegistry as _, ManageTokens as _, StoreError};
 
 use super::*;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Bench {
     store: MemoryStore,
@@ -43,7 +46,7 @@ impl Bench {
             let token = Token { hash: TokenHash::of(secret), scope, name: None, created, revoked };
             bench
                 .store
-                .add_token(&token, &Invocation::until(Deadline::after(COLD_START)))
+                .add_token(&token, &Invocation::until(Deadline::after(TIMEOUT)))
                 .await
                 .expect("memory");
         }
@@ -354,7 +357,7 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
 
     let patch =
         DevicePatch { room: Edit::Set("p".parse().expect("an id")), ..DevicePatch::default() };
-    let invocation = Invocation::until(Deadline::after(COLD_START));
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let id = "d".parse().expect("an id");
     bench.store.edit_device(&id, &patch, &invocation).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
@@ -410,7 +413,7 @@ async fn a_device_that_the_cache_lacks_is_looked_up_once() {
 #[tokio::test]
 async fn a_device_introduces_a_bounded_number_of_rooms() {
     let bench = Bench::guarded().await;
-    let invocation = Invocation::until(Deadline::after(COLD_START));
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let rooms = async || bench.store.rooms(&invocation).await.expect("memory").found.len();
     for request in 0..3 {
         let reading = |n: usize| {
@@ -583,7 +586,7 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     }
     // And its device and room, which the cache did not know.
     assert_eq!(bench.store.calls().reads, reads + 3);
-    let invocation = Invocation::until(Deadline::after(COLD_START));
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let hash = TokenHash::of("one");
     assert!(bench.store.revoke_token(&hash, bench.clock.now(), &invocation).await.expect("memory"));
     bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);

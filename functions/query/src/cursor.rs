@@ -1,8 +1,8 @@
 //! Cursors: opaque, bound to the query that they continue. Keep no state and reach no other partition.
 //!
 //! A cursor holds a place within its query's range and a checksum over both. The checksum has no
-//! secret: what it finds out is a cursor of another query or a damaged one. Whoever computes a valid
-//! one reaches only another place of the query that they may ask anyway, for a cursor names no
+//! secret: it detects a cursor of another query and a damaged one. Whoever computes a valid one
+//! reaches only another place of a query that they may ask anyway, because a cursor names no
 //! partition.
 
 use api::Problem;
@@ -22,7 +22,7 @@ pub(crate) fn encode(query_fingerprint: &str, place: &str) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The place that [`seal`] put into a cursor for the same query.
+/// The place that [`encode`] put into a cursor for the same query.
 pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Problem> {
     let place = || {
         let bytes = URL_SAFE_NO_PAD.decode(Some(cursor).filter(|c| c.len() <= MAX_LENGTH)?).ok()?;
@@ -57,7 +57,7 @@ pub(crate) fn encode_range(
     encode(query_fingerprint, &format!("{from} {to} {at} {}", after.device))
 }
 
-/// What [`encode_range`] put in.
+/// The range and the place that [`encode_range`] put in.
 pub(crate) fn decode_range(
     query_fingerprint: &str,
     cursor: &str,

@@ -1,18 +1,19 @@
-//! Newest values, by the readings' own time. Writes nothing: what is newest is asked, never kept.
+//! Newest values, by the readings' own time. Keeps none: they are asked for each time.
 
-use api::{Params, Problem, ProblemKind, Response};
+use api::{Problem, ProblemKind, Response};
 use domain::{Device, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
-use table::{
-    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
-};
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::{Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey, StoreResult};
 
-use crate::registry::{ListRequest, metrics_of, whole};
+use crate::lists::metrics_of;
+use crate::lookup;
+use crate::page;
+use crate::pagination::{ListRequest, ensure_complete};
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
 use crate::sheet::Columns;
-use crate::{Call, Query};
 
 /// How many of a device's newest readings are looked at.
 const NEWEST: usize = 10;
@@ -25,99 +26,89 @@ const MAX_BOTH: usize = 2 * MAX_FIRST;
 /// How many devices are asked at once.
 const LATEST_CONCURRENCY: usize = 8;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
-    /// `GET /devices/{id}/latest`
-    pub(crate) async fn device_latest(
-        &self,
-        call: &mut Call<'_>,
-        id: &str,
-    ) -> Result<Response, Problem> {
-        let device = self.device(id, call).await?;
-        let latest =
-            self.newest(&device, call.invocation).await.map_err(|error| call.failed(&error))?;
-        let values = latest.ok_or_else(|| {
-            Problem::new(
-                ProblemKind::NotFound,
-                format!("The device {:?} has no readings.", device.id.as_str()),
-            )
-        })?;
-        Ok(Response::json(200, &LatestRow { device_id: &device.id, values }))
-    }
+/// `GET /devices/{id}/latest`
+pub(crate) async fn of_device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let device = lookup::device(registry, store, call).await?;
+    let latest = newest(store, &device, call.invocation).await;
+    let latest = latest.map_err(|error| call.failed(&error))?;
+    let values = latest.ok_or_else(|| {
+        Problem::new(
+            ProblemKind::NotFound,
+            format!("The device {:?} has no readings.", device.id.as_str()),
+        )
+    })?;
+    Ok(Response::json(200, &LatestRow { device_id: &device.id, values }))
+}
 
-    /// `GET /rooms/{id}/latest`
-    pub(crate) async fn room_latest(
-        &self,
-        call: &mut Call<'_>,
-        params: &Params,
-        id: &str,
-    ) -> Result<Response, Problem> {
-        let asked = ListRequest::of(call.request, params)?;
-        let (room, snapshot) = self.room(id, call).await?;
-        whole(snapshot.has_all_devices, "devices")?;
-        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
-        let all: Vec<&Device> = snapshot.devices.values().filter(in_room).collect();
-        let (devices, rest) = asked.devices(all.clone(), true);
-        let latest = self.latest_of(&devices, call).await?;
-        let rows: Vec<LatestRow<'_>> = devices
-            .iter()
-            .zip(latest)
-            .filter_map(|(device, values)| {
-                Some(LatestRow { device_id: &device.id, values: values? })
-            })
-            .collect();
-        let known = || metrics_of(all.iter().copied());
-        let columns = || Columns { own: &LATEST_COLUMNS, known: known() };
-        let behind = |row: usize| asked.cursor_behind(rows[row].device_id.as_str());
-        Ok(asked.format.page((call.request, params), &rows, columns, rest, behind))
-    }
+/// `GET /rooms/{id}/latest`
+pub(crate) async fn of_room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (room, snapshot) = lookup::room(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    let all: Vec<&Device> = snapshot.devices_in(&room.id).collect();
+    let (devices, rest) = list.devices(all.clone(), true);
+    let latest = latest_of(store, &devices, call).await?;
+    let rows: Vec<LatestRow<'_>> = devices
+        .iter()
+        .zip(latest)
+        .filter_map(|(device, values)| Some(LatestRow { device_id: &device.id, values: values? }))
+        .collect();
+    let known = || metrics_of(all.iter().copied());
+    let columns = || Columns { own: &LATEST_COLUMNS, known: known() };
+    let behind = |row: usize| list.cursor_behind(rows[row].device_id.as_str());
+    let request = (call.request, &call.params);
+    Ok(page::write(list.format, request, &rows, columns, rest, behind))
+}
 
-    /// The newest values of several devices, in their order; none where a device has no readings.
-    pub(crate) async fn latest_of(
-        &self,
-        devices: &[&Device],
-        call: &mut Call<'_>,
-    ) -> Result<Vec<Option<LatestValues>>, Problem> {
-        let asked: Vec<_> =
-            devices.iter().map(|device| self.newest(device, call.invocation)).collect();
-        let latest = stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await;
-        latest.map_err(|error| call.failed(&error))
-    }
+/// The newest values of several devices, in their order; none where a device has no readings.
+pub(crate) async fn latest_of(
+    store: &impl QueryReadings,
+    devices: &[&Device],
+    call: &mut Call<'_>,
+) -> Result<Vec<Option<LatestValues>>, Problem> {
+    let asked: Vec<_> =
+        devices.iter().map(|device| newest(store, device, call.invocation)).collect();
+    let latest = stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await;
+    latest.map_err(|error| call.failed(&error))
+}
 
-    /// The newest value of each metric among the newest readings; of a metric that the registry knows
-    /// and they lack, further back. What is older than that is not found, whatever the registry holds:
-    /// the cost of a device is a few read units.
-    async fn newest(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<LatestValues>> {
-        let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
-        let look = async |after: Option<&Reading>, limit: usize| {
-            let after = after.map(ReadingKey::of);
-            let order = Order::Descending;
-            let query = RangeQuery { range, order, after, limit, consistent: false };
-            self.store.device_readings(&device.id, &query, invocation).await
-        };
-        let likely = likely_bytes(device);
-        let Page { mut readings, has_more } = look(None, within(MAX_FIRST, likely, NEWEST)).await?;
-        let latest = LatestValues::among(&readings);
-        let is_complete =
-            latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
-        if is_complete || !has_more {
-            return Ok(latest);
-        }
-        let taken: usize = readings.iter().map(bytes).sum();
-        // The newest may be small and those before them large, or the other way round.
-        let each = likely.max(taken / readings.len());
-        let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
-        let further = look(readings.last(), limit).await?;
-        readings.extend(further.readings);
-        Ok(LatestValues::among(&readings))
+/// The newest value of each metric among the newest readings; of a metric that the registry knows
+/// and they lack, further back. What is older than that is not found, whatever the registry holds:
+/// the cost of a device is a few read units.
+async fn newest(
+    store: &impl QueryReadings,
+    device: &Device,
+    invocation: &Invocation,
+) -> StoreResult<Option<LatestValues>> {
+    let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
+    let look = async |after: Option<&Reading>, limit: usize| {
+        let after = after.map(ReadingKey::of);
+        let order = Order::Descending;
+        let query = RangeQuery { range, order, after, limit, consistent: false };
+        store.device_readings(&device.id, &query, invocation).await
+    };
+    let likely = likely_bytes(device);
+    let Page { mut readings, has_more } = look(None, within(MAX_FIRST, likely, NEWEST)).await?;
+    let latest = LatestValues::among(&readings);
+    let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
+    if is_complete || !has_more {
+        return Ok(latest);
     }
+    let taken: usize = readings.iter().map(bytes).sum();
+    // The newest may be small and those before them large, or the other way round.
+    let each = likely.max(taken / readings.len());
+    let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
+    let further = look(readings.last(), limit).await?;
+    readings.extend(further.readings);
+    Ok(LatestValues::among(&readings))
 }
 
 /// How many readings of `each` so many bytes are within `bytes`, at least one.

@@ -1,19 +1,18 @@
-//! The API as an `OpenAPI` 3.1 document, generated from the route table. Answers nothing itself.
+//! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
-use api::routes::{Operation, ROUTES};
+use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::{MAX_METRICS, MAX_TAGS};
 use serde_json::{Map, Value, json};
 
-use crate::edit::MAX_PATCHED_METRICS;
-use crate::{ranges, registry};
+use crate::patch::MAX_PATCHED_METRICS;
 
 /// The document.
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
-    for route in ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method.to_lowercase()] = operation(route.operation, route.path, route.summary);
+    for endpoint in ENDPOINTS {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.method.to_lowercase()] = operation(endpoint);
     }
     json!({
         "openapi": "3.1.0",
@@ -23,7 +22,7 @@ pub(crate) fn document() -> Value {
             "description": "Readings of power, temperature and humidity: stored, listed, found again. \
                 Timestamps are RFC 3339 with any offset, an epoch number whose unit follows from its size, \
                 or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to. \
-                What answers GET answers HEAD as well. Unknown parameters are refused.",
+                Whatever answers GET answers HEAD as well. Unknown parameters are refused.",
         },
         "paths": paths,
         "security": [{"token": []}],
@@ -38,142 +37,88 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn operation(operation: Operation, path: &str, summary: &str) -> Value {
-    let query = operation.parameters().iter().map(|name| query_parameter(operation, name));
-    let parameters: Vec<Value> = path.contains("{id}").then(id).into_iter().chain(query).collect();
-    let mut described = json!({
-        "operationId": format!("{operation:?}"),
-        "summary": summary,
+fn operation(endpoint: &Endpoint) -> Value {
+    let id = json!({"name": "id", "in": "path", "required": true, "schema": reference("Id")});
+    let query = endpoint.parameters.iter().map(query_parameter);
+    let parameters: Vec<Value> = endpoint.has_id().then_some(id).into_iter().chain(query).collect();
+    let mut operation = json!({
+        "operationId": format!("{:?}", endpoint.operation),
+        "summary": endpoint.summary,
         "parameters": parameters,
-        "responses": responses(operation),
+        "responses": responses(endpoint),
     });
-    if operation == Operation::Health {
-        described["security"] = json!([]);
+    if endpoint.access == Access::Public {
+        operation["security"] = json!([]);
     }
-    let body = match operation {
-        Operation::PostReadings => json!({"oneOf": [
-            reference("Reading"),
-            {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
-            {"type": "object", "required": ["readings"], "properties": {
-                "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
-            }},
-        ]}),
-        Operation::EditDevice => reference("DevicePatch"),
-        Operation::EditRoom => reference("RoomPatch"),
-        _ => return described,
+    if let Some(schema) = endpoint.body {
+        operation["requestBody"] = request_body(endpoint, schema);
+    }
+    operation
+}
+
+fn query_parameter(parameter: &Parameter) -> Value {
+    let schema = match parameter.kind {
+        Kind::Timestamp | Kind::Metrics | Kind::Cursor => json!({"type": "string"}),
+        Kind::Id => reference("Id"),
+        Kind::Flag => json!({"type": "boolean", "default": false}),
+        Kind::Count { default, max } => {
+            json!({"type": "integer", "minimum": 1, "maximum": max, "default": default})
+        }
+        Kind::Choice { of, default: Some(default) } => json!({"enum": of, "default": default}),
+        Kind::Choice { of, default: None } => json!({"enum": of}),
+        Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
     };
-    let mut content = json!({"application/json": {"schema": body}});
-    if operation == Operation::PostReadings {
+    let Parameter { name, description, .. } = parameter;
+    json!({"name": name, "in": "query", "description": description, "schema": schema})
+}
+
+fn request_body(endpoint: &Endpoint, schema: &str) -> Value {
+    let mut content = json!({"application/json": {"schema": reference(schema)}});
+    if matches!(endpoint.reply, Reply::Receipt(_)) {
         content["application/x-ndjson"] = json!({"schema": {"type": "string"}});
     }
     let description = format!(
         "At most {MAX_BODY} bytes as sent, {MAX_INFLATED} inflated; Content-Encoding: gzip is taken"
     );
-    described["requestBody"] =
-        json!({"required": true, "description": description, "content": content});
-    described
+    json!({"required": true, "description": description, "content": content})
 }
 
-fn id() -> Value {
-    json!({"name": "id", "in": "path", "required": true, "schema": reference("Id")})
+/// The statuses of failures. Every endpoint can fail by a mistake of ours, and any may be asked for too
+/// often.
+fn failures(endpoint: &Endpoint) -> Vec<u16> {
+    let mut statuses = vec![400, 405, 429, 500, 503];
+    if endpoint.access != Access::Public {
+        statuses.extend([401, 403]);
+    }
+    if endpoint.has_id() {
+        statuses.push(404);
+    }
+    if endpoint.body.is_some() {
+        statuses.extend([413, 415]);
+    }
+    statuses
 }
 
-/// A parameter of a query, as the table of routes names it.
-fn query_parameter(operation: Operation, name: &str) -> Value {
-    let text = json!({"type": "string"});
-    let (description, schema) = match name {
-        "from" => ("The first timestamp; 24 hours before to without it", text),
-        "to" => ("The first timestamp behind the range; now without it", text),
-        "order" => ("Oldest or newest first", json!({"enum": ["asc", "desc"], "default": "asc"})),
-        "metrics" => ("Only these metrics, each once, separated by commas", text),
-        "room" => ("Only devices in this room", reference("Id")),
-        "latest" => ("Adds the newest values", json!({"type": "boolean", "default": false})),
-        "limit" => {
-            let (default, most) = match operation {
-                Operation::DeviceReadings | Operation::RoomReadings => {
-                    (ranges::DEFAULT_LIMIT, ranges::MAX_LIMIT)
-                }
-                _ => (registry::DEFAULT_LIMIT, registry::MAX_LIMIT),
-            };
-            let schema =
-                json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
-            ("How many entries a page holds at the most; fewer where they are large", schema)
-        }
-        "rooms" => (
-            "given takes rooms as they are sent, for history: none is filled in from the registry, and \
-             no room that a person chose replaces one",
-            json!({"enum": ["given"]}),
-        ),
-        "merge" => (
-            "Sets the metrics given and keeps the others of that device and timestamp; without it a \
-             reading replaces the one before it",
-            json!({"type": "boolean", "default": false}),
-        ),
-        "cursor" => ("next_cursor of the page before", text),
-        "format" => {
-            let schema = json!({"enum": ["json", "csv", "ndjson"], "default": "json"});
-            ("The form of the answer; Accept works as well", schema)
-        }
-        other => unreachable!("{other:?} is in the table of routes and not described here"),
-    };
-    json!({"name": name, "in": "query", "description": description, "schema": schema})
-}
-
-/// The failures of an operation. Every one can fail by a mistake of ours, and any may be asked for
-/// too often.
-fn failures(operation: Operation) -> Vec<u16> {
-    let own: &[u16] = match operation {
-        Operation::Health => &[],
-        Operation::PostReadings => &[401, 403, 413, 415],
-        Operation::EditDevice | Operation::EditRoom => &[401, 403, 404, 413, 415],
-        Operation::OpenApi | Operation::ListDevices | Operation::ListRooms => &[401, 403],
-        _ => &[401, 403, 404],
-    };
-    [&[400], own, &[405, 429, 500, 503]].concat()
-}
-
-fn responses(operation: Operation) -> Value {
+fn responses(endpoint: &Endpoint) -> Value {
     let answer = |description: &str, schema: Value| json!({"description": description, "content": {"application/json": {"schema": schema}}});
-    let rows = |schema: &str| {
-        let mut rows = answer("A page", list(schema));
-        rows["content"]["text/csv"] = json!({"schema": {"type": "string"}});
-        rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
-        rows
-    };
-    let mut responses = match operation {
-        Operation::PostReadings => json!({
-            "201": answer("All are stored", reference("Receipt")),
-            "207": answer("Some are refused, the others stored", reference("Receipt")),
+    let mut responses = match endpoint.reply {
+        Reply::One(schema) => json!({"200": answer(schema, reference(schema))}),
+        Reply::Page(schema) => {
+            let mut page = answer("A page", list(schema));
+            page["content"]["text/csv"] = json!({"schema": {"type": "string"}});
+            page["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
+            json!({"200": page})
+        }
+        Reply::Receipt(schema) => json!({
+            "201": answer("All are stored", reference(schema)),
+            "207": answer("Some are refused, the others stored", reference(schema)),
         }),
-        Operation::ListDevices | Operation::RoomDevices => json!({"200": rows("Device")}),
-        Operation::ListRooms => json!({"200": rows("Room")}),
-        Operation::DeviceReadings | Operation::RoomReadings => {
-            json!({"200": rows("StoredReading")})
-        }
-        Operation::RoomLatest => json!({"200": rows("Latest")}),
-        Operation::ShowDevice | Operation::EditDevice => {
-            json!({"200": answer("The device", reference("Device"))})
-        }
-        Operation::ShowRoom | Operation::EditRoom => {
-            json!({"200": answer("The room", reference("Room"))})
-        }
-        Operation::DeviceLatest => json!({"200": answer("The values", reference("Latest"))}),
-        Operation::Health => {
-            json!({"200": answer("It answers", json!({"type": "object", "required": ["status"]}))})
-        }
-        Operation::OpenApi => json!({"200": answer("This document", json!({"type": "object"}))}),
     };
-    if matches!(
-        operation,
-        Operation::ListDevices
-            | Operation::RoomDevices
-            | Operation::ListRooms
-            | Operation::ShowDevice
-            | Operation::ShowRoom
-    ) {
+    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"));
+    if endpoint.method == "GET" && is_cached {
         responses["304"] = json!({"description": "If-None-Match names what it is still"});
     }
-    for status in failures(operation) {
+    for status in failures(endpoint) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
     }
     responses
@@ -215,6 +160,15 @@ fn schemas() -> Value {
             "additionalProperties": metric,
             "examples": [{"device_id": "remo-e", "timestamp": "2026-01-11T16:00:00Z", "room": "chiyoda1-a", "current_w": 512}],
         },
+        "Readings": {"oneOf": [
+            reference("Reading"),
+            {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
+            {"type": "object", "required": ["readings"], "properties": {
+                "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
+            }},
+        ]},
+        "Health": {"type": "object", "required": ["status"]},
+        "OpenApi": {"type": "object"},
         "Receipt": {
             "type": "object",
             "required": ["accepted"],

@@ -1,149 +1,185 @@
 //! Readings in a time range, of a device or a room. Aggregates nothing.
 
 use api::response::MAX_CARRIED;
-use api::{Params, Problem, Response};
-use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange};
+use api::{Format, Params, Problem, Request, Response};
+use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
-use table::{
-    EditRegistry, FindToken, Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
-};
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::{Invocation, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey, StoreResult};
 
-use crate::format::Format;
 use crate::latest::bytes;
-use crate::registry::metrics_of;
+use crate::lists::metrics_of;
 use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::sheet::{Columns, Sheet};
-use crate::{Call, Query, cursor};
+use crate::{cursor, lookup, page};
 
-pub(crate) const DEFAULT_LIMIT: usize = 1_000;
-pub(crate) const MAX_LIMIT: usize = 10_000;
 /// How many readings are read for a page of CSV before its size is looked at: about as many as fit
 /// where each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
-impl<S, C> Query<S, C>
-where
-    S: ReadRegistry + QueryReadings + EditRegistry + FindToken,
-    C: Clock,
-{
-    /// `GET /devices/{id}/readings`
-    pub(crate) async fn device_readings(
-        &self,
-        call: &mut Call<'_>,
-        params: &Params,
-        id: &str,
-    ) -> Result<Response, Problem> {
-        let asked = self.asked(call, params)?;
-        let device = self.device(id, call).await?;
-        self.answer_range(call, &asked, &Whose::Device(&device)).await
-    }
+/// `GET /devices/{id}/readings`
+pub(crate) async fn of_device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let range = RangeRequest::of(call.request, &call.params, now)?;
+    let device = lookup::device(registry, store, call).await?;
+    answer(store, call, &range, &RangeOf::Device(&device)).await
+}
 
-    /// `GET /rooms/{id}/readings`
-    pub(crate) async fn room_readings(
-        &self,
-        call: &mut Call<'_>,
-        params: &Params,
-        id: &str,
-    ) -> Result<Response, Problem> {
-        let asked = self.asked(call, params)?;
-        let (room, snapshot) = self.room(id, call).await?;
-        let in_room = |device: &&Device| device.place.room() == Some(&room.id);
-        let devices = snapshot.devices.values().filter(in_room).collect();
-        self.answer_range(call, &asked, &Whose::Room(&room.id, devices)).await
-    }
+/// `GET /rooms/{id}/readings`
+pub(crate) async fn of_room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let range = RangeRequest::of(call.request, &call.params, now)?;
+    let (room, snapshot) = lookup::room(registry, store, call).await?;
+    let devices = snapshot.devices_in(&room.id).collect();
+    answer(store, call, &range, &RangeOf::Room(&room.id, devices)).await
+}
 
-    async fn answer_range(
-        &self,
-        call: &mut Call<'_>,
-        asked: &Asked<'_>,
-        whose: &Whose<'_>,
-    ) -> Result<Response, Problem> {
-        let page = match asked.format {
-            Format::Csv => self.look_until_full(whose, asked, call.invocation).await,
-            Format::Json | Format::Ndjson => self.look(whose, &asked.query, call.invocation).await,
-        };
-        let page = page.map_err(|error| call.failed(&error))?;
-        Ok(asked.answer(call, &page, whose))
-    }
+async fn answer(
+    store: &impl QueryReadings,
+    call: &mut Call<'_>,
+    range: &RangeRequest,
+    of: &RangeOf<'_>,
+) -> Result<Response, Problem> {
+    let page = match range.format {
+        Format::Csv => read_until_full(store, of, range, call.invocation).await,
+        Format::Json | Format::Ndjson => of.read(store, &range.query, call.invocation).await,
+    };
+    let page = page.map_err(|error| call.failed(&error))?;
+    Ok(range.respond((call.request, &call.params), &page, of))
+}
 
-    async fn look(
+/// Reads until a page of CSV is full, in steps: each new column makes every row larger, and what
+/// is read beyond the page is paid for and read again for the next one.
+///
+/// A page grows at most with the square of its rows. So a step that takes it to four times as many
+/// reads at most about twice what fits.
+async fn read_until_full(
+    store: &impl QueryReadings,
+    of: &RangeOf<'_>,
+    range: &RangeRequest,
+    invocation: &Invocation,
+) -> StoreResult<Page> {
+    let mut sheet = Sheet::new(range.columns(of));
+    let mut page = Page::default();
+    let mut stored = 0;
+    let mut limit = FIRST_STEP.min(range.query.limit);
+    while limit > 0 {
+        let after = page.readings.last().map(ReadingKey::of).or(range.query.after.clone());
+        let step = RangeQuery { after, limit, ..range.query.clone() };
+        let Page { readings, has_more } = of.read(store, &step, invocation).await?;
+        stored += readings.iter().map(bytes).sum::<usize>();
+        let fits = readings.iter().filter_map(|it| range.row(it)).all(|row| sheet.add(&row));
+        let is_last = !fits || !has_more || readings.len() < limit;
+        page.readings.extend(readings);
+        page.has_more = has_more;
+        if is_last {
+            break;
+        }
+        let (read, taken) = (page.readings.len(), sheet.bytes().max(stored));
+        let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
+        limit = rest.min(3 * read).min(range.query.limit - read);
+    }
+    Ok(page)
+}
+
+/// Whether the range is asked by device or by room.
+enum RangeOf<'a> {
+    Device(&'a Device),
+    /// A room, and the devices that the registry says are in it.
+    Room(&'a RoomId, Vec<&'a Device>),
+}
+
+impl RangeOf<'_> {
+    async fn read(
         &self,
-        whose: &Whose<'_>,
+        store: &impl QueryReadings,
         query: &RangeQuery,
         invocation: &Invocation,
     ) -> StoreResult<Page> {
-        match whose {
-            Whose::Device(device) => {
-                self.store.device_readings(&device.id, query, invocation).await
-            }
-            Whose::Room(room, devices) => {
+        match self {
+            Self::Device(device) => store.device_readings(&device.id, query, invocation).await,
+            Self::Room(room, devices) => {
                 let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
-                self.store.room_readings(room, &ids, query, invocation).await
+                store.room_readings(room, &ids, query, invocation).await
             }
         }
     }
 
-    /// Reads until a page of CSV is full, in steps: each new column makes every row larger, and what
-    /// is read beyond the page is paid for and read again for the next one.
-    ///
-    /// A page grows at most with the square of its rows. So a step that takes it to four times as many
-    /// reads at most about twice what fits.
-    async fn look_until_full(
-        &self,
-        whose: &Whose<'_>,
-        asked: &Asked<'_>,
-        invocation: &Invocation,
-    ) -> StoreResult<Page> {
-        let mut sheet = Sheet::new(asked.columns(whose));
-        let mut page = Page::default();
-        let mut stored = 0;
-        let mut limit = FIRST_STEP.min(asked.query.limit);
-        while limit > 0 {
-            let after = page.readings.last().map(ReadingKey::of).or(asked.query.after.clone());
-            let step = RangeQuery { after, limit, ..asked.query.clone() };
-            let Page { readings, has_more } = self.look(whose, &step, invocation).await?;
-            stored += readings.iter().map(bytes).sum::<usize>();
-            let fits = readings.iter().filter_map(|it| asked.row(it)).all(|row| sheet.add(&row));
-            let is_last = !fits || !has_more || readings.len() < limit;
-            page.readings.extend(readings);
-            page.has_more = has_more;
-            if is_last {
-                break;
-            }
-            let (read, taken) = (page.readings.len(), sheet.bytes().max(stored));
-            let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
-            limit = rest.min(3 * read).min(asked.query.limit - read);
+    /// The metrics that the registry knows of the devices.
+    fn metrics(&self) -> Vec<MetricName> {
+        match self {
+            Self::Device(device) => metrics_of(std::iter::once(*device)),
+            Self::Room(_, devices) => metrics_of(devices.iter().copied()),
         }
-        Ok(page)
     }
+}
 
-    fn asked<'a>(&self, call: &Call<'_>, params: &'a Params) -> Result<Asked<'a>, Problem> {
-        let format = Format::of(call.request, params)?;
-        let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-        let order = params.order()?;
+/// The part of a range that a request asks for, and its form.
+struct RangeRequest {
+    format: Format,
+    /// The metrics asked for; `None` are all.
+    metrics: Option<Vec<MetricName>>,
+    query_fingerprint: String,
+    query: RangeQuery,
+}
+
+impl RangeRequest {
+    fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
         let metrics = params.metrics()?;
-        let query_fingerprint = params.query_fingerprint(call.request);
+        let query_fingerprint = params.query_fingerprint(request);
+        // A page after the first takes its range from its cursor, so that it stays the same.
         let (range, after) = match params.get("cursor") {
             Some(cursor) => {
                 let (range, after) = cursor::decode_range(&query_fingerprint, cursor)?;
                 (range, Some(after))
             }
-            None => (self.range(params)?, None),
+            None => (time_range(params, now)?, None),
         };
+        let (order, limit) = (params.order(), params.limit());
         let query = RangeQuery { range, order, after, limit, consistent: false };
-        Ok(Asked { params, format, metrics, query_fingerprint, query })
+        Ok(Self { format: params.format(request), metrics, query_fingerprint, query })
     }
 
-    /// The range asked for. A page after the first takes it from its cursor, so that it stays the same.
-    fn range(&self, params: &Params) -> Result<TimeRange, Problem> {
-        let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
-        let range = TimeRange::parse(from.as_deref(), to.as_deref(), self.clock.now());
-        range.map_err(|why| match why {
-            RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
-            RangeError::To(_) => Problem::field("to", why.to_string()),
-        })
+    fn row<'r>(&self, reading: &'r Reading) -> Option<ReadingRow<'r>> {
+        ReadingRow::of(reading, self.metrics.as_deref())
     }
+
+    /// The columns of CSV: the metrics asked for, else those that are known.
+    fn columns(&self, of: &RangeOf<'_>) -> Columns {
+        let known = self.metrics.clone().unwrap_or_else(|| of.metrics());
+        Columns { own: &READING_COLUMNS, known }
+    }
+
+    fn respond(&self, request: (&Request, &Params), page: &Page, of: &RangeOf<'_>) -> Response {
+        let rows: Vec<ReadingRow<'_>> =
+            page.readings.iter().filter_map(|reading| self.row(reading)).collect();
+        let behind = |reading: &Reading| {
+            let key = ReadingKey::of(reading);
+            cursor::encode_range(&self.query_fingerprint, self.query.range, &key)
+        };
+        let rest = page.readings.last().filter(|_| page.has_more).map(behind);
+        let columns = || self.columns(of);
+        page::write(self.format, request, &rows, columns, rest, |row| behind(rows[row].reading))
+    }
+}
+
+/// The range that `from` and `to` ask for.
+fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
+    let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
+    let range = TimeRange::parse(from.as_deref(), to.as_deref(), now);
+    range.map_err(|why| match why {
+        RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
+        RangeError::To(_) => Problem::field("to", why.to_string()),
+    })
 }
 
 /// A timestamp's text. The `+` of an offset arrives as a space when the client did not encode it.
@@ -156,68 +192,17 @@ fn timestamp(params: &Params, name: &str) -> Option<String> {
     })
 }
 
-/// What a request asks for.
-struct Asked<'a> {
-    params: &'a Params,
-    format: Format,
-    /// The metrics asked for; `None` are all.
-    metrics: Option<Vec<MetricName>>,
-    query_fingerprint: String,
-    query: RangeQuery,
-}
-
-/// Whose readings are asked for.
-enum Whose<'a> {
-    Device(&'a Device),
-    /// A room's, and the devices that the registry says are in it.
-    Room(&'a RoomId, Vec<&'a Device>),
-}
-
-impl Asked<'_> {
-    fn row<'r>(&self, reading: &'r Reading) -> Option<ReadingRow<'r>> {
-        ReadingRow::of(reading, self.metrics.as_deref())
-    }
-
-    /// The columns of CSV: the metrics asked for, else what the registry knows of the devices.
-    fn columns(&self, whose: &Whose<'_>) -> Columns {
-        let known = self.metrics.clone().unwrap_or_else(|| match whose {
-            Whose::Device(device) => metrics_of(std::iter::once(*device)),
-            Whose::Room(_, devices) => metrics_of(devices.iter().copied()),
-        });
-        Columns { own: &READING_COLUMNS, known }
-    }
-
-    fn answer(&self, call: &Call<'_>, page: &Page, whose: &Whose<'_>) -> Response {
-        let rows: Vec<ReadingRow<'_>> =
-            page.readings.iter().filter_map(|reading| self.row(reading)).collect();
-        let behind = |reading: &Reading| {
-            cursor::encode_range(
-                &self.query_fingerprint,
-                self.query.range,
-                &ReadingKey::of(reading),
-            )
-        };
-        let rest = page.readings.last().filter(|_| page.has_more).map(behind);
-        let columns = || self.columns(whose);
-        let call = (call.request, self.params);
-        self.format.page(call, &rows, columns, rest, |row| behind(rows[row].reading))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use api::Request;
-    use api::routes::Operation;
-    use domain::{Decimal, Timestamp};
-    use runtime::clock::{Deadline, TestClock};
-    use runtime::telemetry::{Telemetry, WideEvent};
+    use api::endpoints::find_path;
+    use domain::Decimal;
+    use runtime::clock::Deadline;
     use table::PutReadings as _;
     use table::memory::MemoryStore;
 
     use super::*;
-    use crate::Settings;
 
     /// How many readings are read for the first page of CSV, and how many it has, of 3,000 readings
     /// with so many metrics each.
@@ -238,18 +223,14 @@ mod tests {
         store.put_readings(&readings, None, &invocation).await;
         let device = domain::DeviceObservation::of(&readings[0])
             .new_device("d".parse().expect("an id"), |_| true);
-        let settings = Settings { registry_max_age: Duration::ZERO, auth: false };
-        let telemetry = Telemetry::to(std::sync::Arc::new(|_: &str| {}));
-        let query = Query::new(store, TestClock::at(timestamp(9_000)), telemetry, settings);
         let text = "format=csv&limit=3000&from=1970-01-01T00:00:00Z";
         let request = Request { raw_query: text.to_owned(), ..Request::default() };
-        let params = Params::of(&request, Operation::DeviceReadings.parameters()).expect("known");
-        let mut log = WideEvent::begin("test");
-        let call = Call { request: &request, invocation: &invocation, log: &mut log };
-        let asked = query.asked(&call, &params).expect("well-formed");
-        let whose = Whose::Device(&device);
-        let page = query.look_until_full(&whose, &asked, &invocation).await.expect("memory");
-        let answer = asked.answer(&call, &page, &whose);
+        let (endpoint, _) = find_path("GET", "/devices/d/readings").expect("an endpoint");
+        let params = Params::of(&request, endpoint).expect("known");
+        let range = RangeRequest::of(&request, &params, timestamp(9_000)).expect("well-formed");
+        let of = RangeOf::Device(&device);
+        let page = read_until_full(&store, &of, &range, &invocation).await.expect("memory");
+        let answer = range.respond((&request, &params), &page, &of);
         let rows = answer.body.split(|byte| *byte == b'\n').skip(2).count();
         (page.readings.len(), rows)
     }

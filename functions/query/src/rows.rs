@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
 
-use crate::format::Row;
+use crate::page::Row;
 use crate::sheet::Cell;
 
 /// A reading of a range, with the metrics asked for.

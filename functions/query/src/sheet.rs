@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use api::response::{MAX_CARRIED, carried_bytes};
 use domain::{Decimal, MetricName};
 
-use crate::format::{Row, TAIL};
+use crate::page::{Row, TAIL};
 
 /// Of more known metrics than this a page has the columns of its own rows alone: each column is a
 /// separator in every row.

@@ -1,13 +1,13 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{Decimal, DeviceObservation, MetricName, Reading, Scope, Timestamp, Token, TokenHash};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
+use table::{Invocation, ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
 

@@ -3,9 +3,10 @@
 use aws_lambda_events::event::dynamodb::Event;
 use dynamodb::DynamoStore;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use registry::{Registry, SqsQueue};
+use registry::Registry;
 use runtime::clock::{SystemClock, end_of_invocation};
 use runtime::config::Config;
+use runtime::dead_letters::SqsQueue;
 use runtime::telemetry::Telemetry;
 
 #[tokio::main(flavor = "current_thread")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Timestamp};
 use runtime::clock::TestClock;
+use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{EditRegistry as _, Edited, PutReadings as _, ReadRegistry as _, StoreError};
@@ -198,7 +199,7 @@ async fn two_instances_read_the_same_registry() {
 }
 
 #[tokio::test]
-async fn poison_is_put_aside_and_comes_again_only_while_it_cannot_be() {
+async fn poison_is_given_up_and_comes_again_only_while_the_queue_fails() {
     let bench = Bench::new();
     let mut records: Vec<Value> =
         [reading("a", 0, None), reading("b", 0, None), reading("c", 0, None)]
@@ -297,7 +298,7 @@ async fn an_empty_batch_is_nothing() {
 }
 
 #[tokio::test]
-async fn what_no_repetition_mends_is_put_aside_once_and_blocks_nothing() {
+async fn what_can_never_be_applied_is_given_up_once_and_blocks_nothing() {
     let bench = Bench::new();
     let batch = [reading("a", 0, None), reading("d", 0, None)];
     for n in 0..2 {
@@ -346,7 +347,7 @@ async fn a_room_that_nobody_may_introduce_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_record_that_makes_the_code_panic_is_put_aside_like_other_poison() {
+async fn a_record_that_makes_the_code_panic_is_given_up_like_other_poison() {
     let bench = Bench::new();
     bench.store.panic_at_write_with("a mistake of ours");
     assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);

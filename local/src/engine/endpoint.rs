@@ -1,4 +1,4 @@
-//! The engine's door: `DynamoDB`'s protocol over HTTP, for whoever knows its key. Knows no table.
+//! The engine's endpoint: `DynamoDB`'s protocol over HTTP, for programs that have its key. Knows no table.
 //!
 //! The engine's own server answers everybody who reaches the port: every user of the machine and,
 //! because it allows every origin, every web page that is open on it.
@@ -18,13 +18,24 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::writer::{Turns, Writer};
 use crate::warning::WarningLimiter;
 
 /// The largest body that `DynamoDB` takes.
 const MAX_BODY: usize = 16 << 20;
 
-struct Door {
-    database: Database,
+/// What performs the operations.
+pub(super) struct Operations {
+    /// All but `BatchWriteItem`.
+    pub(super) database: Database,
+    /// `BatchWriteItem`.
+    pub(super) writer: Writer,
+    /// Whose turn it is to write.
+    pub(super) turns: Turns,
+}
+
+struct Endpoint {
+    operations: Operations,
     key: String,
     warnings: WarningLimiter,
 }
@@ -32,21 +43,21 @@ struct Door {
 /// Answers whoever signs with the access key `key`, until told to stop.
 pub(super) async fn serve(
     listener: TcpListener,
-    database: Database,
+    operations: Operations,
     key: String,
     stopped: oneshot::Receiver<()>,
 ) {
-    let door = Arc::new(Door { database, key, warnings: WarningLimiter::new() });
-    let app = Router::new().fallback(answer).with_state(door);
+    let endpoint = Arc::new(Endpoint { operations, key, warnings: WarningLimiter::new() });
+    let app = Router::new().fallback(answer).with_state(endpoint);
     axum::serve(listener, app)
         .with_graceful_shutdown(async move { drop(stopped.await) })
         .await
         .expect("a listener that was bound keeps listening");
 }
 
-async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
+async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    if !door.admits(&parts.headers) {
+    if !admits(&endpoint.key, &parts.headers) {
         let error = "UnrecognizedClientException";
         let text =
             "the access key is not that of this engine; roomtide shows it with --print-engine-key";
@@ -62,12 +73,12 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     let operation = target.and_then(|target| target.strip_prefix("DynamoDB_20120810."));
     let operation = operation.unwrap_or_default();
-    match run(&door.database, operation, &body) {
+    match endpoint.operations.run(operation, &body).await {
         Ok(answer) => response(StatusCode::OK, answer),
         Err(error) => {
             // Not the request's fault: the disk is full, the file is damaged or cannot be written.
             if error.status_code() >= 500 {
-                door.warnings.warn(format_args!("the engine cannot do {operation}: {error}"));
+                endpoint.warnings.warn(format_args!("the engine cannot do {operation}: {error}"));
             }
             let status = StatusCode::from_u16(error.status_code());
             response(status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())
@@ -75,15 +86,12 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     }
 }
 
-impl Door {
-    /// Whether the request is signed with the key, and not a web page's.
-    fn admits(&self, headers: &HeaderMap) -> bool {
-        let signed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let key = signed
-            .and_then(|signed| signed.split_once("Credential="))
-            .and_then(|(_, credential)| credential.split('/').next());
-        key == Some(&self.key) && !headers.contains_key(ORIGIN)
-    }
+/// Whether a request is signed with the key, and not a web page's.
+fn admits(key: &str, headers: &HeaderMap) -> bool {
+    let signed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let credential = signed.and_then(|signed| signed.split_once("Credential="));
+    credential.and_then(|(_, credential)| credential.split('/').next()) == Some(key)
+        && !headers.contains_key(ORIGIN)
 }
 
 fn response(status: StatusCode, body: String) -> Response {
@@ -94,25 +102,57 @@ fn response(status: StatusCode, body: String) -> Response {
     response
 }
 
-/// What stores, tests and other tools ask of a table.
-fn run(database: &Database, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
-    match operation {
-        "BatchGetItem" => ask(body, |request| database.batch_get_item(request)),
-        "BatchWriteItem" => ask(body, |request| database.batch_write_item(request)),
-        "CreateTable" => ask(body, |request| database.create_table(request)),
-        "DeleteItem" => ask(body, |request| database.delete_item(request)),
-        "DeleteTable" => ask(body, |request| database.delete_table(request)),
-        "DescribeTable" => ask(body, |request| database.describe_table(request)),
-        "GetItem" => ask(body, |request| database.get_item(request)),
-        "ListTables" => ask(body, |request| database.list_tables(request)),
-        "PutItem" => ask(body, |request| database.put_item(request)),
-        "Query" => ask(body, |request| database.query(request)),
-        "Scan" => ask(body, |request| database.scan(request)),
-        "TransactGetItems" => ask(body, |request| database.transact_get_items(request)),
-        "TransactWriteItems" => ask(body, |request| database.transact_write_items(request)),
-        "UpdateItem" => ask(body, |request| database.update_item(request)),
-        "UpdateTimeToLive" => ask(body, |request| database.update_time_to_live(request)),
-        other => Err(DynoxideError::ValidationException(format!("{other:?} is not answered here"))),
+impl Operations {
+    /// What stores, tests and other tools ask of a table.
+    async fn run(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
+        let database = &self.database;
+        match operation {
+            "BatchGetItem" => ask(body, |request| database.batch_get_item(request)),
+            "BatchWriteItem" => written(&self.writer.write(parsed(body)?).await?),
+            "CreateTable" => self.define(body, |request| database.create_table(request)).await,
+            "DeleteItem" => self.write(body, |request| database.delete_item(request)).await,
+            "DeleteTable" => self.define(body, |request| database.delete_table(request)).await,
+            "DescribeTable" => ask(body, |request| database.describe_table(request)),
+            "GetItem" => ask(body, |request| database.get_item(request)),
+            "ListTables" => ask(body, |request| database.list_tables(request)),
+            "PutItem" => self.write(body, |request| database.put_item(request)).await,
+            "Query" => ask(body, |request| database.query(request)),
+            "Scan" => ask(body, |request| database.scan(request)),
+            "TransactGetItems" => ask(body, |request| database.transact_get_items(request)),
+            "TransactWriteItems" => {
+                self.write(body, |request| database.transact_write_items(request)).await
+            }
+            "UpdateItem" => self.write(body, |request| database.update_item(request)).await,
+            "UpdateTimeToLive" => {
+                self.define(body, |request| database.update_time_to_live(request)).await
+            }
+            other => {
+                let text = format!("{other:?} is not answered here");
+                Err(DynoxideError::ValidationException(text))
+            }
+        }
+    }
+
+    /// Writes items over the engine's own connection.
+    async fn write<Q: DeserializeOwned, A: Serialize>(
+        &self,
+        body: &[u8],
+        operation: impl FnOnce(Q) -> dynoxide::Result<A>,
+    ) -> dynoxide::Result<String> {
+        let _turn = self.turns.lock().await;
+        ask(body, operation)
+    }
+
+    /// Changes what tables there are, or their settings.
+    async fn define<Q: DeserializeOwned, A: Serialize>(
+        &self,
+        body: &[u8],
+        operation: impl FnOnce(Q) -> dynoxide::Result<A>,
+    ) -> dynoxide::Result<String> {
+        let mut turn = self.turns.lock().await;
+        let answer = ask(body, operation)?;
+        turn.reopen().map_err(|error| DynoxideError::InternalServerError(format!("{error:#}")))?;
+        Ok(answer)
     }
 }
 
@@ -120,14 +160,24 @@ fn ask<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     operation: impl FnOnce(Q) -> dynoxide::Result<A>,
 ) -> dynoxide::Result<String> {
-    let request = serde_json::from_slice(body)
-        .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
-    serde_json::to_string(&operation(request)?)
+    written(&operation(parsed(body)?)?)
+}
+
+fn parsed<Q: DeserializeOwned>(body: &[u8]) -> dynoxide::Result<Q> {
+    serde_json::from_slice(body)
+        .map_err(|error| DynoxideError::SerializationException(error.to_string()))
+}
+
+fn written<A: Serialize>(answer: &A) -> dynoxide::Result<String> {
+    serde_json::to_string(answer)
         .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Mutex;
+
+    use super::super::writer::WriterConnection;
     use super::*;
 
     fn headers(authorization: &str, origin: Option<&str>) -> HeaderMap {
@@ -140,31 +190,32 @@ mod tests {
     }
 
     #[test]
-    fn only_the_key_opens_the_door_and_not_to_a_web_page() {
-        let door = Door {
-            database: Database::memory().unwrap(),
-            key: "k1".to_owned(),
-            warnings: WarningLimiter::new(),
-        };
+    fn only_the_key_is_accepted_and_not_from_a_web_page() {
         let signed = |key: &str| {
             format!(
                 "AWS4-HMAC-SHA256 Credential={key}/20260111/us-east-1/dynamodb/aws4_request, Signature=0"
             )
         };
-        assert!(door.admits(&headers(&signed("k1"), None)));
-        assert!(!door.admits(&headers(&signed("k1"), Some("http://127.0.0.1:8080"))));
+        assert!(admits("k1", &headers(&signed("k1"), None)));
+        assert!(!admits("k1", &headers(&signed("k1"), Some("http://127.0.0.1:8080"))));
         for other in [signed("k"), signed("k12"), signed(""), "Bearer k1".to_owned()] {
-            assert!(!door.admits(&headers(&other, None)), "{other}");
+            assert!(!admits("k1", &headers(&other, None)), "{other}");
         }
-        assert!(!door.admits(&HeaderMap::new()));
+        assert!(!admits("k1", &HeaderMap::new()));
     }
 
-    #[test]
-    fn what_is_not_answered_is_named() {
-        let database = Database::memory().unwrap();
-        let error = run(&database, "CreateBackup", b"{}").unwrap_err().to_json();
+    #[tokio::test]
+    async fn what_is_not_answered_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("db");
+        let database = Database::new(file.to_str().unwrap()).unwrap();
+        let turns = Arc::new(Mutex::new(WriterConnection::open(file).unwrap()));
+        let (writer, _) = Writer::start(Arc::clone(&turns)).unwrap();
+        let operations = Operations { database, writer, turns };
+        let error = operations.run("CreateBackup", b"{}").await.unwrap_err().to_json();
         assert!(error.contains("CreateBackup"), "{error}");
-        assert!(run(&database, "GetItem", b"{").is_err());
-        assert!(run(&database, "ListTables", b"{}").unwrap().contains("TableNames"));
+        assert!(operations.run("GetItem", b"{").await.is_err());
+        assert!(operations.run("BatchWriteItem", b"{").await.is_err());
+        assert!(operations.run("ListTables", b"{}").await.unwrap().contains("TableNames"));
     }
 }

@@ -1,24 +1,22 @@
 //! The table's stream as a queue on disk: read by each consumer, then trimmed. Calls no function.
 
-use std::sync::{Mutex, PoisonError};
-
 use anyhow::Context as _;
 use dynoxide::Database;
 use dynoxide::actions::describe_stream::DescribeStreamRequest;
 use dynoxide::actions::get_records::GetRecordsRequest;
 use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
 use dynoxide::actions::list_streams::ListStreamsRequest;
-use rusqlite::Connection;
 use serde_json::Value;
 
 use super::stream_positions;
+use super::writer::Turns;
 
 /// What the engine adds to the number of a record before it shows it, so that it has 21 digits.
 const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 
 /// The stream of one table, with its single shard.
 ///
-/// Records are read through the engine and removed over a connection of our own, because the engine
+/// Records are read through the engine and removed over the writer's connection, because the engine
 /// never removes any. So what the file holds of the stream is what some consumer has still to receive,
 /// and a process that is killed finds it there when it comes back.
 ///
@@ -28,7 +26,7 @@ const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 /// numbers be given a second time, and a position could then lie beyond records that are new.
 pub(crate) struct Stream {
     database: Database,
-    connection: Mutex<Connection>,
+    turns: Turns,
     table: String,
     arn: String,
     shard: String,
@@ -44,17 +42,8 @@ pub(crate) struct Record {
 }
 
 impl Stream {
-    /// The stream of `table`, over `connection`, which must be to the same file as `database`.
-    pub(crate) fn open(
-        database: &Database,
-        connection: Connection,
-        table: &str,
-    ) -> anyhow::Result<Self> {
-        // Without it every write looks at all records to number the next one.
-        connection.execute_batch(
-            "CREATE INDEX IF NOT EXISTS roomtide_stream_order
-             ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
-        )?;
+    /// The stream of `table`; `turns` must be to the same file as `database`.
+    pub(super) fn open(database: &Database, turns: Turns, table: &str) -> anyhow::Result<Self> {
         let request =
             ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };
         let streams = database.list_streams(request)?.streams;
@@ -62,19 +51,13 @@ impl Stream {
         let request = DescribeStreamRequest { stream_arn: arn.clone(), ..Default::default() };
         let shards = database.describe_stream(request)?.stream_description.shards;
         let shard = shards.into_iter().next().context("the stream has no shard")?.shard_id;
-        Ok(Self {
-            database: database.clone(),
-            connection: Mutex::new(connection),
-            table: table.to_owned(),
-            arn,
-            shard,
-        })
+        Ok(Self { database: database.clone(), turns, table: table.to_owned(), arn, shard })
     }
 
-    /// The number of the newest record; 0 without one. Does not disturb the engine.
+    /// The number of the newest record; 0 without one.
     pub(crate) fn newest(&self) -> anyhow::Result<i64> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement = connection.prepare_cached(
+        let turn = self.turns.blocking_lock();
+        let mut statement = turn.sqlite().prepare_cached(
             "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1",
         )?;
         Ok(statement.query_row([&self.table], |row| row.get(0))?)
@@ -108,16 +91,16 @@ impl Stream {
 
     /// Sets who consumes the stream, and returns the position of each: the number of the last record
     /// that it has passed, 0 for a consumer that is new.
-    pub(crate) fn set_consumers(&self, consumers: &[&str]) -> anyhow::Result<Vec<i64>> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        stream_positions::set_consumers(&connection, consumers)
+    pub(crate) fn set_consumers(&self, consumers: &[String]) -> anyhow::Result<Vec<i64>> {
+        let turn = self.turns.blocking_lock();
+        stream_positions::set_consumers(turn.sqlite(), consumers)
     }
 
     /// Moves a consumer to `position`, and removes the records that all consumers have passed, except the
     /// newest of the stream.
     pub(crate) fn advance(&self, consumer: &str, position: i64) -> anyhow::Result<()> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        stream_positions::advance(&connection, &self.table, consumer, position)
+        let turn = self.turns.blocking_lock();
+        stream_positions::advance(turn.sqlite(), &self.table, consumer, position)
     }
 }
 
@@ -143,6 +126,10 @@ mod tests {
         engine.database.put_item(serde_json::from_value(item).unwrap()).unwrap();
     }
 
+    fn names(consumers: &[&str]) -> Vec<String> {
+        consumers.iter().map(|&consumer| consumer.to_owned()).collect()
+    }
+
     #[test]
     fn what_is_trimmed_is_gone_and_numbers_go_on() {
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
@@ -159,7 +146,7 @@ mod tests {
         assert_eq!(stream.newest().unwrap(), newest);
         assert_eq!(stored(&shown(newest)), Some(newest));
 
-        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [0]);
         stream.advance("a", records[2].number).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
         stream.advance("a", newest).unwrap();
@@ -179,7 +166,7 @@ mod tests {
     fn a_record_stays_until_every_consumer_has_passed_it() {
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
         let stream = engine.stream();
-        assert_eq!(stream.set_consumers(&["a", "b"]).unwrap(), [0, 0]);
+        assert_eq!(stream.set_consumers(&names(&["a", "b"])).unwrap(), [0, 0]);
         (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
         let numbers: Vec<i64> =
             stream.read(0, 10).unwrap().iter().map(|record| record.number).collect();
@@ -187,12 +174,15 @@ mod tests {
         assert_eq!(stream.read(0, 10).unwrap().len(), 3);
         stream.advance("b", numbers[0]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
-        assert_eq!(stream.set_consumers(&["b", "c", "a"]).unwrap(), [numbers[0], 0, numbers[2]]);
+        assert_eq!(
+            stream.set_consumers(&names(&["b", "c", "a"])).unwrap(),
+            [numbers[0], 0, numbers[2]]
+        );
         // One that is gone holds nothing back, and begins anew if it comes back.
-        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [numbers[2]]);
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [numbers[2]]);
         stream.advance("a", numbers[2]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 1);
-        assert_eq!(stream.set_consumers(&["b"]).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&names(&["b"])).unwrap(), [0]);
         drop(stream);
         engine.stop().unwrap();
     }

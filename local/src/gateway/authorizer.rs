@@ -40,7 +40,7 @@ impl Authorizer {
             self.authenticator.authenticate(request, &self.store, invocation, &mut log).await;
         // A refusal is not logged, unless the table did not answer.
         if grant.as_ref().is_err_and(|problem| problem.kind != ProblemKind::Unauthorized) {
-            log.emit(&self.telemetry, &SystemClock);
+            log.emit(invocation, &self.telemetry, &SystemClock);
         }
         grant.map(drop)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use api::routes;
+use api::endpoints;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ pub(crate) fn event(
 ) -> serde_json::Result<ApiGatewayV2httpRequest> {
     let path = parts.uri.path();
     let method = parts.method.as_str();
-    let route = routes::find_path(method, path).ok();
+    let route = endpoints::find_path(method, path).ok();
     let route_key = route
         .as_ref()
         .map_or_else(|| "$default".to_owned(), |(route, _)| format!("{method} {}", route.path));

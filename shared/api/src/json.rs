@@ -1,106 +1,186 @@
-//! A JSON object's members as they were written, for those who must not lose a digit or a duplicate.
+//! A JSON object's members as they were written: no digit and no duplicate is lost. Gives no meaning to any.
 
-use std::collections::{BTreeMap, btree_map};
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserializer as _;
 use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 
 use domain::excerpt;
 
-/// The members of one object by name, their values unread. A name that stands twice is an error.
+/// The members of one object, sorted by name, their values unread.
 #[derive(Debug)]
-pub struct Members<'a>(BTreeMap<String, &'a RawValue>);
+pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// Why a text is no object whose members can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum MembersError {
+    /// It is not JSON, or not an object. The position within a part would mislead and is left out.
+    #[error("{}", without_position(.0))]
+    Syntax(#[source] serde_json::Error),
+    /// A name stands twice.
+    #[error("duplicate member {0:?}")]
+    Duplicate(String),
+    /// There are more members than are read.
+    #[error("there are more than {0} members")]
+    TooMany(usize),
+}
+
+/// The text of a parser's error before its position.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+}
 
 impl<'a> Members<'a> {
-    /// Reads an object of at most `most` members, and stops at the first one too many.
-    pub fn parse(text: &'a str, most: usize) -> Result<Self, serde_json::Error> {
+    /// Reads an object of at most `max` members, and stops at the first one too many.
+    pub fn parse(text: &'a str, max: usize) -> Result<Self, MembersError> {
+        let mut members = Vec::new();
+        let mut refused = None;
+        let collect = Collect { max, members: &mut members, refused: &mut refused };
         let mut parser = serde_json::Deserializer::from_str(text);
-        let members = parser.deserialize_map(Collect { most })?;
-        parser.end()?;
-        Ok(Self(members))
+        let read = parser.deserialize_map(collect).and_then(|()| parser.end());
+        match read {
+            Ok(()) => Ok(Self(members)),
+            Err(error) => Err(refused.unwrap_or(MembersError::Syntax(error))),
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()
     }
 
     /// Takes a member out; `null` counts as absent.
     pub fn take_non_null(&mut self, name: &str) -> Option<&'a RawValue> {
-        self.0.remove(name).filter(|value| value.get() != "null")
-    }
-
-    /// Whether there is a member of that name that is not `null`.
-    #[must_use]
-    pub fn has_non_null(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|value| value.get() != "null")
+        let (_, value) = self.0.remove(self.place(name)?);
+        Some(value).filter(|value| value.get() != "null")
     }
 
     /// Whether there is a member of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.place(name).is_some()
     }
 }
 
 impl<'a> IntoIterator for Members<'a> {
-    type Item = (String, &'a RawValue);
-    type IntoIter = btree_map::IntoIter<String, &'a RawValue>;
+    type Item = (Cow<'a, str>, &'a RawValue);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
 }
 
-struct Collect {
-    most: usize,
+/// A name, borrowed from the text unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Reads members into a list that stays sorted. The parser's error cannot carry one of ours, so that
+/// stands beside it.
+struct Collect<'m, 'a> {
+    max: usize,
+    members: &'m mut Vec<(Cow<'a, str>, &'a RawValue)>,
+    refused: &'m mut Option<MembersError>,
 }
 
-impl<'de> Visitor<'de> for Collect {
-    type Value = BTreeMap<String, &'de RawValue>;
+impl<'a> Visitor<'a> for Collect<'_, 'a> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = BTreeMap::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if members.len() == self.most {
-                let most = self.most;
-                return Err(A::Error::custom(format_args!("there are more than {most} members")));
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { max, members, refused } = self;
+        let mut refuse = |why| {
+            *refused = Some(why);
+            Err(A::Error::custom("refused"))
+        };
+        while let Some(Name(name)) = map.next_key()? {
+            if members.len() == max {
+                return refuse(MembersError::TooMany(max));
             }
-            if members.contains_key(&name) {
-                let name = excerpt(&name);
-                return Err(A::Error::custom(format_args!("the member {name:?} stands twice")));
+            match members.binary_search_by(|(known, _)| known.cmp(&name)) {
+                Ok(_) => return refuse(MembersError::Duplicate(excerpt(&name))),
+                Err(place) => members.insert(place, (name, map.next_value()?)),
             }
-            members.insert(name, map.next_value()?);
         }
-        Ok(members)
+        Ok(())
     }
 }
 
-/// What sort of value JSON text is, for an error message.
-#[must_use]
-pub fn describe(value: &RawValue) -> &'static str {
-    match value.get().as_bytes().first() {
-        Some(b'"') => "a string",
-        Some(b'{') => "an object",
-        Some(b'[') => "an array",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
+/// A kind of JSON value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are JSON's")]
+pub enum Kind {
+    String,
+    Number,
+    Object,
+    Array,
+    Boolean,
+    Null,
+}
+
+impl Kind {
+    /// The kind of a value.
+    #[must_use]
+    pub fn of(value: &RawValue) -> Self {
+        match value.get().as_bytes().first() {
+            Some(b'"') => Self::String,
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b't' | b'f') => Self::Boolean,
+            Some(b'n') => Self::Null,
+            _ => Self::Number,
+        }
     }
 }
 
-/// The text of a JSON string, or what else it is.
-pub fn string(value: &RawValue) -> Result<String, String> {
-    serde_json::from_str(value.get())
-        .map_err(|_| format!("must be a string, not {}", describe(value)))
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::Boolean => "a boolean",
+            Self::Null => "null",
+        })
+    }
 }
 
-/// An error of the JSON parser without the position within a part, which would mislead.
-#[must_use]
-pub fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+/// A value of another kind than the one that is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be {expected}, not {found}")]
+pub struct WrongKind {
+    /// The kinds that are taken, in words.
+    pub expected: &'static str,
+    /// The kind of the value.
+    pub found: Kind,
+}
+
+impl WrongKind {
+    /// The error for a value.
+    #[must_use]
+    pub fn of(value: &RawValue, expected: &'static str) -> Self {
+        Self { expected, found: Kind::of(value) }
+    }
+}
+
+/// The text of a JSON string.
+pub fn string(value: &RawValue) -> Result<Cow<'_, str>, WrongKind> {
+    let text = serde_json::from_str(value.get()).map(|Name(text)| text);
+    text.map_err(|_| WrongKind::of(value, "a string"))
+}
+
+/// The digits of a JSON number, as they were written.
+pub fn number(value: &RawValue) -> Result<&str, WrongKind> {
+    match Kind::of(value) {
+        Kind::Number => Ok(value.get()),
+        _ => Err(WrongKind::of(value, "a number")),
+    }
 }
 
 #[cfg(test)]
@@ -111,25 +191,26 @@ mod tests {
     fn members_are_found_taken_and_left() {
         let mut members =
             Members::parse(r#"{"b": 1.50, "a": null, "c": "x"}"#, 3).expect("an object");
-        assert!(members.has("a") && !members.has_non_null("a") && members.has_non_null("b"));
+        assert!(members.has("a") && members.has("b") && !members.has("d"));
         assert!(members.take_non_null("a").is_none() && !members.has("a"));
         assert_eq!(members.take_non_null("b").map(RawValue::get), Some("1.50"));
         assert!(members.take_non_null("b").is_none());
         let left: Vec<_> = members.into_iter().map(|(name, value)| (name, value.get())).collect();
-        assert_eq!(left, [("c".to_owned(), "\"x\"")]);
+        assert_eq!(left, [("c".into(), "\"x\"")]);
     }
 
     #[test]
     fn what_is_no_object_of_different_members_is_refused_with_its_reason() {
-        let refused = |text: &str| reason(&Members::parse(text, 2).expect_err(text));
-        assert_eq!(refused(r#"{"a": 1, "a": 2}"#), r#"the member "a" stands twice"#);
+        let refused = |text: &str| Members::parse(text, 2).expect_err(text).to_string();
+        assert_eq!(refused(r#"{"a": 1, "a": 2}"#), r#"duplicate member "a""#);
+        assert_eq!(refused(r#"{"a": 1, "\u0061": 2}"#), r#"duplicate member "a""#);
         assert_eq!(
             refused(r#"{"x at line 9": 1, "x at line 9": 2}"#),
-            r#"the member "x at line 9" stands twice"#
+            r#"duplicate member "x at line 9""#
         );
         assert!(refused("[1]").contains("expected an object"));
         assert!(refused(r#"{"a": 1} 5"#).contains("trailing"));
-        assert!(refused("{").contains("EOF"));
+        assert!(refused("{").contains("EOF") && !refused("{").contains("line"));
     }
 
     /// What follows the member too many is broken: a reader that went on would say so instead.
@@ -137,6 +218,25 @@ mod tests {
     fn it_stops_at_the_first_member_too_many() {
         assert!(Members::parse(r#"{"a": 1, "b": 2}"#, 2).is_ok());
         let error = Members::parse(r#"{"a": 1, "b": 2, "c" broken"#, 2).expect_err("one too many");
-        assert_eq!(reason(&error), "there are more than 2 members");
+        assert_eq!(error.to_string(), "there are more than 2 members");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_named() {
+        let value = |text: &'static str| serde_json::from_str::<&RawValue>(text).expect("JSON");
+        assert_eq!(string(value(r#""\u0041""#)).as_deref(), Ok("A"));
+        assert_eq!(number(value("1.50")), Ok("1.50"));
+        for (text, kind) in [
+            ("1", "a number"),
+            ("{}", "an object"),
+            ("[]", "an array"),
+            ("true", "a boolean"),
+            ("false", "a boolean"),
+            ("null", "null"),
+        ] {
+            let error = string(value(text)).expect_err(text).to_string();
+            assert_eq!(error, format!("must be a string, not {kind}"));
+        }
+        assert!(number(value(r#""1""#)).is_err());
     }
 }

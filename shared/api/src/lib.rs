@@ -1,6 +1,9 @@
-//! HTTP as Roomtide speaks it: requests, answers, problems, routes. Knows nothing of what they are about.
+//! The HTTP contract: requests, answers, problems and the table of endpoints. Reads no table and no clock.
 
+pub mod caching;
 pub mod credentials;
+pub mod endpoints;
+pub mod format;
 pub mod gateway;
 pub mod json;
 pub mod media;
@@ -9,8 +12,8 @@ pub mod preferences;
 pub mod problem;
 pub mod request;
 pub mod response;
-pub mod routes;
 
+pub use format::Format;
 pub use media::is_ndjson;
 pub use params::Params;
 pub use preferences::Coding;

@@ -1,42 +1,47 @@
-//! Query parameters: each known, each once, each of its form. Knows no endpoint.
+//! Query parameters: each known to the endpoint, each once, each of its kind. Knows no endpoint by name.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::{Problem, Request};
+use super::endpoints::{Endpoint, Kind, Parameter};
+use super::{Format, Problem, Request};
 use domain::{MAX_METRICS, MetricName, Order, excerpt};
 
-/// The parameters of a request. An unknown or repeated one is refused: a typo in `from` must not
-/// silently answer for the last 24 hours.
+/// The parameters of a request, read by the table of endpoints. An unknown or repeated one is refused: a
+/// typo in `from` must not silently answer for the last 24 hours.
 #[derive(Debug)]
-pub struct Params(Vec<(String, String)>);
+pub struct Params {
+    known: &'static [Parameter],
+    given: Vec<(String, String)>,
+}
 
 /// Parameters that change how an answer is written but not what it says.
 const PRESENTATION: [&str; 3] = ["limit", "cursor", "format"];
 
 impl Params {
-    /// The parameters of `request`, of which none but `allowed` may be given.
-    pub fn of(request: &Request, allowed: &[&str]) -> Result<Self, Problem> {
-        let params = request.query();
-        for (n, (name, _)) in params.iter().enumerate() {
-            if !allowed.contains(&name.as_str()) {
-                let known = match allowed {
-                    [] => "there are none here".to_owned(),
-                    allowed => format!("known here: {}", allowed.join(", ")),
-                };
-                return Err(Problem::field(&excerpt(name), format!("is no parameter; {known}")));
-            }
-            if params[..n].iter().any(|(earlier, _)| earlier == name) {
+    /// The parameters of a request to an endpoint.
+    pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
+        let (known, given) = (endpoint.parameters, request.query());
+        for (n, (name, value)) in given.iter().enumerate() {
+            let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
+                let message = format!("unknown parameter; {}", expected(known));
+                return Err(Problem::field(&excerpt(name), message));
+            };
+            if given[..n].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(name, "is given twice"));
             }
+            check(parameter.kind, value).map_err(|expected| {
+                let message = format!("is {:?}; expected {expected}", excerpt(value));
+                Problem::field(name, message)
+            })?;
         }
-        Ok(Self(params))
+        Ok(Self { known, given })
     }
 
     /// A parameter as it was sent, decoded.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is read by its type.
@@ -46,40 +51,40 @@ impl Params {
         self.get(name).map(parse).transpose()
     }
 
-    /// How many entries are asked for.
-    pub fn limit(&self, default: usize, most: usize) -> Result<usize, Problem> {
-        let Some(text) = self.get("limit") else { return Ok(default) };
-        text.parse().ok().filter(|limit| (1..=most).contains(limit)).ok_or_else(|| {
-            let message =
-                format!("is {:?}; expected a whole number from 1 to {most}", excerpt(text));
-            Problem::field("limit", message)
-        })
+    /// How many entries are asked for: `limit`, else the endpoint's default.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        let limit = self.known.iter().find_map(|parameter| match parameter.kind {
+            Kind::Count { default, .. } => Some((parameter.name, default)),
+            _ => None,
+        });
+        let (name, default) = limit.expect("an endpoint that counts has the parameter");
+        self.get(name).map_or(default, |text| text.parse().expect("it was checked"))
     }
 
-    /// Oldest first unless `order=desc` is asked for.
-    pub fn order(&self) -> Result<Order, Problem> {
+    /// The order of a range: `order`, else oldest first.
+    #[must_use]
+    pub fn order(&self) -> Order {
         match self.get("order") {
-            None | Some("asc") => Ok(Order::Ascending),
-            Some("desc") => Ok(Order::Descending),
-            Some(text) => Err(Problem::field(
-                "order",
-                format!("is {:?}; expected asc or desc", excerpt(text)),
-            )),
+            Some("desc") => Order::Descending,
+            _ => Order::Ascending,
         }
     }
 
-    /// A parameter that is `true` or `false`; `false` without it.
-    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
-        match self.get(name) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(text) => {
-                Err(Problem::field(name, format!("is {:?}; expected true or false", excerpt(text))))
-            }
-        }
+    /// Whether a flag is `true`.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name) == Some("true")
     }
 
-    /// The metrics asked for; `None` are all.
+    /// The form asked for: `format`, else `Accept`, else JSON.
+    #[must_use]
+    pub fn format(&self, request: &Request) -> Format {
+        let accepted = || Format::accepted(request.header("accept").unwrap_or_default());
+        self.get("format").and_then(Format::parse).unwrap_or_else(accepted)
+    }
+
+    /// The metrics asked for; all without the parameter.
     pub fn metrics(&self) -> Result<Option<Vec<MetricName>>, Problem> {
         let Some(text) = self.get("metrics") else { return Ok(None) };
         let parse = |name: &str| {
@@ -96,11 +101,12 @@ impl Params {
         }
     }
 
-    /// What the request asks for, apart from how much of it at a time and in which form.
+    /// A text that two requests share if they ask for the same entries, whichever page of them and in
+    /// whichever form.
     #[must_use]
     pub fn query_fingerprint(&self, request: &Request) -> String {
         let mut asked: Vec<_> =
-            self.0.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
+            self.given.iter().filter(|(name, _)| !PRESENTATION.contains(&name.as_str())).collect();
         asked.sort();
         format!("{} {asked:?}", request.path.trim_end_matches('/'))
     }
@@ -109,8 +115,83 @@ impl Params {
     #[must_use]
     pub fn next(&self, request: &Request, cursor: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.0.iter().filter(|(name, _)| name != "cursor"));
+        query.extend_pairs(self.given.iter().filter(|(name, _)| name != "cursor"));
         query.append_pair("cursor", cursor);
         format!("{}?{}", request.path, query.finish())
+    }
+}
+
+/// The names of the parameters that an endpoint takes, for a message.
+fn expected(known: &[Parameter]) -> String {
+    if known.is_empty() {
+        return "this endpoint takes none".to_owned();
+    }
+    let names: Vec<_> = known.iter().map(|parameter| parameter.name).collect();
+    format!("expected one of {}", names.join(", "))
+}
+
+/// Refuses a value that is not of its kind, with what is expected. Values with a type of the domain are
+/// read by that type.
+fn check(kind: Kind, value: &str) -> Result<(), String> {
+    let refused = match kind {
+        Kind::Timestamp | Kind::Id | Kind::Metrics | Kind::Cursor => None,
+        Kind::Flag => (!matches!(value, "true" | "false")).then(|| "true or false".to_owned()),
+        Kind::Count { max, .. } => {
+            let is_in_range = value.parse().is_ok_and(|count| (1..=max).contains(&count));
+            (!is_in_range).then(|| format!("a whole number from 1 to {max}"))
+        }
+        Kind::Choice { of, .. } => (!of.contains(&value)).then(|| of.join(" or ")),
+        Kind::Format => Format::parse(value).is_none().then(|| "json, csv or ndjson".to_owned()),
+    };
+    refused.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoints::find_path;
+
+    fn read(path: &str, query: &str) -> Result<Params, String> {
+        let request = Request { raw_query: query.to_owned(), ..Request::default() };
+        let (endpoint, _) = find_path("GET", path).expect("an endpoint");
+        Params::of(&request, endpoint).map_err(|problem| problem.detail)
+    }
+
+    #[test]
+    fn limits_and_defaults_are_those_of_the_endpoint() {
+        for (path, default, max) in [("/rooms", 100, 1_000), ("/rooms/r/readings", 1_000, 10_000)] {
+            assert_eq!(read(path, "").expect("no parameter").limit(), default);
+            assert_eq!(read(path, &format!("limit={max}")).expect("the largest").limit(), max);
+            for limit in ["0".to_owned(), (max + 1).to_string(), "-1".to_owned(), String::new()] {
+                let why = read(path, &format!("limit={limit}")).expect_err(&limit);
+                let expected =
+                    format!("limit: is {limit:?}; expected a whole number from 1 to {max}");
+                assert_eq!(why, expected);
+            }
+        }
+        assert_eq!(read("/rooms/r/readings", "").expect("none").order(), Order::Ascending);
+        let params = read("/rooms/r/readings", "order=desc&metrics=b,%20a").expect("known");
+        assert_eq!(params.order(), Order::Descending);
+        assert_eq!(params.metrics().expect("names").map(|names| names.len()), Some(2));
+        assert!(read("/devices", "latest=true").expect("a flag").flag("latest"));
+        assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
+    }
+
+    #[test]
+    fn every_bad_parameter_is_named_with_what_is_expected() {
+        for (path, query, expected) in [
+            (
+                "/rooms",
+                "form=csv",
+                "form: unknown parameter; expected one of limit, cursor, format",
+            ),
+            ("/health", "a=1", "a: unknown parameter; this endpoint takes none"),
+            ("/rooms", "limit=1&limit=2", "limit: is given twice"),
+            ("/rooms", "format=xml", "format: is \"xml\"; expected json, csv or ndjson"),
+            ("/devices", "latest=yes", "latest: is \"yes\"; expected true or false"),
+            ("/rooms/r/readings", "order=up", "order: is \"up\"; expected asc or desc"),
+        ] {
+            assert_eq!(read(path, query).expect_err(query), expected);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Who may do what: a request's token, looked up once and remembered for a short while. Issues none.
+//! Authentication: a request's token, looked up once and cached for a short while, against what the endpoint asks. Issues none.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -6,43 +6,63 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::telemetry::WideEvent;
+use api::endpoints::Access;
 use api::{Problem, ProblemKind, Request};
 use domain::{DeviceId, Scope, Timestamp, Token, TokenHash};
 use table::{FindToken, Invocation};
 
-/// How long a token is remembered: so long a revoked one may go on.
+/// How long a looked-up token is cached; a revoked token keeps working for at most this long.
 pub const TOKEN_CACHE_AGE: Duration = Duration::from_secs(30);
-/// How many are remembered. Unknown ones are among them, so whoever tries many only empties this.
+/// How many tokens are cached, unknown ones among them: whoever tries many only empties the cache.
 const MAX_CACHED_TOKENS: usize = 10_000;
 
-/// The gate of a function.
+/// Checks the tokens of requests. One process has one; it is shared by reference.
 #[derive(Debug)]
 pub struct Authenticator<C> {
+    /// Whether every request is permitted, because only this machine can reach the function.
     open: bool,
     clock: C,
-    known: Mutex<HashMap<TokenHash, Known>>,
+    cached: Mutex<HashMap<TokenHash, Cached>>,
 }
 
-/// What the store said of a token; an unknown one is none.
+/// The store's answer about a token, `None` for an unknown one.
 #[derive(Debug, Clone)]
-struct Known {
+struct Cached {
     token: Option<Token>,
     since: Timestamp,
 }
 
-/// What a request is permitted.
+/// What a request's token permits; everything where no token is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant(Option<Scope>);
 
 impl<C: Clock> Authenticator<C> {
-    /// A gate that asks for tokens, or that lets everybody through because only this machine can reach it.
+    /// An authenticator that asks for tokens, or that permits everything.
     #[must_use]
     pub fn new(asks: bool, clock: C) -> Self {
-        Self { open: !asks, clock, known: Mutex::default() }
+        Self { open: !asks, clock, cached: Mutex::default() }
     }
 
-    /// What the request's token permits. An unknown token and a revoked one look alike; a token that
-    /// could not be looked up is refused with the store's problem, whose causes go to the log.
+    /// Authenticates a request unless the endpoint is public, and refuses one whose token does not
+    /// permit what the endpoint does.
+    pub async fn authorize(
+        &self,
+        request: &Request,
+        access: Access,
+        store: &impl FindToken,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> Result<Grant, Problem> {
+        if access == Access::Public {
+            return Ok(Grant(None));
+        }
+        let grant = self.authenticate(request, store, invocation, log).await?;
+        grant.check(access)?;
+        Ok(grant)
+    }
+
+    /// Returns what the request's token permits. An unknown token and a revoked one are refused alike;
+    /// where a token cannot be looked up, the answer is the store's problem and its causes are logged.
     pub async fn authenticate(
         &self,
         request: &Request,
@@ -60,14 +80,14 @@ impl<C: Clock> Authenticator<C> {
             return Err(refused(detail));
         };
         let hash = TokenHash::of(secret.expose());
-        let token = match self.remembered(&hash) {
-            Some(known) => known.token,
+        let token = match self.cached(&hash) {
+            Some(cached) => cached.token,
             None => {
                 let token = store.token(&hash, invocation).await.map_err(|error| {
                     log.error("token.error", &error);
                     Problem::from(&error)
                 })?;
-                self.remember(hash, token.clone());
+                self.cache(hash, token.clone());
                 token
             }
         };
@@ -76,52 +96,76 @@ impl<C: Clock> Authenticator<C> {
         Ok(Grant(Some(token.scope)))
     }
 
-    fn remembered(&self, hash: &TokenHash) -> Option<Known> {
-        let known = self.known.lock().expect("nothing panics while it holds the tokens");
-        let known = known.get(hash)?;
-        let age = self.clock.now().as_millis() - known.since.as_millis();
+    fn cached(&self, hash: &TokenHash) -> Option<Cached> {
+        let tokens = self.cached.lock().expect("nothing panics while it holds the tokens");
+        let cached = tokens.get(hash)?;
+        let age = self.clock.now().as_millis() - cached.since.as_millis();
         let fresh = u128::try_from(age).is_ok_and(|age| age < TOKEN_CACHE_AGE.as_millis());
-        fresh.then(|| known.clone())
+        fresh.then(|| cached.clone())
     }
 
-    fn remember(&self, hash: TokenHash, token: Option<Token>) {
-        let mut known = self.known.lock().expect("nothing panics while it holds the tokens");
-        if known.len() >= MAX_CACHED_TOKENS {
-            known.clear();
+    fn cache(&self, hash: TokenHash, token: Option<Token>) {
+        let mut tokens = self.cached.lock().expect("nothing panics while it holds the tokens");
+        if tokens.len() >= MAX_CACHED_TOKENS {
+            tokens.clear();
         }
-        known.insert(hash, Known { token, since: self.clock.now() });
+        tokens.insert(hash, Cached { token, since: self.clock.now() });
     }
 }
 
 impl Grant {
-    /// Refuses who may not ask.
-    pub fn read(&self) -> Result<(), Problem> {
-        match self.0 {
-            None | Some(Scope::Read | Scope::Admin) => Ok(()),
-            Some(Scope::Write(_)) => Err(forbidden("The token may only store readings.")),
+    /// Refuses a token that does not permit such an endpoint.
+    fn check(&self, access: Access) -> Result<(), Problem> {
+        match (access, &self.0) {
+            (Access::Public, _)
+            | (_, None | Some(Scope::Admin))
+            | (Access::Read, Some(Scope::Read))
+            | (Access::Write, Some(Scope::Write(_))) => Ok(()),
+            (Access::Read, Some(Scope::Write(_))) => {
+                Err(forbidden("The token may only store readings."))
+            }
+            (Access::Write, Some(Scope::Read)) => Err(forbidden("The token may only read.")),
+            (Access::Admin, Some(_)) => Err(forbidden("Only an admin token may edit.")),
         }
     }
 
-    /// Refuses who may not edit the registry.
-    pub fn edit(&self) -> Result<(), Problem> {
-        match self.0 {
-            None | Some(Scope::Admin) => Ok(()),
-            Some(_) => Err(forbidden("Only an admin token may edit.")),
-        }
-    }
-
-    /// The devices whose readings may be stored; none are all. Refuses who may store nothing.
-    pub fn write(&self) -> Result<Option<&BTreeSet<DeviceId>>, Problem> {
+    /// The devices whose readings may be stored; `None` means all devices.
+    #[must_use]
+    pub const fn devices(&self) -> Option<&BTreeSet<DeviceId>> {
         match &self.0 {
-            None | Some(Scope::Admin) => Ok(None),
-            Some(Scope::Write(devices)) => Ok(Some(devices)),
-            Some(Scope::Read) => Err(forbidden("The token may only read.")),
+            Some(Scope::Write(devices)) => Some(devices),
+            _ => None,
         }
     }
 }
 
-/// The answer to who is known and may not.
+/// 403: authenticated, but not permitted.
 #[must_use]
 pub fn forbidden(detail: &str) -> Problem {
     Problem::new(ProblemKind::Forbidden, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scope_reaches_the_endpoints_that_it_is_for() {
+        let write = || Scope::Write(["d".parse().expect("an id")].into());
+        for (scope, permitted) in [
+            (None, &[Access::Read, Access::Write, Access::Admin][..]),
+            (Some(Scope::Admin), &[Access::Read, Access::Write, Access::Admin]),
+            (Some(Scope::Read), &[Access::Read]),
+            (Some(write()), &[Access::Write]),
+        ] {
+            let grant = Grant(scope);
+            for access in [Access::Read, Access::Write, Access::Admin] {
+                let result = grant.check(access).map_err(|problem| problem.kind);
+                let expected =
+                    if permitted.contains(&access) { Ok(()) } else { Err(ProblemKind::Forbidden) };
+                assert_eq!(result, expected, "{grant:?} {access:?}");
+            }
+            assert_eq!(grant.check(Access::Public), Ok(()));
+        }
+    }
 }

@@ -35,7 +35,7 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
-    /// `FAILURES_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
+    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
     failures: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
     pub auth: bool,
@@ -77,7 +77,7 @@ impl Config {
 
     /// The queue of what the registry can never apply.
     pub fn failures(&self) -> Result<&QueueConfig, ConfigError> {
-        self.failures.as_ref().ok_or(ConfigError::Missing("FAILURES_QUEUE_URL"))
+        self.failures.as_ref().ok_or(ConfigError::Missing("DEAD_LETTER_QUEUE_URL"))
     }
 
     fn read(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
@@ -95,7 +95,7 @@ impl Config {
                 credentials: credentials.clone(),
                 room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
             },
-            failures: optional("FAILURES_QUEUE_URL").map(|url| QueueConfig {
+            failures: optional("DEAD_LETTER_QUEUE_URL").map(|url| QueueConfig {
                 url,
                 region,
                 endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use table::Invocation;
 
 use crate::clock::{Clock, Stopwatch};
 
@@ -92,8 +93,10 @@ impl WideEvent {
         self.set(what, chain(error));
     }
 
-    /// Writes the event as one line.
-    pub fn emit(mut self, telemetry: &Telemetry, clock: &impl Clock) {
+    /// Writes the event, with the capacity that the invocation consumed, as one line.
+    pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
+        self.set("table.read_units", invocation.read_units());
+        self.set("table.write_units", invocation.write_units());
         let now = clock.now();
         let level = match self.level {
             Level::Info => "INFO",

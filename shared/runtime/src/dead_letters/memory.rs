@@ -1,11 +1,11 @@
-//! The failures queue in memory, which fails on demand: for tests.
+//! The dead-letter queue in memory, which fails on demand: for tests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use table::Invocation;
 
-use super::{DeadLetter, DeadLetters, NotPut};
+use super::{DeadLetter, DeadLetterQueue, NotSent};
 
 /// A queue that keeps what it is given.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct MemoryQueue {
 }
 
 impl MemoryQueue {
-    /// What was put, oldest first.
+    /// The letters that were sent, oldest first.
     #[must_use]
     pub fn letters(&self) -> Vec<DeadLetter> {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -27,10 +27,10 @@ impl MemoryQueue {
     }
 }
 
-impl DeadLetters for MemoryQueue {
-    async fn put(&self, letters: &[DeadLetter], _budget: &Invocation) -> Result<(), NotPut> {
+impl DeadLetterQueue for MemoryQueue {
+    async fn send(&self, letters: &[DeadLetter], _: &Invocation) -> Result<(), NotSent> {
         if self.full.load(Ordering::SeqCst) {
-            return Err(NotPut::because("the test wants it so"));
+            return Err(NotSent::because("the test wants it so"));
         }
         self.letters.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(letters);
         Ok(())

@@ -1,5 +1,4 @@
-//! The registration of what readings name for the first time: a device, and the rooms that it introduces.
-//! Reads no list and decides nothing about what is registered already.
+//! Registers what readings name for the first time: a device, and the rooms that it introduces. Reads no list.
 
 use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome};
@@ -13,7 +12,7 @@ pub struct Registered {
     pub rooms: Vec<Room>,
 }
 
-/// Registers the device of a observation unless it is `known`, then every room that the observation names
+/// Registers the device of an observation unless it is `known`, then every room that the observation names
 /// and `is_known` does not know, as long as the device may introduce another.
 ///
 /// Done twice, or by many at once, it leaves the items of whoever came first. The device notes a room

@@ -1,13 +1,13 @@
-//! The failures queue on Amazon SQS, as one JSON message a letter. Reads no message.
+//! The dead-letter queue on Amazon SQS: one JSON message per letter, and the only door to its SDK.
 
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
-use runtime::telemetry::chain;
 use table::Invocation;
 
-use super::{DeadLetter, DeadLetters, NotPut};
+use super::{DeadLetter, DeadLetterQueue, NotSent};
+use crate::telemetry::chain;
 
-/// The queue that also takes the records that Lambda gave up.
+/// The queue, which also takes the records that Lambda gave up.
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     client: Client,
@@ -15,7 +15,7 @@ pub struct SqsQueue {
 }
 
 impl SqsQueue {
-    /// A queue that will be asked; nothing is sent yet.
+    /// A client of the queue; nothing is sent yet.
     #[must_use]
     pub fn connect(config: &QueueConfig) -> Self {
         let endpoint = config.endpoint.as_deref();
@@ -24,13 +24,13 @@ impl SqsQueue {
     }
 }
 
-impl DeadLetters for SqsQueue {
-    async fn put(&self, letters: &[DeadLetter], invocation: &Invocation) -> Result<(), NotPut> {
+impl DeadLetterQueue for SqsQueue {
+    async fn send(&self, letters: &[DeadLetter], invocation: &Invocation) -> Result<(), NotSent> {
         for letter in letters {
-            let body = serde_json::to_string(letter).map_err(NotPut::because)?;
+            let body = serde_json::to_string(letter).map_err(NotSent::because)?;
             let message = self.client.send_message().queue_url(&self.url).message_body(body);
             let sent = invocation.within(message.send()).await?;
-            sent.map_err(|error| NotPut::because(chain(&error)))?;
+            sent.map_err(|error| NotSent::because(chain(&error)))?;
         }
         Ok(())
     }
@@ -44,8 +44,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use crate::clock::Deadline;
     use aws::Credentials;
-    use runtime::clock::Deadline;
     use serde_json::{Value, json};
 
     use super::*;
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn every_letter_is_a_message() {
         let (queue, received) = answering(200, r#"{"MessageId": "1"}"#);
-        queue.put(&letters(2), &invocation()).await.expect("taken");
+        queue.send(&letters(2), &invocation()).await.expect("taken");
         let bodies = received.try_iter().map(|body| body["MessageBody"].clone());
         let expected = |n| format!(r#"{{"pk":"d{n}","sk":"TS#x","reason":"no"}}"#);
         assert_eq!(bodies.collect::<Vec<_>>(), [json!(expected(0)), json!(expected(1))]);
@@ -113,7 +113,7 @@ mod tests {
     async fn a_letter_that_is_refused_is_a_failure() {
         let answer = r#"{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}"#;
         let (queue, _received) = answering(400, answer);
-        let error = queue.put(&letters(1), &invocation()).await.expect_err("refused");
+        let error = queue.send(&letters(1), &invocation()).await.expect_err("refused");
         assert!(chain(&error).contains("gone"), "{}", chain(&error));
     }
 }

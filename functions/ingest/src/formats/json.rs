@@ -1,44 +1,51 @@
-//! Syntax: the forms in which readings are sent. Says nothing of what a reading means.
+//! Readings in JSON: one object, an array, `{"readings": [...]}`, or one object a line. Knows no sender and no
+//! clock.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use api::json::{self, Members};
-use api::{MAX_READINGS, Problem, ProblemKind, is_ndjson};
-use domain::MAX_METRICS;
+use api::json::{Kind, Members, WrongKind, number, string};
+use api::{MAX_READINGS, Problem, ProblemKind};
+use domain::{Decimal, DeviceId, MAX_METRICS, MetricName, RoomId, Timestamp};
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::draft::{Content, Draft, Entry, Fault, Refusal};
+
 /// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
-pub(crate) const MAX_MEMBERS: usize = MAX_METRICS + 3;
+const MAX_MEMBERS: usize = MAX_METRICS + 3;
 /// Some editors put it before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One reading's members, or why they cannot be read.
-pub(crate) type Entry<'a> = Result<Members<'a>, String>;
-
-/// The readings of a body: one object, an array, `{"readings": [...]}` or one object a line.
+/// The entries of a JSON document: an object, an array or `{"readings": [...]}`.
 ///
-/// A body that is no JSON document is NDJSON if its lines look like it, whatever its content type:
-/// over MQTT there is none. Each line is then read by itself, so that a damaged one, be it the first,
-/// does not take the others down.
-pub(crate) fn parse<'a>(body: &'a [u8], content_type: &str) -> Result<Vec<Entry<'a>>, Problem> {
-    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
-    let entries = if is_ndjson(content_type) {
-        lines(body)?
-    } else {
-        match document(body) {
-            Err(_) if looks_like_lines(body) => lines(body)?,
-            entries => entries?,
-        }
+/// A body that is no JSON document is NDJSON if its lines look like it: over MQTT there is no content
+/// type.
+pub(crate) fn document_or_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
+    let body = trimmed(body);
+    let entries = match document(body) {
+        Err(_) if looks_like_lines(body) => read_lines(body)?,
+        entries => entries?,
     };
-    if entries.is_empty() {
-        return Err(bad("The body holds no reading."));
-    }
-    Ok(entries)
+    at_least_one(entries)
+}
+
+/// The entries of NDJSON. Each line is read by itself, so that a damaged one, be it the first, does not
+/// take the others down.
+pub(crate) fn lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
+    at_least_one(read_lines(trimmed(body))?)
+}
+
+fn trimmed(body: &[u8]) -> &[u8] {
+    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii()
+}
+
+fn at_least_one(entries: Vec<Entry>) -> Result<Vec<Entry>, Problem> {
+    if entries.is_empty() { Err(bad("The body holds no reading.")) } else { Ok(entries) }
 }
 
 /// The readings of one JSON document.
-fn document(body: &[u8]) -> Result<Vec<Entry<'_>>, Problem> {
+fn document(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     let text = std::str::from_utf8(body).map_err(|error| {
         bad(format!("The body is not UTF-8: byte {} cannot be read.", error.valid_up_to()))
     })?;
@@ -52,7 +59,7 @@ fn document(body: &[u8]) -> Result<Vec<Entry<'_>>, Problem> {
     }
 }
 
-fn object(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+fn object(text: &str) -> Result<Vec<Entry>, Problem> {
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| not_json(text, &error))?;
     match Members::parse(whole.get(), MAX_MEMBERS) {
         Ok(mut members) if members.has("readings") && !members.has("device_id") => {
@@ -66,13 +73,13 @@ fn object(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
                 _ => Err(Problem::field("readings", "must be an array")),
             }
         }
-        Ok(members) => Ok(vec![Ok(members)]),
-        Err(error) => Ok(vec![Err(json::reason(&error))]),
+        Ok(members) => Ok(vec![draft(members)]),
+        Err(error) => Ok(vec![Err(Refusal::whole(error))]),
     }
 }
 
 /// The elements of an array, each to be read by itself.
-fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
+fn array(text: &str) -> Result<Vec<Entry>, Problem> {
     struct Elements;
     impl<'de> Visitor<'de> for Elements {
         /// As many as are allowed, and whether there are more.
@@ -105,10 +112,10 @@ fn array(text: &str) -> Result<Vec<Entry<'_>>, Problem> {
     Ok(elements.into_iter().map(|element| entry(element.get())).collect())
 }
 
-fn lines(body: &[u8]) -> Result<Vec<Entry<'_>>, Problem> {
+fn read_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     let read = |line| match std::str::from_utf8(line) {
         Ok(text) => entry(text),
-        Err(error) => Err(format!("is not UTF-8: byte {} cannot be read", error.valid_up_to())),
+        Err(error) => Err(Refusal::whole(Fault::NotUtf8(error.valid_up_to()))),
     };
     let mut lines = non_blank_lines(body);
     let entries = lines.by_ref().take(MAX_READINGS).map(read).collect();
@@ -130,16 +137,54 @@ fn non_blank_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
 }
 
-/// One reading's members.
-pub(crate) fn entry(text: &str) -> Entry<'_> {
-    Members::parse(text, MAX_MEMBERS).map_err(|error| {
-        if is_json(text) && !text.trim_start().starts_with('{') {
-            "must be an object such as {\"device_id\": \"kitchen\", \"temperature\": 21.5}"
-                .to_owned()
-        } else {
-            json::reason(&error)
-        }
-    })
+/// The entry that one JSON object says.
+pub(crate) fn entry(text: &str) -> Entry {
+    let members = Members::parse(text, MAX_MEMBERS).map_err(|error| {
+        let is_other_value = is_json(text) && !text.trim_start().starts_with('{');
+        Refusal::whole(if is_other_value { Fault::NotAnObject } else { error.into() })
+    });
+    draft(members?)
+}
+
+fn draft(mut members: Members<'_>) -> Entry {
+    let device = members.take_non_null("device_id").map(device_id).transpose();
+    let device = device.map_err(|fault| Refusal::of("device_id", fault))?;
+    Ok(Draft { device, content: content(members) })
+}
+
+fn content(mut members: Members<'_>) -> Result<Content, Refusal> {
+    let at = members.take_non_null("timestamp").map(timestamp).transpose();
+    let timestamp = at.map_err(|fault| Refusal::of("timestamp", fault))?;
+    let room = members.take_non_null("room").map(room_id).transpose();
+    let room = room.map_err(|fault| Refusal::of("room", fault))?;
+    let mut metrics = BTreeMap::new();
+    for (name, value) in members {
+        let metric: MetricName =
+            name.parse().map_err(|why| Refusal::of(&name, Fault::from(why)))?;
+        let value = decimal(value).map_err(|fault| Refusal::of(&name, fault))?;
+        metrics.insert(metric, value);
+    }
+    Ok(Content { timestamp, room, metrics })
+}
+
+fn device_id(value: &RawValue) -> Result<DeviceId, Fault> {
+    Ok(string(value)?.parse()?)
+}
+
+fn room_id(value: &RawValue) -> Result<RoomId, Fault> {
+    Ok(string(value)?.parse()?)
+}
+
+fn timestamp(value: &RawValue) -> Result<Timestamp, Fault> {
+    match Kind::of(value) {
+        Kind::String => Ok(Timestamp::parse_absolute(&string(value)?)?),
+        Kind::Number => Ok(Timestamp::parse_absolute(value.get())?),
+        _ => Err(WrongKind::of(value, "a string or a number").into()),
+    }
+}
+
+fn decimal(value: &RawValue) -> Result<Decimal, Fault> {
+    Ok(Decimal::parse(number(value)?)?)
 }
 
 fn is_json(text: &str) -> bool {
@@ -172,10 +217,15 @@ mod tests {
     use runtime::clock::Stopwatch;
 
     use super::*;
-    use crate::reading::{self, Sender};
+    use crate::assemble::place_all;
+    use crate::formats::Format;
+    use crate::sender::Sender;
+    use crate::settings::Settings;
+    use crate::times::Times;
 
     fn shape(body: &str, content_type: &str) -> Result<Vec<bool>, (u16, String)> {
-        parse(body.as_bytes(), content_type)
+        Format::of(content_type)
+            .read(body.as_bytes())
             .map(|entries| entries.iter().map(Result::is_ok).collect())
             .map_err(|problem| (problem.kind.status(), problem.detail))
     }
@@ -207,9 +257,10 @@ mod tests {
         ] {
             assert_eq!(shape(body, ""), Ok(entries), "{body}");
         }
-        let entries = parse(b"{\"a\": \"\xff\"}\n{\"b\": 2}", "").expect("lines");
+        let entries = document_or_lines(b"{\"a\": \"\xff\"}\n{\"b\": 2}").expect("lines");
         assert_eq!(entries.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
-        assert!(entries[0].as_ref().is_err_and(|why| why.contains("not UTF-8: byte 7")));
+        let why = entries[0].as_ref().expect_err("no UTF-8").to_string();
+        assert_eq!(why, "is not UTF-8: byte 7 cannot be read");
     }
 
     #[test]
@@ -247,7 +298,10 @@ mod tests {
         assert!(problem(r#"{"readings": 5}"#).1.contains("array"));
         assert!(problem(r#"{"readings": [], "x": 1}"#).1.contains("x: is not expected"));
         assert!(shape("\u{feff}", "").is_err());
-        assert_eq!(parse(b"{\"a\": \"\xff\"}", "").expect_err("no UTF-8").kind.status(), 400);
+        assert_eq!(
+            document_or_lines(b"{\"a\": \"\xff\"}").expect_err("no UTF-8").kind.status(),
+            400
+        );
     }
 
     /// A mebibyte is minutes where anything is quadratic, less than a second where it is not.
@@ -286,15 +340,15 @@ mod tests {
             long("{\"a\":1}", " ", "5"),
             repeated("{}\n"),
         ];
-        let (earliest, arrived) = (domain::Timestamp::MIN, domain::Timestamp::MAX);
-        let times = reading::Times { arrived, earliest, retention_days: None };
+        let times = Times::new(Timestamp::MAX, &Settings::default());
         for shape in shapes {
             let watch = Stopwatch::start();
             for content_type in ["", "application/x-ndjson"] {
-                for entry in parse(shape.as_bytes(), content_type).into_iter().flatten() {
-                    let refused = entry.map(|it| reading::read(it, Sender::Anyone, &times));
-                    assert!(!matches!(refused, Ok(Ok(_))), "{}", &shape[..60]);
-                }
+                let entries = Format::of(content_type).read(shape.as_bytes());
+                let entries = entries.unwrap_or_default();
+                let all = place_all(entries, &Sender::Anyone, &times);
+                let taken = all.timed.readings.len() + all.arrivals.readings.len();
+                assert_eq!(taken, 0, "{}", &shape[..60]);
             }
             let spent = watch.elapsed();
             assert!(spent < Duration::from_secs(10), "{spent:?} for {}", &shape[..60]);

@@ -1,4 +1,4 @@
-//! One stream record: a reading, nothing of ours, or poison. Asks nobody and stores nothing.
+//! One stream record, parsed to what it says in words of the domain. Asks nobody and stores nothing.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{Reading, excerpt};
@@ -6,20 +6,8 @@ use serde_dynamo::AttributeValue;
 use table::item::{self, Attribute, Item, ItemError};
 use table::keys::{PK, READING_PREFIX, SK};
 
-/// What a record says.
-#[derive(Debug)]
-pub(crate) enum Change {
-    /// A reading was written.
-    Reading(Box<Reading>),
-    /// Nothing that the registry learns from: an item of another kind, such as the registry's own
-    /// writes, or a deletion. What a deleted reading taught stays true.
-    Nothing,
-    /// An item under a reading's key that is none. Repeating it would never help.
-    Poison(ItemError),
-}
-
 /// The two parts of a record's key, cut short.
-pub(crate) fn describe_key(record: &EventRecord) -> (String, String) {
+pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
     let part = |name| match record.change.keys.get(name) {
         Some(AttributeValue::S(text)) => excerpt(text),
         _ => String::new(),
@@ -27,21 +15,18 @@ pub(crate) fn describe_key(record: &EventRecord) -> (String, String) {
     (part(PK), part(SK))
 }
 
-/// Reads a record.
+/// The reading that a record says was written. `None` for an item of another kind and for a deletion,
+/// whoever made it; one by `DynamoDB`'s own expiry carries the `userIdentity` `dynamodb.amazonaws.com`.
 ///
-/// Deletions are skipped whoever made them; those by `DynamoDB`'s own expiry carry the
-/// `userIdentity` `dynamodb.amazonaws.com`.
-pub(crate) fn read(record: EventRecord) -> Change {
+/// An item under a reading's key that is no reading is an error, and would be one however often it came.
+pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError> {
     let sk = record.change.keys.get(SK).or_else(|| record.change.new_image.get(SK));
     let is_reading = matches!(sk, Some(AttributeValue::S(sk)) if sk.starts_with(READING_PREFIX));
     if !is_reading || record.event_name == "REMOVE" {
-        return Change::Nothing;
+        return Ok(None);
     }
     let image: Item = from_event(record.change.new_image.into_inner());
-    match item::to_reading(image) {
-        Ok(reading) => Change::Reading(Box::new(reading)),
-        Err(why) => Change::Poison(why),
-    }
+    item::to_reading(image).map(Some)
 }
 
 fn from_event(item: impl IntoIterator<Item = (String, AttributeValue)>) -> Item {

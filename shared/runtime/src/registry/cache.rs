@@ -1,4 +1,4 @@
-//! The registry in memory: read once at cold start, again when it has grown old. Decides nothing by itself.
+//! The registry in memory: read once at cold start, and again when it is too old. Writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -19,8 +19,8 @@ pub struct Snapshot {
     pub devices: BTreeMap<DeviceId, Device>,
     /// Rooms by id.
     pub rooms: BTreeMap<RoomId, Room>,
-    /// Whether these are all devices: a function's memory is bounded, the registry is not. Who must
-    /// know of a device that is not here asks the table.
+    /// Whether these are all devices: a function's memory is bounded, the registry is not. A device
+    /// that is not here may be in the table.
     pub has_all_devices: bool,
     /// Whether these are all rooms, likewise.
     pub has_all_rooms: bool,
@@ -36,11 +36,16 @@ impl Snapshot {
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && self.rooms.is_empty()
     }
+
+    /// The devices in a room, by id.
+    pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
+        self.devices.values().filter(move |device| device.place.room() == Some(room))
+    }
 }
 
-/// A registry that is at most so old. One process has one; it is shared by reference.
+/// The cache: a snapshot, its age, and what this process has written since.
 #[derive(Debug)]
-pub struct RegistryCache<C> {
+pub(super) struct RegistryCache<C> {
     current: RwLock<Option<Arc<Snapshot>>>,
     // What this process has read or written itself since the registry was last asked for: an answer
     // that was under way must not put the old back.
@@ -76,8 +81,7 @@ const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
 
 impl<C: Clock> RegistryCache<C> {
     /// A cache that holds nothing yet.
-    #[must_use]
-    pub fn new(max_age: Duration, clock: C) -> Self {
+    pub(super) fn new(max_age: Duration, clock: C) -> Self {
         Self {
             current: RwLock::new(None),
             kept: std::sync::Mutex::default(),
@@ -89,8 +93,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// How old a snapshot is now.
-    #[must_use]
-    pub fn age(&self, snapshot: &Snapshot) -> Duration {
+    pub(super) fn age(&self, snapshot: &Snapshot) -> Duration {
         self.since(snapshot.read_at)
     }
 
@@ -102,9 +105,9 @@ impl<C: Clock> RegistryCache<C> {
 
     /// The registry: from memory while it is fresh, else read from the table.
     ///
-    /// Where it cannot be read, an old snapshot is better than none; then the error comes beside it,
-    /// and for a while, longer each time, the old one is given at once.
-    pub async fn snapshot(
+    /// Where the table cannot be read, the stale snapshot is returned with the error, and for a while,
+    /// longer each time, without asking the table.
+    pub(super) async fn snapshot(
         &self,
         store: &impl ReadRegistry,
         invocation: &Invocation,
@@ -157,8 +160,8 @@ impl<C: Clock> RegistryCache<C> {
         *back_off = Some(BackOff { pause, since: self.clock.now() });
     }
 
-    /// Reads the registry whatever its age: something has turned up that the snapshot lacks.
-    pub async fn refresh(
+    /// Reads the registry whatever its age, because the snapshot lacks something that exists.
+    pub(super) async fn refresh(
         &self,
         store: &impl ReadRegistry,
         invocation: &Invocation,
@@ -203,7 +206,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// Takes over a device that this process has just read or written.
-    pub fn keep_device(&self, device: Device) {
+    pub(super) fn keep_device(&self, device: Device) {
         let mut kept = self.kept();
         if kept.devices.len() < MAX_KEPT {
             kept.devices.insert(device.id.clone(), device.clone());
@@ -214,7 +217,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// Takes over a room that this process has just read or written.
-    pub fn keep_room(&self, room: Room) {
+    pub(super) fn keep_room(&self, room: Room) {
         let mut kept = self.kept();
         if kept.rooms.len() < MAX_KEPT {
             kept.rooms.insert(room.id.clone(), room.clone());
@@ -229,8 +232,7 @@ impl<C: Clock> RegistryCache<C> {
     }
 
     /// The registry as far as this process knows it, however old.
-    #[must_use]
-    pub fn current(&self) -> Option<Arc<Snapshot>> {
+    pub(super) fn current(&self) -> Option<Arc<Snapshot>> {
         self.current.read().expect("nothing panics while it holds the snapshot").clone()
     }
 

@@ -1,0 +1,110 @@
+//! A reading as a format says it, before the rules for senders and timestamps; and why it may be refused.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use api::FieldError;
+use api::json::{MembersError, WrongKind};
+use domain::{
+    Decimal, DecimalError, DeviceId, IdError, MetricName, MetricNameError, ReadingError, RoomId,
+    Timestamp, TimestampError, excerpt,
+};
+
+/// One entry of a request: a draft, or why there is none.
+pub(crate) type Entry = Result<Draft, Refusal>;
+
+/// A reading as it was sent.
+///
+/// The device stands apart, because whose it is decides before anything else about the entry does.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The device, if the entry names one.
+    pub(crate) device: Option<DeviceId>,
+    /// The rest of the entry, or why it cannot be read.
+    pub(crate) content: Result<Content, Refusal>,
+}
+
+/// A draft without its device.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) timestamp: Option<Timestamp>,
+    pub(crate) room: Option<RoomId>,
+    pub(crate) metrics: BTreeMap<MetricName, Decimal>,
+}
+
+/// Why an entry is no reading.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("is missing")]
+    Missing,
+    #[error("is {:?}, which is not the sender's", .0.as_str())]
+    Foreign(DeviceId),
+    #[error("must be an object such as {{\"device_id\": \"kitchen\", \"temperature\": 21.5}}")]
+    NotAnObject,
+    #[error("is not UTF-8: byte {0} cannot be read")]
+    NotUtf8(usize),
+    #[error(transparent)]
+    Members(#[from] MembersError),
+    #[error(transparent)]
+    WrongKind(#[from] WrongKind),
+    #[error(transparent)]
+    Id(#[from] IdError),
+    #[error(transparent)]
+    MetricName(#[from] MetricNameError),
+    #[error(transparent)]
+    Decimal(#[from] DecimalError),
+    #[error(transparent)]
+    Timestamp(#[from] TimestampError),
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+    #[error("{at} is more than a day ahead of the server's clock ({arrived})")]
+    Ahead { at: Timestamp, arrived: Timestamp },
+    #[error("{at} is before {earliest}: the clock was not set")]
+    ClockNotSet { at: Timestamp, earliest: Timestamp },
+    #[error("{at} is older than the {days} days that readings are kept")]
+    TooOld { at: Timestamp, days: u32 },
+    #[error(
+        "is missing, and another reading of {:?} in this request has {metric} at the time of arrival; only one can",
+        device.as_str()
+    )]
+    SecondArrival { device: DeviceId, metric: MetricName },
+}
+
+/// Why an entry is refused, and the member at fault.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// None where the whole entry is at fault.
+    field: Option<String>,
+    fault: Fault,
+}
+
+impl Refusal {
+    /// The whole entry is at fault.
+    pub(crate) fn whole(fault: impl Into<Fault>) -> Self {
+        Self { field: None, fault: fault.into() }
+    }
+
+    /// A member is at fault.
+    pub(crate) fn of(field: &str, fault: impl Into<Fault>) -> Self {
+        Self { field: Some(excerpt(field)), fault: fault.into() }
+    }
+
+    /// Whether the sender tried to write for a device that is not theirs.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        matches!(self.fault, Fault::Foreign(_))
+    }
+
+    /// The refusal as clients see it, of the entry at that place of the request.
+    pub(crate) fn at(self, index: Option<usize>) -> FieldError {
+        FieldError { index, message: self.fault.to_string(), field: self.field }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "{field} ")?;
+        }
+        self.fault.fmt(f)
+    }
+}

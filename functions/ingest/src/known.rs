@@ -1,0 +1,121 @@
+//! What the registry knows of the devices and rooms of a request, and what that completes or refuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::FieldError;
+use domain::{Device, DeviceId, Reading, RoomId};
+use runtime::clock::Clock;
+use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::telemetry::WideEvent;
+use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
+
+use crate::assemble::Readings;
+
+/// How many rooms that the cache lacks a request looks up; the stream looks up the rest.
+const MAX_ROOMS_LOOKED_UP: usize = 100;
+
+/// The registry, with what the cache lacked looked up.
+pub(crate) struct Known {
+    snapshot: Arc<Snapshot>,
+    devices: BTreeMap<DeviceId, Device>,
+    rooms: BTreeSet<RoomId>,
+}
+
+impl Known {
+    pub(crate) fn device(&self, id: &DeviceId) -> Option<&Device> {
+        self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
+    }
+
+    pub(crate) fn has_room(&self, id: &RoomId) -> bool {
+        self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
+    }
+}
+
+/// Looks up the readings' devices and rooms: what the cache lacks is asked of the table, because another
+/// instance may have met it, or a person may have edited it.
+pub(crate) async fn look_up(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + FindRegistry),
+    readings: impl Iterator<Item = &Reading>,
+    invocation: &Invocation,
+    log: &mut WideEvent,
+) -> StoreResult<Known> {
+    let snapshot = registry.snapshot(store, invocation, log).await?;
+    let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
+    for reading in readings {
+        if !snapshot.devices.contains_key(&reading.device) {
+            devices.insert(reading.device.clone());
+        }
+        if let Some(room) =
+            reading.named_room.as_ref().filter(|it| !snapshot.rooms.contains_key(*it))
+            && rooms.len() < MAX_ROOMS_LOOKED_UP
+        {
+            rooms.insert(room.clone());
+        }
+    }
+    let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: BTreeSet::new() };
+    if !devices.is_empty() {
+        let ids: Vec<_> = devices.into_iter().collect();
+        for device in store.find_devices(&ids, invocation).await?.found {
+            registry.keep_device(device.clone());
+            known.devices.insert(device.id.clone(), device);
+        }
+    }
+    if !rooms.is_empty() {
+        let ids: Vec<_> = rooms.into_iter().collect();
+        for room in store.find_rooms(&ids, invocation).await?.found {
+            known.rooms.insert(room.id.clone());
+            registry.keep_room(room);
+        }
+    }
+    Ok(known)
+}
+
+/// Fills in rooms: the one that the device names in the same request at or before the reading, else the
+/// registry's.
+pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
+    readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
+    let mut named: Option<(DeviceId, RoomId)> = None;
+    for reading in readings {
+        if let Some(room) = &reading.named_room {
+            named = Some((reading.device.clone(), room.clone()));
+        } else if let Some((_, room)) = named.as_ref().filter(|(id, _)| *id == reading.device) {
+            reading.room = Some(room.clone());
+        }
+        if let Some(device) = known.device(&reading.device) {
+            reading.fill_in_room(device);
+        }
+    }
+}
+
+/// Merging writes may add up: a reading could grow for ever, and every merge costs what the whole weighs.
+/// So they bring no metric beyond those that the registry may know of a device.
+pub(crate) fn refuse_endless_metrics(
+    timed: &mut Readings,
+    known: &Known,
+    rejected: &mut Vec<FieldError>,
+) {
+    let endless = |reading: &Reading| {
+        let device = known.device(&reading.device).filter(|it| it.knows_enough_metrics())?;
+        reading.metrics().keys().find(|name| !device.metrics.contains_key(*name)).cloned()
+    };
+    let Readings { readings, origins } = std::mem::take(timed);
+    for (reading, origins) in readings.into_iter().zip(origins) {
+        if let Some(metric) = endless(&reading) {
+            rejected.extend(origins.into_iter().map(|index| {
+                FieldError {
+                    index: Some(index),
+                    field: Some(metric.to_string()),
+                    message:
+                        "is not among the metrics that the registry knows of the device, and it \
+                          knows as many as it may; a merging write can add no more"
+                            .to_owned(),
+                }
+            }));
+        } else {
+            timed.readings.push(reading);
+            timed.origins.push(origins);
+        }
+    }
+}

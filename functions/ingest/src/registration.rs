@@ -1,0 +1,119 @@
+//! Devices and rooms that stored readings name, into the registry and into this process's memory of it.
+
+use std::collections::BTreeMap;
+
+use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Place, Reading, RoomId};
+use futures_util::{StreamExt as _, stream};
+use runtime::clock::Clock;
+use runtime::registry::CachedRegistry;
+use runtime::telemetry::WideEvent;
+use table::{Invocation, RegisterDevices, StoreResult};
+
+use crate::known::Known;
+
+/// How many devices are registered at once.
+const REGISTER_CONCURRENCY: usize = 8;
+/// How many new devices a request registers; the stream registers the rest.
+const MAX_REGISTERED: usize = 500;
+
+/// Registers the devices and rooms that the registry does not know. Done twice, or by many at
+/// once, it leaves the items of whoever came first; a failure is left to the stream function.
+pub(crate) async fn register(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl RegisterDevices,
+    known: &Known,
+    stored: &[Reading],
+    invocation: &Invocation,
+    log: &mut WideEvent,
+) {
+    let is_new = |reading: &&Reading| {
+        known.device(&reading.device).is_none()
+            || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
+    };
+    let observations = observations(stored.iter().filter(is_new));
+    if observations.is_empty() {
+        return;
+    }
+    let introduced_by = introducers(known, stored);
+    log.set("registry.observations", observations.len());
+    let registering = observations.into_iter().take(MAX_REGISTERED).map(|(id, observation)| {
+        let device = known.device(id).cloned();
+        let introduced_by = &introduced_by;
+        async move {
+            let is_known = |room: &RoomId| {
+                known.has_room(room) || introduced_by.get(room).is_some_and(|by| *by != id)
+            };
+            registry.register(store, id, &observation, device, is_known, invocation).await
+        }
+    });
+    let results: Vec<StoreResult<()>> = stream::iter(registering.collect::<Vec<_>>())
+        .buffer_unordered(REGISTER_CONCURRENCY)
+        .collect()
+        .await;
+    if let Some(error) = results.into_iter().find_map(Result::err) {
+        log.warn("registry.error", &error);
+    }
+}
+
+/// Keeps in memory what stored readings say of devices, until the registry is read again: the next reading
+/// without a room is where the device has moved, and merging writes stay within the metrics that the
+/// registry may know.
+pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Reading]) {
+    let Some(current) = registry.current() else { return };
+    // Most readings tell nothing new.
+    let is_news = |reading: &&Reading| {
+        current.devices.get(&reading.device).is_some_and(|device| {
+            let is_elsewhere = |room| device.place.room() != Some(room);
+            reading.named_room.as_ref().is_some_and(is_elsewhere)
+                || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
+        })
+    };
+    for (id, observation) in observations(stored.iter().filter(is_news)) {
+        let Some(device) = current.devices.get(id) else { continue };
+        let update = device.diff(&observation, |room| current.rooms.contains_key(room));
+        if update.room.is_none() && update.metrics.is_empty() {
+            continue;
+        }
+        let mut device = device.clone();
+        if let Some((at, room)) = update.room {
+            device.place = Place::Learned(room, at);
+        }
+        let metrics = update.metrics.iter().map(|name| (name.clone(), name.into()));
+        device.metrics.extend(metrics);
+        registry.keep_device(device);
+    }
+}
+
+/// What readings say of each device.
+fn observations<'a>(
+    readings: impl Iterator<Item = &'a Reading>,
+) -> BTreeMap<&'a DeviceId, DeviceObservation> {
+    let mut observations: BTreeMap<&DeviceId, DeviceObservation> = BTreeMap::new();
+    for reading in readings {
+        observations
+            .entry(&reading.device)
+            .and_modify(|observation| observation.see(reading))
+            .or_insert_with(|| DeviceObservation::of(reading));
+    }
+    observations
+}
+
+/// The first device that names each new room and may introduce it: it is registered once.
+fn introducers<'a>(known: &Known, stored: &'a [Reading]) -> BTreeMap<&'a RoomId, &'a DeviceId> {
+    let mut introduced_by = BTreeMap::new();
+    let mut free: BTreeMap<&DeviceId, usize> = BTreeMap::new();
+    for reading in stored {
+        let Some(room) = reading.named_room.as_ref().filter(|room| !known.has_room(room)) else {
+            continue;
+        };
+        let free = free.entry(&reading.device).or_insert_with(|| {
+            let device = known.device(&reading.device);
+            MAX_INTRODUCED_ROOMS.saturating_sub(device.map_or(0, |it| it.introduced_rooms.len()))
+        });
+        if *free > 0 && !introduced_by.contains_key(room) {
+            *free -= 1;
+            introduced_by.insert(room, &reading.device);
+        }
+    }
+    introduced_by
+}

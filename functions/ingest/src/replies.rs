@@ -1,0 +1,55 @@
+//! What became of a request's readings. The answers that say so are one file each, per kind of client.
+
+pub(crate) mod native;
+
+use api::{FieldError, Problem};
+use domain::Reading;
+use runtime::telemetry::WideEvent;
+use table::{PutOutcome, StoreError};
+
+use crate::assemble::Readings;
+
+/// What became of the readings of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) accepted: usize,
+    /// The readings that are refused, in the order of the request.
+    pub(crate) rejected: Vec<FieldError>,
+    /// The places in the request of the readings that may not be stored, ascending.
+    pub(crate) not_stored: Vec<usize>,
+    /// Why, where anything is not stored.
+    pub(crate) cause: Option<StoreError>,
+}
+
+impl Outcome {
+    /// The outcome of a message that is refused as a whole.
+    pub(crate) fn refused(problem: Problem, log: &mut WideEvent) -> Self {
+        let whole = FieldError { index: None, field: None, message: problem.detail };
+        let rejected = if problem.errors.is_empty() { vec![whole] } else { problem.errors };
+        log.count("readings.rejected", 1);
+        Self { rejected, ..Self::default() }
+    }
+
+    /// Counts the readings in the log.
+    pub(crate) fn count(&self, log: &mut WideEvent) {
+        log.count("readings.accepted", self.accepted);
+        log.count("readings.rejected", self.rejected.len());
+        log.count("readings.not_stored", self.not_stored.len());
+    }
+
+    /// Adds the outcome of writing readings. Returns those that are stored.
+    pub(crate) fn add(&mut self, put: Readings, result: PutOutcome) -> Vec<Reading> {
+        let mut not_stored = result.not_stored.into_iter().peekable();
+        let mut stored = Vec::with_capacity(put.readings.len());
+        for (n, (reading, origins)) in put.readings.into_iter().zip(put.origins).enumerate() {
+            if not_stored.next_if_eq(&n).is_some() {
+                self.not_stored.extend(origins);
+            } else {
+                self.accepted += origins.len();
+                stored.push(reading);
+            }
+        }
+        self.cause = result.cause;
+        stored
+    }
+}

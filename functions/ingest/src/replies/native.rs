@@ -1,0 +1,57 @@
+//! The answers of Roomtide's own API to readings. Decides nothing about a reading.
+
+use api::problem::told_in_full;
+use api::{FieldError, Problem, ProblemKind, Response};
+use runtime::authentication::forbidden;
+use serde::Serialize;
+
+use super::Outcome;
+
+/// 201 all stored, 207 some refused, 400 none valid, 429 or 503 not all stored.
+pub(crate) fn respond(outcome: Outcome) -> Response {
+    let Outcome { accepted, rejected, not_stored, cause } = outcome;
+    if let Some(cause) = cause {
+        let detail = format!(
+            "Of {} readings {accepted} are stored; send those of not_stored again. With a \
+             timestamp a reading is stored once however often it is sent; without one it is a new \
+             reading each time.",
+            accepted + not_stored.len()
+        );
+        let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
+        return problem.respond();
+    }
+    if accepted == 0 {
+        let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");
+        return Problem { errors: rejected, ..none }.respond();
+    }
+    let status = if rejected.is_empty() { 201 } else { 207 };
+    Response::json(status, &Receipt::new(accepted, rejected))
+}
+
+/// 403: a request that names a device of another sender is refused whole.
+pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
+    let detail = "The token may not write for every device named here; nothing is stored.";
+    Problem { errors: rejected, ..forbidden(detail) }
+}
+
+/// How many readings were stored and which were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Receipt {
+    /// Stored.
+    pub accepted: usize,
+    /// Refused, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<FieldError>,
+    /// The places of those that were refused beyond what an answer tells in full.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_rejected: Vec<usize>,
+}
+
+impl Receipt {
+    /// A receipt for so many readings, and as many refusals in full as an answer holds.
+    #[must_use]
+    pub fn new(accepted: usize, rejected: Vec<FieldError>) -> Self {
+        let (rejected, more_rejected) = told_in_full(rejected);
+        Self { accepted, rejected, more_rejected }
+    }
+}

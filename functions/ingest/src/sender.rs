@@ -1,0 +1,80 @@
+//! Who sends readings, and for which devices they may write: the one place where that is decided.
+
+use std::collections::BTreeSet;
+
+use domain::DeviceId;
+use runtime::authentication::Grant;
+
+use crate::draft::{Fault, Refusal};
+
+/// The sender of a request or a message.
+#[derive(Debug, Clone)]
+pub(crate) enum Sender<'a> {
+    /// One who may write for every device.
+    Anyone,
+    /// The device that an IoT rule took from the topic.
+    Topic(DeviceId),
+    /// The holder of a token for these devices.
+    Holder(&'a BTreeSet<DeviceId>),
+}
+
+impl<'a> Sender<'a> {
+    /// The sender of a request with that grant.
+    pub(crate) fn of(grant: &'a Grant) -> Self {
+        grant.devices().map_or(Self::Anyone, Self::Holder)
+    }
+
+    /// The device of a reading: the one that it names if the sender may write for it, else the only one
+    /// that the sender may write for.
+    pub(crate) fn device(&self, named: Option<DeviceId>) -> Result<DeviceId, Refusal> {
+        let (device, fault) = match named {
+            Some(device) if self.may_write(&device) => return Ok(device),
+            Some(device) => (None, Fault::Foreign(device)),
+            None => (self.only_device(), Fault::Missing),
+        };
+        device.cloned().ok_or_else(|| Refusal::of("device_id", fault))
+    }
+
+    fn only_device(&self) -> Option<&DeviceId> {
+        match self {
+            Self::Anyone => None,
+            Self::Topic(device) => Some(device),
+            Self::Holder(devices) => devices.first().filter(|_| devices.len() == 1),
+        }
+    }
+
+    fn may_write(&self, device: &DeviceId) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Topic(own) => own == device,
+            Self::Holder(devices) => devices.contains(device),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> DeviceId {
+        text.parse().expect("an id")
+    }
+
+    #[test]
+    fn a_known_sender_cannot_speak_for_another_and_need_not_name_itself() {
+        let (one, two) = ([id("d")].into(), [id("d"), id("e")].into());
+        for (sender, unnamed, foreign) in [
+            (Sender::Anyone, None, false),
+            (Sender::Topic(id("d")), Some("d"), true),
+            (Sender::Holder(&one), Some("d"), true),
+            (Sender::Holder(&two), None, false),
+        ] {
+            assert_eq!(sender.device(None).ok(), unnamed.map(id), "{sender:?}");
+            assert_eq!(sender.device(Some(id("d"))).ok(), Some(id("d")));
+            let other = sender.device(Some(id("e")));
+            assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");
+        }
+        let refusal = Sender::Topic(id("d")).device(Some(id("e"))).expect_err("another's");
+        assert_eq!(refusal.to_string(), "device_id is \"e\", which is not the sender's");
+    }
+}

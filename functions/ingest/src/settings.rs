@@ -1,0 +1,43 @@
+//! What may be set from outside. Reads no environment.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use runtime::config::{Config, EARLIEST_TIMESTAMP};
+
+/// What may be set from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How old the cached registry may grow.
+    pub registry_max_age: Duration,
+    /// Readings before it are refused: their clocks were never set.
+    pub earliest_timestamp: Timestamp,
+    /// After how many days a reading is deleted; never without.
+    pub retention_days: Option<u32>,
+    /// Whether requests need an access token.
+    pub auth: bool,
+}
+
+impl Default for Settings {
+    /// The settings of a deployed function whose environment says nothing else.
+    fn default() -> Self {
+        let earliest = Timestamp::parse_absolute(EARLIEST_TIMESTAMP);
+        Self {
+            registry_max_age: Duration::from_secs(60),
+            earliest_timestamp: earliest.expect("it is a timestamp"),
+            retention_days: None,
+            auth: true,
+        }
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self {
+            registry_max_age: config.registry_max_age,
+            earliest_timestamp: config.earliest_timestamp,
+            retention_days: config.retention_days,
+            auth: config.auth,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The timestamps that a reading may have. Reads no clock.
+
+use chrono::TimeDelta;
+use domain::Timestamp;
+
+use crate::draft::{Fault, Refusal};
+use crate::settings::Settings;
+
+/// How far ahead of its arrival a reading may be: clocks drift, but not by days.
+const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
+
+/// When readings arrived, and which timestamps they may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// When the gateway or the broker took them.
+    pub(crate) arrived: Timestamp,
+    /// Timestamps before it come from clocks that were never set.
+    earliest: Timestamp,
+    /// After how many days readings are deleted.
+    retention_days: Option<u32>,
+}
+
+impl Times {
+    pub(crate) fn new(arrived: Timestamp, settings: &Settings) -> Self {
+        let Settings { earliest_timestamp: earliest, retention_days, .. } = *settings;
+        Self { arrived, earliest, retention_days }
+    }
+
+    /// Refuses a timestamp that a reading may not have.
+    pub(crate) fn check(&self, at: Timestamp) -> Result<(), Refusal> {
+        let Self { arrived, earliest, retention_days } = *self;
+        let kept = |days: &u32| at >= arrived.saturating_add(-TimeDelta::days((*days).into()));
+        let fault = if at > arrived.saturating_add(MAX_AHEAD) {
+            Fault::Ahead { at, arrived }
+        } else if at < earliest {
+            Fault::ClockNotSet { at, earliest }
+        } else if let Some(days) = retention_days.filter(|days| !kept(days)) {
+            Fault::TooOld { at, days }
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::of("timestamp", fault))
+    }
+}

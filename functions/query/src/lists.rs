@@ -1,0 +1,116 @@
+//! Lists and single entries of the registry. Reads no range and edits nothing.
+
+use api::caching::with_cache_headers;
+use api::{Problem, Response};
+use domain::{Device, MetricName, Room, RoomId};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::{QueryReadings, ReadRegistry};
+
+use crate::latest::latest_of;
+use crate::lookup;
+use crate::page;
+use crate::pagination::{ListRequest, ensure_complete};
+use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
+use crate::sheet::Columns;
+
+/// `GET /devices`
+pub(crate) async fn devices(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let room = call.params.parse::<RoomId>("room")?;
+    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    let in_room = |device: &&Device| room.is_none() || device.place.room() == room.as_ref();
+    let devices = snapshot.devices.values().filter(in_room).collect();
+    page_of_devices(store, call, &list, devices).await
+}
+
+/// `GET /rooms/{id}/devices`
+pub(crate) async fn devices_of_room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (room, snapshot) = lookup::room(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    let devices = snapshot.devices_in(&room.id).collect();
+    page_of_devices(store, call, &list, devices).await
+}
+
+/// A page of devices, with their newest values if they are asked for.
+async fn page_of_devices(
+    store: &impl QueryReadings,
+    call: &mut Call<'_>,
+    list: &ListRequest,
+    devices: Vec<&Device>,
+) -> Result<Response, Problem> {
+    let with_latest = call.params.flag("latest");
+    let (devices, rest) = list.devices(devices, with_latest);
+    let mut rows: Vec<DeviceRow<'_>> =
+        devices.iter().map(|device| DeviceRow::from(*device)).collect();
+    if with_latest {
+        for (row, latest) in rows.iter_mut().zip(latest_of(store, &devices, call).await?) {
+            row.latest = Latest::Asked(latest);
+        }
+    }
+    let columns = || {
+        let known = metrics_of(devices.iter().copied().filter(|_| with_latest));
+        Columns { own: &DEVICE_COLUMNS, known }
+    };
+    let behind = |row: usize| list.cursor_behind(devices[row].id.as_str());
+    let request = (call.request, &call.params);
+    let response = page::write(list.format, request, &rows, columns, rest, behind);
+    Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
+}
+
+/// `GET /rooms`
+pub(crate) async fn rooms(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_rooms, "rooms")?;
+    let rooms = snapshot.rooms.values().collect();
+    let (rooms, rest) = list.paginate(rooms, |room: &Room| room.id.as_str(), |_| 0);
+    let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
+    let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
+    let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
+    let request = (call.request, &call.params);
+    let response = page::write(list.format, request, &rows, columns, rest, behind);
+    Ok(with_cache_headers(call.request, response))
+}
+
+/// `GET /devices/{id}`
+pub(crate) async fn device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let device = lookup::device(registry, store, call).await?;
+    Ok(with_cache_headers(call.request, Response::json(200, &DeviceRow::from(&device))))
+}
+
+/// `GET /rooms/{id}`
+pub(crate) async fn room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let (room, _) = lookup::room(registry, store, call).await?;
+    Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
+}
+
+/// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
+pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
+    let names: std::collections::BTreeSet<&MetricName> =
+        devices.flat_map(|device| device.metrics.keys()).collect();
+    names.into_iter().cloned().collect()
+}

@@ -1,0 +1,74 @@
+//! The registry as the handlers of this function ask it: by the ids of paths, failures as problems. Lists nothing.
+
+use std::sync::Arc;
+
+use api::{Problem, ProblemKind};
+use domain::{Device, DeviceId, Room, RoomId, excerpt};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use table::ReadRegistry;
+
+/// The registry, at most as old as allowed.
+pub(crate) async fn snapshot(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Arc<Snapshot>, Problem> {
+    let read = registry.snapshot(store, call.invocation, call.log).await;
+    read.map_err(|error| call.failed(&error))
+}
+
+/// The registry for a list. An empty one is read again each time, at the price of one or two read units:
+/// whoever has just sent a first reading looks for its device.
+pub(crate) async fn snapshot_for_list(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Arc<Snapshot>, Problem> {
+    let snapshot = snapshot(registry, store, call).await?;
+    if !snapshot.is_empty() {
+        return Ok(snapshot);
+    }
+    let read = registry.refresh(store, call.invocation, call.log).await;
+    read.map_err(|error| call.failed(&error))
+}
+
+/// The device of the path.
+pub(crate) async fn device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Device, Problem> {
+    let id = device_id(call)?;
+    let found = registry.device(&id, store, call.invocation, call.log).await;
+    let found = found.map_err(|error| call.failed(&error))?;
+    found.ok_or_else(|| not_found("device", id.as_str()))
+}
+
+/// The room of the path, and a registry that knows its devices.
+pub(crate) async fn room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<(Room, Arc<Snapshot>), Problem> {
+    let id = room_id(call)?;
+    let found = registry.room(&id, store, call.invocation, call.log).await;
+    let found = found.map_err(|error| call.failed(&error))?;
+    found.ok_or_else(|| not_found("room", id.as_str()))
+}
+
+/// The id of a device's path.
+pub(crate) fn device_id(call: &Call<'_>) -> Result<DeviceId, Problem> {
+    call.id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
+}
+
+/// The id of a room's path.
+pub(crate) fn room_id(call: &Call<'_>) -> Result<RoomId, Problem> {
+    call.id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
+}
+
+/// 404: nothing of that id is registered.
+pub(crate) fn not_found(kind: &str, id: &str) -> Problem {
+    Problem::new(ProblemKind::NotFound, format!("There is no {kind} {:?}.", excerpt(id)))
+}

@@ -1,0 +1,84 @@
+//! Writes a page of rows in JSON, NDJSON or, by `sheet.rs`, CSV. Knows no endpoint.
+
+use api::response::{MAX_CARRIED, carried_bytes};
+use api::{Format, Params, Request, Response};
+use domain::{Decimal, MetricName};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::sheet::{Cell, Columns, Sheet};
+
+/// What the end of a page takes at the most: the cursor, and the names around it.
+pub(crate) const TAIL: usize = 1_000;
+
+/// One entry of a list.
+pub(crate) trait Row: Serialize {
+    /// What stands in the columns of CSV that all rows of its kind have.
+    fn cells(&self) -> Vec<Cell>;
+    /// Its metrics: in CSV each has a column, which is empty for a row without it.
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)>;
+}
+
+/// A page of rows, with the address of the next one in a `Link` header.
+///
+/// The page ends before the row with which Lambda would refuse the answer; it has at least one.
+/// `rest` is the cursor behind all rows, where there is more behind them; `behind` is the one
+/// behind a row.
+pub(crate) fn write<R: Row>(
+    format: Format,
+    (request, params): (&Request, &Params),
+    rows: &[R],
+    columns: impl FnOnce() -> Columns,
+    rest: Option<String>,
+    behind: impl FnOnce(usize) -> String,
+) -> Response {
+    let (mut body, written) = match format {
+        Format::Csv => table(rows, columns()),
+        Format::Json | Format::Ndjson => objects(format, rows),
+    };
+    let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
+    body.extend(tail(format, cursor.as_deref()).into_bytes());
+    let response = Response::new(200, format.content_type(), body);
+    match cursor {
+        Some(cursor) => {
+            response.with("link", format!("<{}>; rel=\"next\"", params.next(request, &cursor)))
+        }
+        None => response,
+    }
+}
+
+/// The rows in JSON or NDJSON, and how many of them fit.
+fn objects(format: Format, rows: &[impl Row]) -> (Vec<u8>, usize) {
+    let is_list = format == Format::Json;
+    let mut body = if is_list { br#"{"data":["#.to_vec() } else { Vec::new() };
+    let mut carried = carried_bytes(&body) + TAIL;
+    for (written, row) in rows.iter().enumerate() {
+        let mut text = if is_list && written > 0 { b",".to_vec() } else { Vec::new() };
+        serde_json::to_writer(&mut text, row).expect("our own types have string keys");
+        if !is_list {
+            text.push(b'\n');
+        }
+        carried += carried_bytes(&text);
+        if carried > MAX_CARRIED && written > 0 {
+            return (body, written);
+        }
+        body.extend(text);
+    }
+    (body, rows.len())
+}
+
+/// The rows in CSV, and how many of them fit.
+fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
+    let mut sheet = Sheet::new(columns);
+    let written = rows.iter().take_while(|row| sheet.add(*row)).count();
+    (sheet.write(&rows[..written]), written)
+}
+
+/// The end of the body, behind the rows.
+fn tail(format: Format, cursor: Option<&str>) -> String {
+    if format != Format::Json {
+        return String::new();
+    }
+    let more = json!({"has_more": cursor.is_some(), "next_cursor": cursor}).to_string();
+    format!("],{}\n", &more[1..])
+}

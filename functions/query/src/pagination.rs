@@ -1,0 +1,82 @@
+//! Pages of lists: where a page begins, how much fits, and the cursor behind it. Reads nothing.
+
+use api::response::MAX_CARRIED;
+use api::{Format, Params, Problem, ProblemKind, Request};
+use domain::{Device, MetricName};
+use table::MAX_CACHED_ENTRIES;
+
+use crate::cursor;
+
+/// The page of a list that a request asks for.
+pub(crate) struct ListRequest {
+    pub(crate) format: Format,
+    limit: usize,
+    query_fingerprint: String,
+    /// The last entry of the page before.
+    after: Option<String>,
+}
+
+impl ListRequest {
+    /// Reads the parameters, before anything is read of the table.
+    pub(crate) fn of(request: &Request, params: &Params) -> Result<Self, Problem> {
+        let query_fingerprint = params.query_fingerprint(request);
+        let cursor = params.get("cursor");
+        let after = cursor.map(|cursor| cursor::decode(&query_fingerprint, cursor)).transpose()?;
+        let (format, limit) = (params.format(request), params.limit());
+        Ok(Self { format, limit, query_fingerprint, after })
+    }
+
+    /// The cursor behind an entry.
+    pub(crate) fn cursor_behind(&self, id: &str) -> String {
+        cursor::encode(&self.query_fingerprint, id)
+    }
+
+    /// The devices of the page, and the cursor behind them where there are more.
+    ///
+    /// Newest values are paid for, so none are asked for that would not fit into the answer.
+    pub(crate) fn devices<'a>(
+        &self,
+        all: Vec<&'a Device>,
+        with_latest: bool,
+    ) -> (Vec<&'a Device>, Option<String>) {
+        // Of a metric its name, 46 characters of number, a timestamp, punctuation.
+        let value = |name: &MetricName| name.as_str().len() + 110;
+        let bytes = |device: &Device| {
+            if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
+        };
+        self.paginate(all, |device| device.id.as_str(), bytes)
+    }
+
+    /// The entries of the page, and the cursor behind them where there are more.
+    pub(crate) fn paginate<'a, T>(
+        &self,
+        mut all: Vec<&'a T>,
+        id: impl Fn(&T) -> &str,
+        bytes: impl Fn(&T) -> usize,
+    ) -> (Vec<&'a T>, Option<String>) {
+        if let Some(after) = &self.after {
+            all.retain(|entry| id(entry) > after.as_str());
+        }
+        let mut sum = 0;
+        let fits = |entry: &&&T| {
+            sum += bytes(entry);
+            sum <= MAX_CARRIED
+        };
+        let fitting = all.iter().take(self.limit).take_while(fits).count();
+        let has_more = all.len() > fitting;
+        all.truncate(fitting);
+        let last = all.last().filter(|_| has_more);
+        let cursor = last.map(|last| self.cursor_behind(id(last)));
+        (all, cursor)
+    }
+}
+
+/// Refuses a list that would leave entries out: whoever reads it would take them for absent.
+pub(crate) fn ensure_complete(is_complete: bool, what: &str) -> Result<(), Problem> {
+    if is_complete {
+        return Ok(());
+    }
+    let detail =
+        format!("The registry holds more than {MAX_CACHED_ENTRIES} {what}, too many to list.");
+    Err(Problem::new(ProblemKind::Internal, detail))
+}

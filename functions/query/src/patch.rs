@@ -1,0 +1,287 @@
+//! The body of a PATCH: members that are there are set, `null` clears, all others stay. Edits nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use api::json::{Members, MembersError, WrongKind, number, string};
+use api::{Problem, ProblemKind, Request};
+use domain::{
+    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MetricName,
+    MetricNameError, MetricPatch, RoomId, RoomPatch, Tags, TagsError, excerpt,
+};
+use serde_json::value::RawValue;
+
+/// The largest body, inflated: more than all that can be set takes.
+const MAX_PATCH: usize = 128 << 10;
+/// How many members an object of settings may have; more than there are, so that the wrong one is named.
+const MAX_SETTINGS: usize = 16;
+/// With four settings each they fit into one update, whose expression may be 4 KB long.
+pub(crate) const MAX_PATCHED_METRICS: usize = 32;
+
+/// A value that cannot be set.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error("cannot be changed; {0} can")]
+    Fixed(&'static str),
+    #[error(transparent)]
+    WrongKind(#[from] WrongKind),
+    #[error(transparent)]
+    Members(#[from] MembersError),
+    #[error("must be an array of strings")]
+    NotTags,
+    #[error(transparent)]
+    Tags(#[from] TagsError),
+    #[error("{}; null removes it", LabelError::Empty)]
+    EmptyLabel,
+    #[error(transparent)]
+    Label(LabelError),
+    #[error(transparent)]
+    Id(#[from] IdError),
+    #[error(transparent)]
+    MetricName(#[from] MetricNameError),
+    #[error(transparent)]
+    Decimal(#[from] DecimalError),
+    #[error("is {0}; it must be above zero")]
+    NotPositive(Decimal),
+}
+
+/// The member at fault, and why.
+#[derive(Debug)]
+struct Refusal {
+    field: String,
+    fault: Fault,
+}
+
+impl From<LabelError> for Fault {
+    fn from(error: LabelError) -> Self {
+        match error {
+            LabelError::Empty => Self::EmptyLabel,
+            error => Self::Label(error),
+        }
+    }
+}
+
+impl Refusal {
+    /// Of a value, the refusal that names its member.
+    fn of(field: impl fmt::Display) -> impl FnOnce(Fault) -> Self {
+        move |fault| Self { field: field.to_string(), fault }
+    }
+}
+
+/// Reads the patch of a device.
+pub(crate) fn of_device(request: &Request) -> Result<DevicePatch, Problem> {
+    read(request, device_patch)
+}
+
+/// Reads the patch of a room.
+pub(crate) fn of_room(request: &Request) -> Result<RoomPatch, Problem> {
+    read(request, room_patch)
+}
+
+fn read<T: Default + PartialEq>(
+    request: &Request,
+    read: impl Fn(Members<'_>) -> Result<T, Refusal>,
+) -> Result<T, Problem> {
+    let bad = |detail: String| Problem::new(ProblemKind::BadRequest, detail);
+    let body = request.json_body()?;
+    if body.len() > MAX_PATCH {
+        let detail =
+            format!("The body is {} bytes long; at most {MAX_PATCH} are taken.", body.len());
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    let text = std::str::from_utf8(&body).map_err(|_| bad("The body is not UTF-8.".to_owned()))?;
+    let members = Members::parse(text, MAX_SETTINGS)
+        .map_err(|why| bad(format!("The body is no JSON object of what to change: {why}.")))?;
+    let patch = read(members)
+        .map_err(|Refusal { field, fault }| Problem::field(&field, fault.to_string()))?;
+    if patch == T::default() {
+        return Err(bad("The body changes nothing; name at least one member to set.".to_owned()));
+    }
+    Ok(patch)
+}
+
+fn device_patch(members: Members<'_>) -> Result<DevicePatch, Refusal> {
+    let mut patch = DevicePatch::default();
+    for (name, value) in members {
+        let read = match name.as_ref() {
+            "name" => label(value).map(|edit| patch.name = edit),
+            "kind" => label(value).map(|edit| patch.kind = edit),
+            "room" => room(value).map(|edit| patch.room = edit),
+            "tags" => tags(value).map(|edit| patch.tags = edit),
+            "metrics" => {
+                (patch.metrics, patch.dropped_metrics) = metrics(value)?;
+                Ok(())
+            }
+            _ => Err(Fault::Fixed("name, room, kind, tags and metrics")),
+        };
+        read.map_err(Refusal::of(excerpt(&name)))?;
+    }
+    Ok(patch)
+}
+
+fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
+    let mut patch = RoomPatch::default();
+    for (name, value) in members {
+        let read = match name.as_ref() {
+            "name" => label(value).map(|edit| patch.name = edit),
+            _ => Err(Fault::Fixed("name")),
+        };
+        read.map_err(Refusal::of(excerpt(&name)))?;
+    }
+    Ok(patch)
+}
+
+/// The settings of metrics, and those that are to be dropped, `null`.
+type Metrics = (BTreeMap<MetricName, MetricPatch>, BTreeSet<MetricName>);
+
+fn metrics(value: &RawValue) -> Result<Metrics, Refusal> {
+    let members = object(value, MAX_PATCHED_METRICS).map_err(Refusal::of("metrics"))?;
+    let (mut patches, mut dropped) = Metrics::default();
+    for (name, value) in members {
+        let at = || format!("metrics.{}", excerpt(&name));
+        let metric: MetricName =
+            name.parse().map_err(|why| Refusal::of(at())(Fault::MetricName(why)))?;
+        if value.get() == "null" {
+            dropped.insert(metric);
+        } else {
+            let settings = object(value, MAX_SETTINGS).map_err(Refusal::of(at()))?;
+            patches.insert(metric, settings_of_metric(&name, settings)?);
+        }
+    }
+    Ok((patches, dropped))
+}
+
+fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch, Refusal> {
+    let mut patch = MetricPatch::default();
+    for (name, value) in settings {
+        let read = match name.as_ref() {
+            "unit" => label(value).map(|edit| patch.unit = edit),
+            "modulus" => positive(value).map(|edit| patch.modulus = edit),
+            "max_w" => positive(value).map(|edit| patch.max_w = edit),
+            "dip" => positive(value).map(|edit| patch.dip = edit),
+            _ => Err(Fault::Fixed("unit, modulus, max_w and dip")),
+        };
+        read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
+    }
+    Ok(patch)
+}
+
+fn object(value: &RawValue, max: usize) -> Result<Members<'_>, Fault> {
+    if value.get().starts_with('{') {
+        Ok(Members::parse(value.get(), max)?)
+    } else {
+        Err(WrongKind::of(value, "an object").into())
+    }
+}
+
+fn edit<'a, T>(
+    value: &'a RawValue,
+    read: impl Fn(&'a RawValue) -> Result<T, Fault>,
+) -> Result<Edit<T>, Fault> {
+    if value.get() == "null" { Ok(Edit::Clear) } else { read(value).map(Edit::Set) }
+}
+
+/// A label or a unit.
+fn label<T: TryFrom<String, Error = LabelError>>(value: &RawValue) -> Result<Edit<T>, Fault> {
+    edit(value, |value| Ok(string(value)?.into_owned().try_into()?))
+}
+
+fn room(value: &RawValue) -> Result<Edit<RoomId>, Fault> {
+    edit(value, |value| Ok(string(value)?.parse()?))
+}
+
+fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
+    edit(value, |value| {
+        let tags: Vec<String> = serde_json::from_str(value.get()).map_err(|_| Fault::NotTags)?;
+        let tags = tags.into_iter().map(Label::try_from).collect::<Result<Vec<_>, _>>()?;
+        Ok(tags.try_into()?)
+    })
+}
+
+fn positive(value: &RawValue) -> Result<Edit<Decimal>, Fault> {
+    edit(value, |value| {
+        let number = Decimal::parse(number(value)?)?;
+        if number.is_positive() { Ok(number) } else { Err(Fault::NotPositive(number)) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(body: &str) -> Result<DevicePatch, String> {
+        let request = Request { body: body.into(), ..Request::default() };
+        of_device(&request).map_err(|problem| problem.detail)
+    }
+
+    #[test]
+    fn what_is_there_is_set_null_takes_away_and_the_rest_stays() {
+        let patch = patched(
+            r#"{"name": "Smart meter", "room": null, "tags": ["a", "b"],
+                "metrics": {"cumulative_kwh_p": {"modulus": 100000, "max_w": null}}}"#,
+        )
+        .expect("a patch");
+        assert_eq!(patch.name, Edit::Set("Smart meter".parse().expect("a label")));
+        assert_eq!(patch.room, Edit::Clear);
+        assert_eq!(patch.kind, Edit::Keep);
+        assert!(patch.dropped_metrics.is_empty());
+        let (_, metric) = patch.metrics.into_iter().next().expect("one");
+        assert_eq!(metric.modulus, Edit::Set(Decimal::parse("100000").expect("a number")));
+        assert_eq!(metric.max_w, Edit::Clear);
+        assert_eq!(metric.dip, Edit::Keep);
+    }
+
+    #[test]
+    fn a_metric_that_is_null_is_dropped() {
+        let patch = patched(r#"{"metrics": {"old": null, "t": {"dip": 1}}}"#).expect("a patch");
+        let names = |names: &mut dyn Iterator<Item = &MetricName>| -> Vec<String> {
+            names.map(ToString::to_string).collect()
+        };
+        assert_eq!(names(&mut patch.dropped_metrics.iter()), ["old"]);
+        assert_eq!(names(&mut patch.metrics.keys()), ["t"]);
+    }
+
+    #[test]
+    fn a_body_that_is_larger_than_all_settings_is_not_taken() {
+        let body = format!(r#"{{"tags": [{}]}}"#, vec![r#""a""#; MAX_PATCH].join(","));
+        let request = Request { body: body.into(), ..Request::default() };
+        let problem = of_device(&request).expect_err("too large");
+        assert_eq!(problem.kind.status(), 413);
+    }
+
+    #[test]
+    fn every_bad_member_is_named() {
+        let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
+        let many =
+            format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
+        let names = (0..33).map(|n| format!(r#""m{n}": {{"dip": 1}}"#)).collect::<Vec<_>>();
+        let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
+        for (body, expected) in [
+            ("", "no JSON object"),
+            ("[]", "no JSON object"),
+            ("{}", "changes nothing"),
+            (r#"{"name": 5}"#, "name: must be a string"),
+            (r#"{"name": " "}"#, "name: is empty"),
+            (r#"{"name": "a\nb"}"#, "name: contains a control character"),
+            (&long, "name: is 101 characters long"),
+            (r#"{"name": "a", "name": "b"}"#, "duplicate member \"name\""),
+            (r#"{"room": "DEVICE"}"#, "room: \"DEVICE\" is a reserved name"),
+            (r#"{"tags": "a"}"#, "tags: must be an array"),
+            (r#"{"tags": ["a", "a"]}"#, "tags: contain \"a\" twice"),
+            (&many, "tags: are 51"),
+            (
+                r#"{"first_seen": "now"}"#,
+                "first_seen: cannot be changed; name, room, kind, tags and metrics can",
+            ),
+            (r#"{"metrics": 5}"#, "metrics: must be an object"),
+            (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
+            (&metrics, "metrics: there are more than 32 members"),
+            (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
+            (r#"{"metrics": {"t": {"dip": -1}}}"#, "metrics.t.dip: is -1"),
+            (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: cannot be changed"),
+        ] {
+            let error = patched(body).expect_err(body);
+            assert!(error.contains(expected), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The one table of endpoints: routing, authentication, parameters, the `OpenAPI` document and the template's
+//! test read it. Answers nothing.
+
+use super::{Problem, ProblemKind, Request};
+
+/// Which function answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    /// `functions/ingest`
+    Ingest,
+    /// `functions/query`
+    Query,
+}
+
+impl Function {
+    /// The name of its package and of its log events.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Query => "query",
+        }
+    }
+}
+
+/// Which handler answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is described by its endpoint's summary")]
+pub enum Operation {
+    PostReadings,
+    ListDevices,
+    ShowDevice,
+    EditDevice,
+    DeviceReadings,
+    DeviceLatest,
+    ListRooms,
+    ShowRoom,
+    EditRoom,
+    RoomDevices,
+    RoomReadings,
+    RoomLatest,
+    Health,
+    OpenApi,
+}
+
+/// Whose token permits a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// No token is needed.
+    Public,
+    /// A token that reads, or an admin's.
+    Read,
+    /// A token that writes for some devices, or an admin's.
+    Write,
+    /// An admin's token.
+    Admin,
+}
+
+/// A parameter of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// One line for people.
+    pub description: &'static str,
+}
+
+/// The values that a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A timestamp, absolute or relative.
+    Timestamp,
+    /// The id of a device or a room.
+    Id,
+    /// Names of metrics, separated by commas.
+    Metrics,
+    /// A cursor of the page before.
+    Cursor,
+    /// `true` or `false`; `false` without it.
+    Flag,
+    /// A whole number from 1.
+    Count {
+        /// The value without the parameter.
+        default: usize,
+        /// The largest value.
+        max: usize,
+    },
+    /// One of several words.
+    Choice {
+        /// The words.
+        of: &'static [&'static str],
+        /// The value without the parameter.
+        default: Option<&'static str>,
+    },
+    /// A form of an answer; `Accept` decides without it.
+    Format,
+}
+
+/// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// One object.
+    One(&'static str),
+    /// A page of a list, in JSON, NDJSON or CSV.
+    Page(&'static str),
+    /// What became of the readings of a request.
+    Receipt(&'static str),
+}
+
+/// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `GET`, `POST` or `PATCH`; an endpoint with `GET` answers `HEAD` as well.
+    pub method: &'static str,
+    /// The path, as the template and `OpenAPI` write it.
+    pub path: &'static str,
+    /// Which handler answers.
+    pub operation: Operation,
+    /// Which function answers.
+    pub function: Function,
+    /// Whose token permits it.
+    pub access: Access,
+    /// The parameters of its query. Any other is refused.
+    pub parameters: &'static [Parameter],
+    /// The schema of the request's body, if it takes one.
+    pub body: Option<&'static str>,
+    /// The answer.
+    pub reply: Reply,
+    /// One line for people.
+    pub summary: &'static str,
+}
+
+impl Endpoint {
+    /// The methods that it answers: `HEAD` beside `GET`.
+    pub fn methods(&self) -> impl Iterator<Item = &'static str> {
+        [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
+    }
+
+    /// Whether its path names a device or a room.
+    #[must_use]
+    pub fn has_id(&self) -> bool {
+        self.path.contains("{id}")
+    }
+}
+
+const fn parameter(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+    Parameter { name, kind, description }
+}
+
+const CURSOR: Parameter = parameter("cursor", Kind::Cursor, "next_cursor of the page before");
+const FORMAT: Parameter =
+    parameter("format", Kind::Format, "The form of the answer; Accept works as well");
+const LATEST: Parameter = parameter("latest", Kind::Flag, "Adds the newest values");
+const ENTRIES: Parameter = limit(100, 1_000);
+const READINGS: Parameter = limit(1_000, 10_000);
+
+const fn limit(default: usize, max: usize) -> Parameter {
+    let description = "How many entries a page holds at the most; fewer where they are large";
+    parameter("limit", Kind::Count { default, max }, description)
+}
+
+/// A page of a list.
+const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
+
+/// A page of devices.
+const DEVICES: &[Parameter] =
+    &[parameter("room", Kind::Id, "Only devices in this room"), LATEST, ENTRIES, CURSOR, FORMAT];
+
+/// A page of one room's devices.
+const ROOM_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
+
+/// A page of readings in a range of time.
+const RANGE: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "The first timestamp; 24 hours before to without it"),
+    parameter("to", Kind::Timestamp, "The first timestamp behind the range; now without it"),
+    parameter(
+        "order",
+        Kind::Choice { of: &["asc", "desc"], default: Some("asc") },
+        "Oldest or newest first",
+    ),
+    parameter("metrics", Kind::Metrics, "Only these metrics, each once, separated by commas"),
+    READINGS,
+    CURSOR,
+    FORMAT,
+];
+
+/// How readings are stored.
+const STORING: &[Parameter] = &[
+    parameter(
+        "merge",
+        Kind::Flag,
+        "Sets the metrics given and keeps the others of that device and timestamp; without it a \
+         reading replaces the one before it",
+    ),
+    parameter(
+        "rooms",
+        Kind::Choice { of: &["given"], default: None },
+        "given takes rooms as they are sent, for history: none is filled in from the registry, and \
+         no room that a person chose replaces one",
+    ),
+];
+
+/// An endpoint of `query` that reads.
+const fn get(
+    path: &'static str,
+    operation: Operation,
+    parameters: &'static [Parameter],
+    reply: Reply,
+    summary: &'static str,
+) -> Endpoint {
+    let (function, access) = (Function::Query, Access::Read);
+    Endpoint {
+        method: "GET",
+        path,
+        operation,
+        function,
+        access,
+        parameters,
+        body: None,
+        reply,
+        summary,
+    }
+}
+
+/// All endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: "POST",
+        function: Function::Ingest,
+        access: Access::Write,
+        body: Some("Readings"),
+        ..get(
+            "/readings",
+            Operation::PostReadings,
+            STORING,
+            Reply::Receipt("Receipt"),
+            "Store readings",
+        )
+    },
+    get("/devices", Operation::ListDevices, DEVICES, Reply::Page("Device"), "List the devices"),
+    get("/devices/{id}", Operation::ShowDevice, &[], Reply::One("Device"), "Show a device"),
+    Endpoint {
+        method: "PATCH",
+        access: Access::Admin,
+        body: Some("DevicePatch"),
+        ..get(
+            "/devices/{id}",
+            Operation::EditDevice,
+            &[],
+            Reply::One("Device"),
+            "Edit a device's name, room, kind, tags and metrics",
+        )
+    },
+    get(
+        "/devices/{id}/readings",
+        Operation::DeviceReadings,
+        RANGE,
+        Reply::Page("StoredReading"),
+        "A device's readings in a time range",
+    ),
+    get(
+        "/devices/{id}/latest",
+        Operation::DeviceLatest,
+        &[],
+        Reply::One("Latest"),
+        "A device's newest value of each metric",
+    ),
+    get("/rooms", Operation::ListRooms, PAGE, Reply::Page("Room"), "List the rooms"),
+    get("/rooms/{id}", Operation::ShowRoom, &[], Reply::One("Room"), "Show a room"),
+    Endpoint {
+        method: "PATCH",
+        access: Access::Admin,
+        body: Some("RoomPatch"),
+        ..get("/rooms/{id}", Operation::EditRoom, &[], Reply::One("Room"), "Edit a room's name")
+    },
+    get(
+        "/rooms/{id}/devices",
+        Operation::RoomDevices,
+        ROOM_DEVICES,
+        Reply::Page("Device"),
+        "List the devices in a room",
+    ),
+    get(
+        "/rooms/{id}/readings",
+        Operation::RoomReadings,
+        RANGE,
+        Reply::Page("StoredReading"),
+        "A room's readings in a time range, its devices merged in time order",
+    ),
+    get(
+        "/rooms/{id}/latest",
+        Operation::RoomLatest,
+        PAGE,
+        Reply::Page("Latest"),
+        "The newest values of a room's devices",
+    ),
+    Endpoint {
+        access: Access::Public,
+        ..get("/health", Operation::Health, &[], Reply::One("Health"), "Whether the system answers")
+    },
+    get(
+        "/openapi.json",
+        Operation::OpenApi,
+        &[],
+        Reply::One("OpenApi"),
+        "This API as an OpenAPI 3.1 document",
+    ),
+];
+
+/// The endpoint of a request that `function` was given, and its `{id}`, decoded; empty where the path
+/// has none.
+pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint, String), Problem> {
+    let (endpoint, id) = find_path(&request.method, &request.path)?;
+    if endpoint.function == function {
+        return Ok((endpoint, id));
+    }
+    let detail = format!("{} {} is not answered here.", endpoint.method, endpoint.path);
+    Err(Problem::new(ProblemKind::NotFound, detail))
+}
+
+/// The endpoint of a method and a path, whichever function answers it, and its `{id}`.
+pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String), Problem> {
+    let matching: Vec<_> =
+        ENDPOINTS.iter().filter_map(|it| Some((it, matched_id(it.path, path)?))).collect();
+    let asked = format!("{method} {}", domain::excerpt(path));
+    if matching.is_empty() {
+        let detail = format!("There is no {asked}; /openapi.json lists what there is.");
+        return Err(Problem::new(ProblemKind::NotFound, detail));
+    }
+    let methods: Vec<_> = matching.iter().flat_map(|(endpoint, _)| endpoint.methods()).collect();
+    let answers = |endpoint: &Endpoint| endpoint.methods().any(|known| known == method);
+    matching.into_iter().find(|(endpoint, _)| answers(endpoint)).ok_or_else(|| {
+        let detail = format!("There is no {asked}; on this path: {}.", methods.join(", "));
+        Problem { allowed: methods, ..Problem::new(ProblemKind::MethodNotAllowed, detail) }
+    })
+}
+
+/// The decoded `{id}` of a path that has the form of the template; empty where the template has none.
+fn matched_id(template: &str, path: &str) -> Option<String> {
+    let mut id = String::new();
+    let mut segments = path.trim_end_matches('/').split('/');
+    for expected in template.split('/') {
+        let segment = segments.next()?;
+        if expected == "{id}" {
+            id = percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned();
+        } else if expected != segment {
+            return None;
+        }
+    }
+    segments.next().is_none().then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(method: &str, path: &str) -> Result<(Operation, String), u16> {
+        find_path(method, path)
+            .map(|(endpoint, id)| (endpoint.operation, id))
+            .map_err(|problem| problem.kind.status())
+    }
+
+    #[test]
+    fn a_path_has_one_endpoint_and_an_id() {
+        assert_eq!(found("GET", "/devices"), Ok((Operation::ListDevices, String::new())));
+        assert_eq!(found("GET", "/devices/"), Ok((Operation::ListDevices, String::new())));
+        assert_eq!(found("GET", "/devices/a%3Ab"), Ok((Operation::ShowDevice, "a:b".into())));
+        assert_eq!(found("GET", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
+        assert_eq!(found("HEAD", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
+        assert_eq!(
+            found("PATCH", "/devices/readings"),
+            Ok((Operation::EditDevice, "readings".into()))
+        );
+    }
+
+    #[test]
+    fn everything_else_is_not_found_or_not_allowed() {
+        assert_eq!(found("GET", "/"), Err(404));
+        assert_eq!(found("GET", "/devices/x/y"), Err(404));
+        assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
+        assert_eq!(found("GET", "/readings"), Err(405));
+        assert_eq!(found("HEAD", "/readings"), Err(405));
+        assert_eq!(found("DELETE", "/devices/x"), Err(405));
+    }
+
+    #[test]
+    fn a_function_answers_its_own_endpoints_only() {
+        let request = |method: &str, path: &str| Request {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            ..Request::default()
+        };
+        let post = request("POST", "/readings");
+        assert!(find(&post, Function::Ingest).is_ok());
+        let problem = find(&post, Function::Query).expect_err("ingest answers it");
+        assert_eq!(problem.detail, "POST /readings is not answered here.");
+    }
+
+    #[test]
+    fn whoever_changes_something_needs_more_than_a_reader_s_token() {
+        for endpoint in ENDPOINTS {
+            let changes = endpoint.method != "GET";
+            let access = endpoint.access;
+            assert_eq!(changes, matches!(access, Access::Write | Access::Admin), "{endpoint:?}");
+            assert_eq!(access == Access::Public, endpoint.path == "/health");
+            assert_eq!(changes, endpoint.body.is_some(), "{endpoint:?}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The form of an answer that is a list: JSON, CSV or NDJSON, as the client asks. Writes none.
+
+use super::is_ndjson;
+use super::preferences::weighted;
+
+/// A form of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the forms'")]
+pub enum Format {
+    Json,
+    Csv,
+    Ndjson,
+}
+
+impl Format {
+    /// The form of that name or media type.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "json" | "application/json" => Some(Self::Json),
+            "csv" | "text/csv" => Some(Self::Csv),
+            "ndjson" | "application/x-ndjson" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+
+    /// Content negotiation: the form with the highest `q` of an `Accept` header; JSON by default.
+    #[must_use]
+    pub fn accepted(accept: &str) -> Self {
+        let mut best = (0.0, Self::Json);
+        for (media, weight) in weighted(accept) {
+            let form = match media.as_str() {
+                "application/json" | "application/*" | "*/*" => Self::Json,
+                "text/csv" => Self::Csv,
+                media if is_ndjson(media) => Self::Ndjson,
+                _ => continue,
+            };
+            if weight > best.0 {
+                best = (weight, form);
+            }
+        }
+        best.1
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The dead-letter queue: the port by which a stream consumer sends what it can never apply. Reads no message.
+
+#[cfg(any(test, feature = "fake"))]
+mod memory;
+#[cfg(feature = "sqs")]
+mod sqs;
+
+use serde::Serialize;
+use table::{Invocation, StoreError};
+
+#[cfg(any(test, feature = "fake"))]
+pub use memory::MemoryQueue;
+#[cfg(feature = "sqs")]
+pub use sqs::SqsQueue;
+
+/// An item that can never be applied. It stays in the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeadLetter {
+    /// Its partition key, cut short.
+    pub pk: String,
+    /// Its sort key, cut short.
+    pub sk: String,
+    /// Why it cannot be applied.
+    pub reason: String,
+}
+
+/// The queue in which a person finds what was given up.
+pub trait DeadLetterQueue: Send + Sync {
+    /// Sends all letters, or fails; then some may have been sent. May be done again.
+    fn send(
+        &self,
+        letters: &[DeadLetter],
+        invocation: &Invocation,
+    ) -> impl Future<Output = Result<(), NotSent>> + Send;
+}
+
+/// The letters could not be sent.
+#[derive(Debug, thiserror::Error)]
+#[error("records cannot be sent to the dead-letter queue")]
+pub struct NotSent(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl NotSent {
+    /// The error for that cause.
+    pub fn because(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+impl From<StoreError> for NotSent {
+    fn from(error: StoreError) -> Self {
+        Self::because(error)
+    }
+}

@@ -1,0 +1,108 @@
+//! One HTTP invocation, from its event to its answer and its log line. Knows what no endpoint does.
+
+use api::endpoints::{self, Endpoint, Function};
+use api::{Params, Problem, Request, Response, gateway};
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use table::{FindToken, Invocation, StoreError};
+
+use crate::authentication::{Authenticator, Grant};
+use crate::clock::{Clock, Deadline};
+use crate::panic::catching;
+use crate::telemetry::{Telemetry, WideEvent};
+
+/// A request that is permitted and whose parameters are read.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The endpoint.
+    pub endpoint: &'static Endpoint,
+    /// The `{id}` of its path, decoded.
+    pub id: String,
+    /// The parameters of its query.
+    pub params: Params,
+    /// What the token permits.
+    pub grant: Grant,
+    /// The request itself.
+    pub request: &'a Request,
+    /// The deadline and the capacity meter.
+    pub invocation: &'a Invocation,
+    /// The event of the invocation.
+    pub log: &'a mut WideEvent,
+}
+
+impl Call<'_> {
+    /// Logs an error of the table with its causes. Returns the problem that the client sees.
+    pub fn failed(&mut self, error: &StoreError) -> Problem {
+        self.log.error("table.error", error);
+        error.into()
+    }
+}
+
+/// A function's answer to a call.
+pub trait Handler: Send + Sync {
+    /// Answers a call to one of the function's endpoints.
+    fn answer(&self, call: Call<'_>) -> impl Future<Output = Result<Response, Problem>> + Send;
+}
+
+/// What surrounds the handlers of one function.
+#[derive(Debug)]
+pub struct HttpFunction<C> {
+    function: Function,
+    authenticator: Authenticator<C>,
+    clock: C,
+    telemetry: Telemetry,
+}
+
+impl<C: Clock> HttpFunction<C> {
+    /// The surroundings of `function`, whose requests need a token if `auth` is set.
+    #[must_use]
+    pub fn new(function: Function, auth: bool, clock: C, telemetry: Telemetry) -> Self {
+        let authenticator = Authenticator::new(auth, clock.clone());
+        Self { function, authenticator, clock, telemetry }
+    }
+
+    /// Answers an event and logs the invocation. There is always an answer, also where the code panics.
+    pub async fn handle(
+        &self,
+        event: ApiGatewayV2httpRequest,
+        deadline: Deadline,
+        store: &impl FindToken,
+        handler: &impl Handler,
+    ) -> ApiGatewayV2httpResponse {
+        let invocation = Invocation::until(deadline);
+        let mut log = WideEvent::begin(self.function.name());
+        let response = match gateway::request(event) {
+            Ok(request) => {
+                log.set("http.request_id", request.id.as_str());
+                log.set("http.body_bytes", request.body.len());
+                let answer = self.answer(&request, &invocation, store, handler, &mut log);
+                let answer = catching(answer).await.unwrap_or_else(|panic| {
+                    log.error("panic", &panic);
+                    Err(Problem::panicked())
+                });
+                let response = answer.unwrap_or_else(|problem| problem.respond());
+                response.finish(&request, &invocation)
+            }
+            Err(problem) => problem.respond(),
+        };
+        log.set("http.status", response.status);
+        log.set("http.answer_bytes", response.body.len());
+        log.emit(&invocation, &self.telemetry, &self.clock);
+        gateway::response(response)
+    }
+
+    async fn answer(
+        &self,
+        request: &Request,
+        invocation: &Invocation,
+        store: &impl FindToken,
+        handler: &impl Handler,
+        log: &mut WideEvent,
+    ) -> Result<Response, Problem> {
+        let (endpoint, id) = endpoints::find(request, self.function)?;
+        log.set("http.route", format!("{} {}", request.method, endpoint.path));
+        let access = endpoint.access;
+        let grant = self.authenticator.authorize(request, access, store, invocation, log).await?;
+        let params = Params::of(request, endpoint)?;
+        handler.answer(Call { endpoint, id, params, grant, request, invocation, log }).await
+    }
+}

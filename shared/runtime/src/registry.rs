@@ -1,0 +1,150 @@
+//! The registry as the functions share it: read from memory, from the table where memory lacks something,
+//! and written where something is met for the first time. Decides nothing about what readings say.
+
+mod cache;
+mod register;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::{Device, DeviceId, DeviceObservation, Room, RoomId};
+use table::{Invocation, ReadRegistry, RegisterDevices, StoreResult};
+
+use crate::clock::{Clock, Deadline};
+use crate::telemetry::{Telemetry, WideEvent};
+
+use cache::RegistryCache;
+pub use cache::Snapshot;
+pub use register::{Registered, register};
+
+/// How long the registry may take at cold start, before the first request is there.
+const COLD_START: Duration = Duration::from_secs(5);
+
+/// The registry, cached. One process has one; it is shared by reference.
+#[derive(Debug)]
+pub struct CachedRegistry<C> {
+    cache: RegistryCache<C>,
+    clock: C,
+}
+
+impl<C: Clock> CachedRegistry<C> {
+    /// A registry that is read when it is first asked for, and again once it is older than `max_age`.
+    #[must_use]
+    pub fn new(max_age: Duration, clock: C) -> Self {
+        Self { cache: RegistryCache::new(max_age, clock.clone()), clock }
+    }
+
+    /// Reads the registry at cold start, and logs that as `event`. Where it fails, the first request
+    /// tries again.
+    pub async fn load(&self, store: &impl ReadRegistry, event: &'static str, to: &Telemetry) {
+        let mut log = WideEvent::begin(event);
+        let invocation = Invocation::until(Deadline::after(COLD_START));
+        match self.snapshot(store, &invocation, &mut log).await {
+            Ok(snapshot) => {
+                log.set("registry.devices", snapshot.devices.len());
+                log.set("registry.rooms", snapshot.rooms.len());
+            }
+            Err(error) => log.warn("registry.error", &error),
+        }
+        log.emit(&invocation, to, &self.clock);
+    }
+
+    /// The registry, at most as old as allowed. A stale one that the table could not replace, and the
+    /// items that could not be read, are logged.
+    pub async fn snapshot(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let (snapshot, stale) = self.cache.snapshot(store, invocation).await?;
+        if let Some(error) = stale {
+            log.warn("registry.error", &error);
+        }
+        if !snapshot.unreadable.is_empty() {
+            log.set("registry.unreadable", snapshot.unreadable.clone());
+        }
+        Ok(snapshot)
+    }
+
+    /// The registry read anew, whatever its age.
+    pub async fn refresh(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        self.cache.refresh(store, invocation).await?;
+        self.snapshot(store, invocation, log).await
+    }
+
+    /// One device, from the cache or else from the table: it may be new. Then the cache is read anew,
+    /// for what else is new with it, such as its room.
+    pub async fn device(
+        &self,
+        id: &DeviceId,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Option<Device>> {
+        let snapshot = self.snapshot(store, invocation, log).await?;
+        if let Some(device) = snapshot.devices.get(id) {
+            return Ok(Some(device.clone()));
+        }
+        let found = store.device(id, invocation).await?;
+        if found.is_some() {
+            self.refresh(store, invocation, log).await?;
+        }
+        Ok(found)
+    }
+
+    /// One room, likewise, and a registry that knows its devices.
+    pub async fn room(
+        &self,
+        id: &RoomId,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Option<(Room, Arc<Snapshot>)>> {
+        let snapshot = self.snapshot(store, invocation, log).await?;
+        if let Some(room) = snapshot.rooms.get(id) {
+            return Ok(Some((room.clone(), snapshot)));
+        }
+        let Some(room) = store.room(id, invocation).await? else { return Ok(None) };
+        Ok(Some((room, self.refresh(store, invocation, log).await?)))
+    }
+
+    /// Registers what an observation names for the first time, and keeps what is there now; see
+    /// [`register`].
+    pub async fn register(
+        &self,
+        store: &impl RegisterDevices,
+        id: &DeviceId,
+        observation: &DeviceObservation,
+        known: Option<Device>,
+        is_known: impl Fn(&RoomId) -> bool,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let Registered { device, rooms } =
+            register(store, id, observation, known, is_known, invocation).await?;
+        self.keep_device(device);
+        rooms.into_iter().for_each(|room| self.keep_room(room));
+        Ok(())
+    }
+
+    /// Takes over a device that this process has just read or written.
+    pub fn keep_device(&self, device: Device) {
+        self.cache.keep_device(device);
+    }
+
+    /// Takes over a room that this process has just read or written.
+    pub fn keep_room(&self, room: Room) {
+        self.cache.keep_room(room);
+    }
+
+    /// The registry as far as this process knows it, however old.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
+        self.cache.current()
+    }
+}

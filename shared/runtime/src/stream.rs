@@ -1,0 +1,216 @@
+//! One invocation by the table's stream: records to changes, what a batch's failures mean, and the answer.
+//! A consumer says what a record means and applies it; the policy for failures is written here, once.
+
+mod record;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use aws_lambda_events::event::dynamodb::{Event, EventRecord};
+use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use table::item::ItemError;
+use table::{Invocation, StoreResult};
+
+use crate::clock::{Clock, Deadline};
+use crate::dead_letters::{DeadLetter, DeadLetterQueue};
+use crate::panic::{Panic, catching};
+use crate::telemetry::{Telemetry, WideEvent, chain};
+
+pub use record::written_reading;
+
+/// A consumer of the stream.
+pub trait Consumer: Send + Sync {
+    /// The part of a record that the consumer applies.
+    type Change: Send;
+
+    /// Reads one record; `None` if it says nothing to this consumer. An error is permanent: the record
+    /// goes to the dead-letter queue.
+    fn read(record: EventRecord) -> Result<Option<Self::Change>, ItemError>;
+
+    /// Applies the changes of a batch, in the stream's order. Done twice or in another order, it must
+    /// leave the same.
+    fn apply(
+        &self,
+        changes: Vec<Recorded<Self::Change>>,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> impl Future<Output = BatchResult> + Send;
+}
+
+/// A change, and the record of the batch that says it.
+#[derive(Debug)]
+pub struct Recorded<T> {
+    /// The position of the record in the batch.
+    pub record: usize,
+    /// The change.
+    pub change: T,
+}
+
+/// The result of applying a batch.
+#[derive(Debug, Default)]
+pub struct BatchResult {
+    /// The first record that has to be delivered again.
+    first_failure: Option<usize>,
+    /// Items that can never be written as the batch asks.
+    poison: Vec<Poison>,
+}
+
+impl BatchResult {
+    /// Notes that a record has to be delivered again, with all behind it.
+    pub fn retry_from(&mut self, record: usize) {
+        self.first_failure = Some(self.first_failure.map_or(record, |first| first.min(record)));
+    }
+
+    /// Notes an item of the table that can never be applied, first asked for by `record`.
+    pub fn give_up(&mut self, record: usize, (pk, sk): (&str, &str), reason: String) {
+        let letter = DeadLetter { pk: pk.to_owned(), sk: sk.to_owned(), reason };
+        self.poison.push(Poison { letter, first_record: record });
+    }
+
+    /// Notes what became of writing one item. After a permanent error or a panic the item is given up;
+    /// after any other error, which is logged, the record is delivered again.
+    pub fn note(
+        &mut self,
+        record: usize,
+        key: (&str, &str),
+        written: Result<StoreResult<()>, Panic>,
+        log: &mut WideEvent,
+    ) {
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) if error.is_permanent() => self.give_up(record, key, chain(&error)),
+            Err(panic) => self.give_up(record, key, panic.to_string()),
+            Ok(Err(error)) => {
+                log.error("table.error", &error);
+                self.retry_from(record);
+            }
+        }
+    }
+}
+
+/// An item that can never be applied, and the first record that asks for it.
+#[derive(Debug)]
+struct Poison {
+    letter: DeadLetter,
+    first_record: usize,
+}
+
+/// How many poison records a log event names; all are counted.
+const MAX_NAMED_POISON: usize = 10;
+/// How many items are remembered as reported.
+const MAX_REPORTED: usize = 1_000;
+
+/// What surrounds the consumer of one function.
+#[derive(Debug)]
+pub struct StreamFunction<Q, C> {
+    name: &'static str,
+    dead_letters: Q,
+    clock: C,
+    telemetry: Telemetry,
+    /// The items that this process has given up while it applied a batch: every further record of such
+    /// an item would send the same letter.
+    reported: Mutex<BTreeSet<(String, String)>>,
+}
+
+/// A batch whose records are read.
+struct Batch<T> {
+    changes: Vec<Recorded<T>>,
+    poison: Vec<Poison>,
+    skipped: usize,
+    sequence_numbers: Vec<Option<String>>,
+}
+
+impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
+    /// The surroundings of the function called `name`.
+    #[must_use]
+    pub fn new(name: &'static str, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
+        Self { name, dead_letters, clock, telemetry, reported: Mutex::default() }
+    }
+
+    /// Applies a batch. Returns the first record that should be delivered again, if there is one.
+    ///
+    /// A record that can never be applied is counted, logged with its key, sent to the dead-letter
+    /// queue and skipped, so that it blocks nothing behind it.
+    pub async fn handle<K: Consumer>(
+        &self,
+        event: Event,
+        deadline: Deadline,
+        consumer: &K,
+    ) -> DynamoDbEventResponse {
+        let invocation = Invocation::until(deadline);
+        let mut log = WideEvent::begin(self.name);
+        let batch = read::<K>(event).await;
+        log.set("stream.records", batch.sequence_numbers.len());
+        log.set("stream.skipped", batch.skipped);
+
+        let applied = Box::pin(consumer.apply(batch.changes, &invocation, &mut log)).await;
+        let poison = || batch.poison.iter().chain(&applied.poison);
+        log.count("stream.poison", poison().count());
+        if poison().next().is_some() {
+            let named = poison().take(MAX_NAMED_POISON).map(|it| &it.letter);
+            let keys = named.map(|it| format!("{} {}: {}", it.pk, it.sk, it.reason));
+            log.set("stream.poison_keys", keys.collect::<Vec<_>>());
+        }
+        let unsent = self.give_up(&batch.poison, &applied.poison, &invocation, &mut log).await;
+        let mut response = DynamoDbEventResponse::default();
+        if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
+            log.count("stream.retried", batch.sequence_numbers.len() - record);
+            let mut failure = DynamoDbBatchItemFailure::default();
+            // Without a number the whole batch is delivered again.
+            failure.item_identifier.clone_from(&batch.sequence_numbers[record]);
+            response.batch_item_failures = vec![failure];
+        }
+        log.emit(&invocation, &self.telemetry, &self.clock);
+        response
+    }
+
+    /// Sends poison to the dead-letter queue: every record that cannot be read, and every item that
+    /// cannot be applied once. Returns the first record concerned if the queue does not take them.
+    async fn give_up(
+        &self,
+        unreadable: &[Poison],
+        inapplicable: &[Poison],
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> Option<usize> {
+        let key = |it: &Poison| (it.letter.pk.clone(), it.letter.sk.clone());
+        let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let new: Vec<_> = inapplicable.iter().filter(|it| !reported.contains(&key(it))).collect();
+        let poison = || unreadable.iter().chain(new.iter().copied());
+        let first = poison().map(|it| it.first_record).min()?;
+        let letters: Vec<DeadLetter> = poison().map(|it| it.letter.clone()).collect();
+        if let Err(error) = self.dead_letters.send(&letters, invocation).await {
+            log.error("dead_letters.error", &error);
+            return Some(first);
+        }
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = MAX_REPORTED.saturating_sub(reported.len());
+        reported.extend(new.into_iter().take(free).map(key));
+        None
+    }
+}
+
+/// Reads the records of an event. One that panics is poison, as one that cannot be read.
+async fn read<K: Consumer>(event: Event) -> Batch<K::Change> {
+    let (mut changes, mut poison, mut skipped) = (Vec::new(), Vec::new(), 0);
+    let mut sequence_numbers = Vec::with_capacity(event.records.len());
+    for (position, mut record) in event.records.into_iter().enumerate() {
+        sequence_numbers.push(record.change.sequence_number.take());
+        let (pk, sk) = record::describe_key(&record);
+        let reason = match catching(async { K::read(record) }).await {
+            Ok(Ok(Some(change))) => {
+                changes.push(Recorded { record: position, change });
+                continue;
+            }
+            Ok(Ok(None)) => {
+                skipped += 1;
+                continue;
+            }
+            Ok(Err(error)) => chain(&error),
+            Err(panic) => panic.to_string(),
+        };
+        let letter = DeadLetter { pk, sk, reason };
+        poison.push(Poison { letter, first_record: position });
+    }
+    Batch { changes, poison, skipped, sequence_numbers }
+}
