@@ -316,8 +316,8 @@ mod tests {
             fixture.database.put_item(parsed(put)).unwrap();
         }
         assert_eq!(fixture.recorded(), ["a", "b", "c", "d"]);
-        fixture.stream.set_consumers(&["a".to_owned()]).unwrap();
-        fixture.stream.advance("a", i64::MAX).unwrap();
+        fixture.stream.set_consumers(&["one".to_owned()]).unwrap();
+        fixture.stream.advance("one", i64::MAX).unwrap();
         assert_eq!(fixture.recorded(), ["d"]);
     }
 
