@@ -215,6 +215,7 @@ mod tests {
     use dynamodb::DynamoStore;
     use serde_json::json;
     use table::{Invocation, PutReadings as _};
+    use tokio::task::block_in_place;
 
     use super::*;
     use crate::Data;
@@ -319,7 +320,7 @@ Resources:
             let template = Template::parse(TWO_CONSUMERS).unwrap();
             let mut mappings = EventSourceMapping::from_template(&template).unwrap();
             mappings.sort_by_key(|mapping| mapping.function != "Quick");
-            let names: Vec<&str> = mappings.iter().map(|mapping| &*mapping.name).collect();
+            let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
             let positions = engine.stream().set_consumers(&names).unwrap();
             let (stop, fails) = (watch::Sender::new(false), Arc::new(AtomicBool::new(fails)));
             let start = |mapping, position, fails| {
@@ -357,24 +358,24 @@ Resources:
     #[tokio::test(flavor = "multi_thread")]
     async fn a_consumer_that_fails_holds_up_no_other_and_receives_everything_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let running = Running::start(directory.path(), true);
+        let running = block_in_place(|| Running::start(directory.path(), true));
         running.put(0..5).await;
-        let newest = running.engine.stream().newest().unwrap();
+        let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
         running.quick.0.reach(newest).await.unwrap();
         assert_eq!(running.quick.1.lock().unwrap().len(), 5);
         assert_eq!((running.failing.0.position(), running.failing.1.lock().unwrap().len()), (0, 0));
         running.end().await;
 
-        let running = Running::start(directory.path(), true);
+        let running = block_in_place(|| Running::start(directory.path(), true));
         running.put(5..6).await;
-        let newest = running.engine.stream().newest().unwrap();
+        let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
         running.quick.0.reach(newest).await.unwrap();
         assert_eq!(running.quick.1.lock().unwrap().len(), 1, "what it has passed stays passed");
         running.fails.store(false, Ordering::SeqCst);
         running.failing.0.reach(newest).await.unwrap();
         let received = running.failing.1.lock().unwrap().clone();
         assert!(received.len() == 6 && received.is_sorted(), "{received:?}");
-        let kept = running.engine.stream().read(0, PAGE).unwrap();
+        let kept = block_in_place(|| running.engine.stream().read(0, PAGE)).unwrap();
         assert_eq!(kept.len(), 1, "only the newest record stays");
         running.end().await;
     }
@@ -383,7 +384,8 @@ Resources:
     async fn without_partial_responses_only_a_panic_is_a_failure() {
         let directory = tempfile::tempdir().unwrap();
         let table = TableDefinition::own().unwrap();
-        let engine = Engine::start(&Data::Dir(directory.path().to_owned()), &table).unwrap();
+        let data = Data::Dir(directory.path().to_owned());
+        let engine = block_in_place(|| Engine::start(&data, &table)).unwrap();
         let mappings =
             EventSourceMapping::from_template(&Template::parse(TWO_CONSUMERS).unwrap()).unwrap();
         let mapping = mappings.into_iter().next().unwrap();

@@ -148,7 +148,18 @@ impl System {
         };
 
         let (stop, stopped) = watch::channel(false);
-        let pollers = start_pollers(&engine, &functions, mappings, &dead_letters, &stopped)?;
+        let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
+        let stream = engine.stream();
+        let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
+        let mut pollers = Vec::new();
+        for (mapping, position) in mappings.into_iter().zip(positions) {
+            let function = functions.stream_function(&mapping.function);
+            let function =
+                function.with_context(|| format!("{} has no function here", mapping.name))?;
+            let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
+            let poller = StreamPoller { stream, mapping, function, dead_letters };
+            pollers.push(poller.spawn(position, stopped.clone()));
+        }
         let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
         for schedule in schedules {
             let function = functions.scheduled_function(&schedule.function);
@@ -261,27 +272,6 @@ impl System {
         drop(functions);
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
-}
-
-/// Starts a poller for each event source mapping.
-fn start_pollers(
-    engine: &Engine,
-    functions: &Functions,
-    mappings: Vec<EventSourceMapping>,
-    dead_letters: &DeadLetters,
-    stop: &watch::Receiver<bool>,
-) -> anyhow::Result<Vec<RunningPoller>> {
-    let names: Vec<&str> = mappings.iter().map(|mapping| mapping.name.as_str()).collect();
-    let positions = engine.stream().set_consumers(&names)?;
-    let start = |(mapping, position): (EventSourceMapping, i64)| {
-        let function = functions.stream_function(&mapping.function);
-        let function =
-            function.with_context(|| format!("{} has no function here", mapping.name))?;
-        let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
-        let poller = StreamPoller { stream, mapping, function, dead_letters };
-        Ok(poller.spawn(position, stop.clone()))
-    };
-    mappings.into_iter().zip(positions).map(start).collect()
 }
 
 /// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least

@@ -91,8 +91,9 @@ impl Stream {
 
     /// Sets who consumes the stream, and returns the position of each: the number of the last record
     /// that it has passed, 0 for a consumer that is new.
-    pub(crate) fn set_consumers(&self, consumers: &[&str]) -> anyhow::Result<Vec<i64>> {
-        stream_positions::set_consumers(self.turns.blocking_lock().sqlite(), consumers)
+    pub(crate) fn set_consumers(&self, consumers: &[String]) -> anyhow::Result<Vec<i64>> {
+        let turn = self.turns.blocking_lock();
+        stream_positions::set_consumers(turn.sqlite(), consumers)
     }
 
     /// Moves a consumer to `position`, and removes the records that all consumers have passed, except the
@@ -125,6 +126,10 @@ mod tests {
         engine.database.put_item(serde_json::from_value(item).unwrap()).unwrap();
     }
 
+    fn names(consumers: &[&str]) -> Vec<String> {
+        consumers.iter().map(|&consumer| consumer.to_owned()).collect()
+    }
+
     #[test]
     fn what_is_trimmed_is_gone_and_numbers_go_on() {
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
@@ -141,7 +146,7 @@ mod tests {
         assert_eq!(stream.newest().unwrap(), newest);
         assert_eq!(stored(&shown(newest)), Some(newest));
 
-        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [0]);
         stream.advance("a", records[2].number).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
         stream.advance("a", newest).unwrap();
@@ -161,7 +166,7 @@ mod tests {
     fn a_record_stays_until_every_consumer_has_passed_it() {
         let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
         let stream = engine.stream();
-        assert_eq!(stream.set_consumers(&["a", "b"]).unwrap(), [0, 0]);
+        assert_eq!(stream.set_consumers(&names(&["a", "b"])).unwrap(), [0, 0]);
         (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
         let numbers: Vec<i64> =
             stream.read(0, 10).unwrap().iter().map(|record| record.number).collect();
@@ -169,12 +174,15 @@ mod tests {
         assert_eq!(stream.read(0, 10).unwrap().len(), 3);
         stream.advance("b", numbers[0]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
-        assert_eq!(stream.set_consumers(&["b", "c", "a"]).unwrap(), [numbers[0], 0, numbers[2]]);
+        assert_eq!(
+            stream.set_consumers(&names(&["b", "c", "a"])).unwrap(),
+            [numbers[0], 0, numbers[2]]
+        );
         // One that is gone holds nothing back, and begins anew if it comes back.
-        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [numbers[2]]);
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [numbers[2]]);
         stream.advance("a", numbers[2]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 1);
-        assert_eq!(stream.set_consumers(&["b"]).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&names(&["b"])).unwrap(), [0]);
         drop(stream);
         engine.stop().unwrap();
     }

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 /// Keeps the positions of `consumers`, drops those of others, and returns them in the order given.
 pub(super) fn set_consumers(
     connection: &Connection,
-    consumers: &[&str],
+    consumers: &[String],
 ) -> anyhow::Result<Vec<i64>> {
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(
@@ -28,7 +28,7 @@ pub(super) fn set_consumers(
          SELECT value, 0 FROM json_each(?1)",
         [&names],
     )?;
-    let position = |consumer: &&str| {
+    let position = |consumer: &String| {
         transaction
             .query_row(
                 "SELECT position FROM roomtide_stream_positions WHERE consumer = ?1",

@@ -316,7 +316,7 @@ mod tests {
             fixture.database.put_item(parsed(put)).unwrap();
         }
         assert_eq!(fixture.recorded(), ["a", "b", "c", "d"]);
-        fixture.stream.set_consumers(&["one"]).unwrap();
+        fixture.stream.set_consumers(&["one".to_owned()]).unwrap();
         fixture.stream.advance("one", i64::MAX).unwrap();
         assert_eq!(fixture.recorded(), ["d"]);
     }
