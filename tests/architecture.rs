@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::source::{self, Source};
 
 /// The folders that hold what is built, in contrast to what tests it.
-const PRODUCT: [&str; 3] = ["functions", "shared", "local"];
+const PRODUCT: [&str; 4] = ["functions", "shared", "local", "cli"];
 
 /// A rule: a path within the project and the file's text, to what is wrong with it.
 type Rule = fn(&str, &str) -> Vec<String>;
@@ -45,6 +45,15 @@ fn every_file_keeps_every_rule() {
 fn packages_depend_downwards_only() {
     let broken = upward_dependencies(&dependencies());
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The functions whose answers somebody waits for build without the SDK of a queue that they do not have.
+#[test]
+fn only_a_consumer_of_the_stream_builds_the_queue() {
+    let manifests = files("toml");
+    let users = manifests.iter().filter(|(_, text)| text.contains("features = [\"sqs\"]"));
+    let users: Vec<&str> = users.map(|(path, _)| path.as_str()).collect();
+    assert_eq!(users, ["functions/registry/Cargo.toml"]);
 }
 
 #[test]
@@ -141,7 +150,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("domain", &[]),
     ("table", &["domain"]),
     ("aws", &[]),
@@ -155,6 +164,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
         "local",
         &["ingest", "query", "registry", "domain", "table", "aws", "dynamodb", "api", "runtime"],
     ),
+    ("roomtide", &["local", "domain", "table", "aws", "dynamodb", "api", "runtime"]),
 ];
 
 /// A function names `dynamodb` where its `main` wires it, and nowhere else.
@@ -166,7 +176,10 @@ const RESERVED: [(&str, &[&str]); 8] = [
     ("aws-sdk-sqs", &["runtime"]),
     ("aws-smithy-http-client", &["aws"]),
     ("aws-types", &["aws"]),
-    ("aws_lambda_events", &["api", "runtime", "ingest", "query", "registry", "local", "tests"]),
+    (
+        "aws_lambda_events",
+        &["api", "runtime", "ingest", "query", "registry", "local", "roomtide", "tests"],
+    ),
     ("lambda_runtime", &["ingest", "query", "registry"]),
     ("dynoxide-rs", &["local"]),
     ("rusqlite", &["local"]),
@@ -423,6 +436,8 @@ fn an_upward_dependency_is_refused() {
     for (package, used) in [
         ("ingest", "query"),
         ("ingest", "local"),
+        ("local", "roomtide"),
+        ("roomtide", "ingest"),
         ("ingest", "tests"),
         ("domain", "table"),
         ("table", "dynamodb"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws::{Credentials, StoreConfig};
 use dynamodb::DynamoStore;
-use local::table::TableDefinition;
+use local::table_definition::TableDefinition;
 use local::template::Template;
 use local::{Options, System};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::endpoints::{ENDPOINTS, Endpoint};
 use dynamodb::DynamoStore;
-use local::table::TableDefinition;
+use local::table_definition::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
 use table::layout::{Index, Layout, ROOM_INDEX};
@@ -36,7 +36,7 @@ fn the_table_has_the_keys_of_the_code() {
     let key = |parts: &[(&str, &str)]| -> Vec<(String, String)> {
         parts.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
     };
-    let of = |schema: &[local::table::KeyElement]| -> Vec<(String, String)> {
+    let of = |schema: &[local::table_definition::KeyElement]| -> Vec<(String, String)> {
         schema.iter().map(|part| (part.attribute_name.clone(), part.key_type.clone())).collect()
     };
     assert_eq!(of(&table.key_schema), key(&[(keys::PK, "HASH"), (keys::SK, "RANGE")]));

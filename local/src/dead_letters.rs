@@ -1,29 +1,27 @@
-//! The failures queue of one machine: shown on the terminal and kept until the process ends.
+//! The dead-letter queue of one machine: written to standard error, and kept until the process ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::dead_letters::{DeadLetter, DeadLetterQueue, NotSent};
 use table::Invocation;
 
-use crate::progress::complain;
+use crate::warning::warn;
 
-/// What the registry could not be given, and what it can never apply.
+/// Records that no function could process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadLetters(Arc<Mutex<Vec<DeadLetter>>>);
 
 impl DeadLetters {
-    /// Keeps one more.
+    /// Adds a record, and warns of it.
     pub(crate) fn push(&self, letter: DeadLetter) {
         let mut letters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let DeadLetter { pk, sk, reason } = &letter;
         let so_far = letters.len() + 1;
-        complain(format_args!(
-            "the registry gave up the record of {pk} {sk}: {reason}; {so_far} given up so far"
-        ));
+        warn(format_args!("gave up the record of {pk} {sk}: {reason}; {so_far} given up so far"));
         letters.push(letter);
     }
 
-    /// All of them, oldest first.
+    /// Returns all records, oldest first.
     pub(crate) fn all(&self) -> Vec<DeadLetter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

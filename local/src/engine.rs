@@ -17,6 +17,7 @@
 
 mod endpoint;
 mod stream;
+mod stream_positions;
 mod writer;
 
 use std::fs::{self, File, TryLockError};
@@ -37,8 +38,8 @@ use tokio::sync::{Mutex, oneshot};
 
 pub(crate) use stream::{Record, Stream};
 
-use crate::progress::complain;
-use crate::table::TableDefinition;
+use crate::table_definition::TableDefinition;
+use crate::warning::warn;
 use crate::{Data, private};
 use endpoint::Operations;
 use writer::{Writer, WriterConnection};
@@ -223,7 +224,7 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     }
     if was_open {
         let directory = directory.display();
-        complain(format_args!("other users are kept out of {directory} from now on"));
+        warn(format_args!("other users are kept out of {directory} from now on"));
     }
     Ok(())
 }

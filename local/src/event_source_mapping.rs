@@ -1,127 +1,92 @@
-//! The event source mapping as `template.yaml` describes it, and its filter. Delivers nothing itself.
+//! The event source mappings that `template.yaml` describes. Delivers nothing itself.
 
-use anyhow::{Context as _, bail};
+mod filter;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::template::Template;
+use filter::Pattern;
 
-/// How the stream is handed to the registry.
+/// How the table's stream is delivered to one function.
 ///
 /// The batching window is not read, because nobody at a keyboard wants to wait for it; nor is the
-/// largest age of a record, because a laptop that slept for a night must not lose what it holds.
+/// largest age of a record, because a laptop that slept for a night must not lose what it holds; nor the
+/// destination on failure, because there is one dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct EventSourceMapping {
+    /// The mapping's logical id in CloudFormation, as SAM derives it: the function's and the event's.
+    pub(crate) name: String,
+    /// The function's logical id.
+    pub(crate) function: String,
+    /// The time-out of the function.
+    pub(crate) timeout: Duration,
     /// The most records of one invocation.
     pub(crate) batch_size: usize,
     /// How often a batch that fails is tried again.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is tried again in halves.
     pub(crate) bisect: bool,
+    /// Whether the function reports the records of a batch that failed.
+    pub(crate) partial_responses: bool,
     filters: Vec<Pattern>,
 }
 
 impl EventSourceMapping {
-    /// The one mapping from a table's stream in the template.
-    pub(crate) fn from_template(template: &Template) -> anyhow::Result<Self> {
-        let resources = template.resources(&[])?;
-        let functions = resources.values().filter(|r| r["Type"] == "AWS::Serverless::Function");
-        let mut mappings = functions
-            .filter_map(|function| function["Properties"]["Events"].as_object())
-            .flat_map(serde_json::Map::values)
-            .filter(|event| event["Type"] == "DynamoDB");
-        let (Some(mapping), None) = (mappings.next(), mappings.next()) else {
-            bail!("the template does not have exactly one event of type DynamoDB")
-        };
-        Self::from_properties(&mapping["Properties"])
-            .context("the template's event of type DynamoDB")
+    /// All mappings of a template from a table's stream.
+    pub(crate) fn from_template(template: &Template) -> anyhow::Result<Vec<Self>> {
+        let events = template.function_events(&["DynamoDB"])?;
+        let mappings = events.into_iter().filter(|event| event.properties["Enabled"] != false);
+        mappings
+            .map(|event| {
+                let name = format!("{}{}", event.function, event.name);
+                Self::new(name.clone(), event.function, event.timeout, &event.properties)
+                    .with_context(|| format!("the event source mapping {name}"))
+            })
+            .collect()
     }
 
-    fn from_properties(properties: &Value) -> anyhow::Result<Self> {
-        let number =
-            |name: &str| properties[name].as_u64().with_context(|| format!("{name} is no number"));
-        if properties["FunctionResponseTypes"][0] != "ReportBatchItemFailures" {
-            bail!("the registry reports batch item failures; the mapping has to listen");
-        }
+    /// Reads the properties of an event of type `DynamoDB`, with the defaults of Lambda.
+    fn new(
+        name: String,
+        function: String,
+        timeout: Duration,
+        properties: &Value,
+    ) -> anyhow::Result<Self> {
+        ensure!(
+            properties["StartingPosition"] == "TRIM_HORIZON",
+            "StartingPosition is not TRIM_HORIZON"
+        );
+        let number = |name: &str, default: u64| match &properties[name] {
+            Value::Null => Ok(default),
+            value => value.as_u64().with_context(|| format!("{name} is not a number")),
+        };
         let filters =
             properties["FilterCriteria"]["Filters"].as_array().map_or(&[][..], Vec::as_slice);
         Ok(Self {
-            batch_size: usize::try_from(number("BatchSize")?)?.max(1),
-            retries: u32::try_from(number("MaximumRetryAttempts")?)?,
+            name,
+            function,
+            timeout,
+            batch_size: usize::try_from(number("BatchSize", 100)?)?.max(1),
+            // Without a limit AWS tries for as long as the stream keeps the records.
+            retries: u32::try_from(number("MaximumRetryAttempts", u32::MAX.into())?)?,
             bisect: properties["BisectBatchOnFunctionError"] == true,
+            partial_responses: properties["FunctionResponseTypes"][0] == "ReportBatchItemFailures",
             filters: filters
                 .iter()
                 .map(|filter| {
-                    let text = filter["Pattern"].as_str().context("a filter without a Pattern")?;
+                    let text = filter["Pattern"].as_str().context("a filter has no Pattern")?;
                     Pattern::parse(&serde_json::from_str(text)?)
                 })
                 .collect::<Result<_, _>>()?,
         })
     }
 
-    /// Whether the function is to see a record: any filter lets it through, or there is none.
-    pub(crate) fn lets_through(&self, record: &Value) -> bool {
+    /// Returns whether the function receives a record: a filter matches it, or there is no filter.
+    pub(crate) fn accepts(&self, record: &Value) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| filter.matches(Some(record)))
-    }
-}
-
-/// The part of the event filter language that the template uses.
-#[derive(Debug, PartialEq)]
-enum Pattern {
-    Members(Vec<(String, Self)>),
-    AnyOf(Vec<Rule>),
-}
-
-#[derive(Debug, PartialEq)]
-enum Rule {
-    Equals(Value),
-    Prefix(String),
-    Exists(bool),
-}
-
-impl Pattern {
-    fn parse(pattern: &Value) -> anyhow::Result<Self> {
-        match pattern {
-            Value::Object(members) => {
-                let members =
-                    members.iter().map(|(name, inner)| Ok((name.clone(), Self::parse(inner)?)));
-                Ok(Self::Members(members.collect::<anyhow::Result<_>>()?))
-            }
-            Value::Array(rules) => {
-                Ok(Self::AnyOf(rules.iter().map(Rule::parse).collect::<Result<_, _>>()?))
-            }
-            other => bail!("a filter's leaves are lists, found {other}"),
-        }
-    }
-
-    fn matches(&self, value: Option<&Value>) -> bool {
-        match self {
-            Self::Members(members) => members
-                .iter()
-                .all(|(name, pattern)| pattern.matches(value.and_then(|value| value.get(name)))),
-            Self::AnyOf(rules) => rules.iter().any(|rule| rule.matches(value)),
-        }
-    }
-}
-
-impl Rule {
-    fn parse(rule: &Value) -> anyhow::Result<Self> {
-        let Some(object) = rule.as_object() else { return Ok(Self::Equals(rule.clone())) };
-        let mut members = object.iter().map(|(name, argument)| (name.as_str(), argument));
-        match (members.next(), members.next()) {
-            (Some(("prefix", Value::String(prefix))), None) => Ok(Self::Prefix(prefix.clone())),
-            (Some(("exists", Value::Bool(exists))), None) => Ok(Self::Exists(*exists)),
-            _ => bail!("a filter rule that the local system does not know: {rule}"),
-        }
-    }
-
-    fn matches(&self, value: Option<&Value>) -> bool {
-        match self {
-            Self::Equals(expected) => value == Some(expected),
-            Self::Prefix(prefix) => {
-                value.and_then(Value::as_str).is_some_and(|text| text.starts_with(prefix.as_str()))
-            }
-            Self::Exists(expected) => value.is_some() == *expected,
-        }
     }
 }
 
@@ -135,39 +100,60 @@ mod tests {
         json!({"eventName": name, "dynamodb": {"Keys": {"pk": {"S": "remo-e"}, "sk": {"S": sk}}}})
     }
 
+    /// The mapping to the registry function.
+    fn own() -> EventSourceMapping {
+        let mappings = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
+        mappings.into_iter().find(|mapping| mapping.function == "RegistryFunction").unwrap()
+    }
+
     #[test]
-    fn the_template_s_filter_lets_readings_through_and_nothing_else() {
-        let mapping = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
-        assert!(mapping.lets_through(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
-        assert!(mapping.lets_through(&record("MODIFY", "TS#2026-01-11T16:00:00.000Z")));
-        assert!(!mapping.lets_through(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
-        assert!(!mapping.lets_through(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
-        assert!(!mapping.lets_through(&record("INSERT", "remo-e")));
-        assert!(!mapping.lets_through(&json!({"eventName": "INSERT"})));
+    fn the_template_s_filter_accepts_readings_and_nothing_else() {
+        let mapping = own();
+        assert!(mapping.accepts(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(mapping.accepts(&record("MODIFY", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(!mapping.accepts(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(!mapping.accepts(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
+        assert!(!mapping.accepts(&record("INSERT", "remo-e")));
+        assert!(!mapping.accepts(&json!({"eventName": "INSERT"})));
     }
 
     #[test]
     fn the_template_s_mapping_is_understood() {
-        let mapping = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
+        let mapping = own();
+        assert_eq!(mapping.name, "RegistryFunctionChanges");
         assert_eq!((mapping.batch_size, mapping.bisect), (100, true));
-        assert!(mapping.retries > 0);
+        assert!(mapping.retries > 0 && mapping.partial_responses);
+        assert_eq!(mapping.timeout, Duration::from_mins(1));
     }
 
     #[test]
-    fn rules_match_what_they_say() {
-        let pattern =
-            json!({"a": ["x", 1], "b": [{"exists": false}], "c": {"d": [{"prefix": "p"}]}});
-        let pattern = Pattern::parse(&pattern).unwrap();
-        assert!(pattern.matches(Some(&json!({"a": 1, "c": {"d": "pq"}}))));
-        assert!(!pattern.matches(Some(&json!({"a": 2, "c": {"d": "pq"}}))));
-        assert!(!pattern.matches(Some(&json!({"a": "x", "b": 0, "c": {"d": "pq"}}))));
-        assert!(!pattern.matches(Some(&json!({"a": "x", "c": {"d": "q"}}))));
-        assert!(!pattern.matches(Some(&json!({"a": "x"}))));
-    }
-
-    #[test]
-    fn a_rule_that_is_not_known_is_refused() {
-        let error = Pattern::parse(&json!({"a": [{"anything-but": "x"}]})).unwrap_err();
-        assert!(error.to_string().contains("anything-but"), "{error}");
+    fn every_mapping_has_its_own_settings_and_the_defaults_of_lambda() {
+        let template = Template::parse(
+            "
+Resources:
+  A:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 7
+      Events:
+        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON, BatchSize: 5}}
+        Off: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON, Enabled: false}}
+        Api: {Type: HttpApi}
+  B:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 9
+      Events:
+        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON, MaximumRetryAttempts: 0}}
+",
+        );
+        let mappings = EventSourceMapping::from_template(&template.unwrap()).unwrap();
+        let [a, b] = &mappings[..] else { panic!("{mappings:?}") };
+        assert_eq!((&*a.name, &*b.name), ("AStream", "BStream"));
+        assert_eq!((a.batch_size, b.batch_size), (5, 100));
+        assert_eq!((a.retries, b.retries), (u32::MAX, 0));
+        assert_eq!((a.timeout, b.timeout), (Duration::from_secs(7), Duration::from_secs(9)));
+        assert!(!a.bisect && !a.partial_responses);
+        assert!(a.accepts(&record("REMOVE", "x")), "without a filter");
     }
 }

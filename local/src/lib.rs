@@ -7,27 +7,29 @@
 //! | --- | --- |
 //! | API Gateway | `gateway`: HTTP requests to payload format 2.0 and back |
 //! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
-//! | the event source mapping | `stream_poller`: the stream to the registry, as `template.yaml` says |
+//! | event source mappings | `stream_poller`: the stream to the functions, as `template.yaml` says |
+//! | `EventBridge` | `scheduler`: the functions' schedules, as `template.yaml` says |
 //!
-//! What it cannot show are the built binaries, the permissions and the real event source mapping.
+//! It does not show the built binaries, the permissions and the real event source mappings.
 
-pub mod cli;
-pub mod export;
-pub mod import;
-pub mod sample_home;
-pub mod table;
+pub mod private;
+pub mod table_definition;
 pub mod template;
 
-mod client;
+mod data_directory;
 mod dead_letters;
 mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
-mod private;
-mod progress;
+mod schedule;
+mod scheduler;
+mod stop;
 mod stream_poller;
 mod system;
+mod warning;
 
+pub use data_directory::DataDirectory;
+pub use ingest::{Event as IngestEvent, read_reading};
 pub use runtime::dead_letters::DeadLetter;
 pub use system::{Data, Options, System};

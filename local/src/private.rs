@@ -1,10 +1,10 @@
-//! Files and directories that only their owner can read. Knows nothing of what they hold.
+//! Creates files and directories that only their owner can read. Reads and writes none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a directory where it is missing, for its owner alone.
+/// Creates a directory, and those above it, for its owner alone. Leaves an existing one as it is.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -12,9 +12,10 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Options that open a file for writing. A file that they create is its owner's alone, whatever the
-/// process's umask; one that is there keeps its mode, see [`tighten`].
-pub(crate) fn options() -> OpenOptions {
+/// Returns options that open a file for writing. A file that they create is its owner's alone, whatever
+/// the process's umask is; an existing file keeps its mode.
+#[must_use]
+pub fn options() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -23,7 +24,7 @@ pub(crate) fn options() -> OpenOptions {
 }
 
 /// Takes all permissions on a file or directory from everybody but its owner. Returns whether anybody
-/// had any. Fails if it belongs to another user.
+/// else had any. Fails if it belongs to another user.
 #[cfg(unix)]
 pub(crate) fn tighten(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -37,7 +38,7 @@ pub(crate) fn tighten(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Elsewhere a file is its owner's by the directory that it is in.
+/// On other systems the directory of a user protects the files in it.
 #[cfg(not(unix))]
 pub(crate) fn tighten(_: &Path) -> io::Result<bool> {
     Ok(false)

@@ -1,13 +1,15 @@
-//! The stream pumped to the registry, as an event source mapping does it. Holds no rule of the registry.
+//! Delivers the table's stream to one function, as an event source mapping does. Knows no function's rules.
 //!
-//! One batch is in flight at a time, in the order of the stream, at least once. What was delivered is
-//! trimmed; see [`Stream`] for why a kill loses nothing.
+//! Each mapping has a poller and a position of its own, so a function that fails holds up no other. One
+//! batch is in flight at a time, in the order of the stream, at least once. See [`Stream`] for why a kill
+//! loses nothing.
 
 mod delivery;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context as _, anyhow};
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use runtime::clock::Deadline;
@@ -15,66 +17,101 @@ use runtime::dead_letters::DeadLetter;
 use serde_dynamo::AttributeValue;
 use table::keys::{PK, SK};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::{Record, Stream};
 use crate::event_source_mapping::EventSourceMapping;
-use crate::functions::Registry;
-use crate::progress::Complaints;
+use crate::functions::StreamFunction;
+use crate::stop::{is_stopped, pause};
+use crate::warning::WarningLimiter;
 use delivery::{Delivery, Outcome, Policy, Verdict};
 
-/// How often an idle stream is looked at.
-const IDLE: Duration = Duration::from_millis(25);
+/// How often an idle stream is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// How many records are read at once; the engine gives no more.
 const PAGE: usize = 1_000;
-/// How long an invocation may take, as the template's `Timeout` says.
-const TIMEOUT: Duration = Duration::from_mins(1);
-/// The pause before the first repetition; each further one is twice as long, up to the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The pause before the first retry; each further one is twice as long, up to the maximum.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Delivers the stream until told to stop; an invocation under way is waited for.
-///
-/// Everything up to the number that `delivered` holds is delivered, filtered out or given up.
-pub(crate) async fn run(
-    stream: Arc<Stream>,
-    registry: Arc<Registry>,
-    mapping: EventSourceMapping,
-    delivered: watch::Sender<i64>,
-    dead_letters: DeadLetters,
-    mut stop: watch::Receiver<bool>,
-) {
-    let pump = Pump { stream, registry, mapping, dead_letters };
-    let complaints = Complaints::new();
-    let mut last = 0;
-    while !stopped(&stop) {
-        match pump.next_page(last).await {
-            Ok(records) if records.is_empty() => pause(IDLE, &mut stop).await,
-            Ok(records) => {
-                let Some(done) = pump.deliver(records, &mut stop).await else { break };
-                last = done;
-                // What is not trimmed now is trimmed with the next page, or delivered again.
-                if let Err(error) = pump.trim(last).await {
-                    complaints.complain(format_args!("the stream cannot be trimmed: {error:#}"));
-                }
-                delivered.send_replace(last);
-            }
-            Err(error) => {
-                complaints.complain(format_args!("the stream cannot be read: {error:#}"));
-                pause(MAX_PAUSE, &mut stop).await;
+/// What a poller works with.
+pub(crate) struct StreamPoller {
+    /// The stream.
+    pub(crate) stream: Arc<Stream>,
+    /// How the stream is delivered.
+    pub(crate) mapping: EventSourceMapping,
+    /// The function to which it is delivered.
+    pub(crate) function: StreamFunction,
+    /// Where records go that failed at every attempt.
+    pub(crate) dead_letters: DeadLetters,
+}
+
+/// A poller that runs.
+pub(crate) struct RunningPoller {
+    name: String,
+    /// The number of the last record that is delivered, filtered out or given up.
+    position: watch::Receiver<i64>,
+    task: JoinHandle<()>,
+}
+
+impl RunningPoller {
+    /// The number of the last record that the poller has passed.
+    pub(crate) fn position(&self) -> i64 {
+        *self.position.borrow()
+    }
+
+    /// Waits until the poller has passed the record of this number.
+    pub(crate) async fn reach(&self, number: i64) -> anyhow::Result<()> {
+        let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();
+        if reached { Ok(()) } else { Err(anyhow!("{} no longer polls the stream", self.name)) }
+    }
+
+    /// Waits for the end of a poller that was told to stop. One that takes longer than `timeout` is aborted.
+    pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
+        match tokio::time::timeout(timeout, &mut self.task).await {
+            Ok(ended) => ended.with_context(|| format!("the poller {} panicked", self.name)),
+            Err(_) => {
+                self.task.abort();
+                Ok(())
             }
         }
     }
 }
 
-struct Pump {
-    stream: Arc<Stream>,
-    registry: Arc<Registry>,
-    mapping: EventSourceMapping,
-    dead_letters: DeadLetters,
-}
+impl StreamPoller {
+    /// Polls from `position` until told to stop. An invocation under way is waited for.
+    pub(crate) fn spawn(self, position: i64, stop: watch::Receiver<bool>) -> RunningPoller {
+        let name = self.mapping.name.clone();
+        let (sender, receiver) = watch::channel(position);
+        let task = tokio::spawn(self.poll(sender, stop));
+        RunningPoller { name, position: receiver, task }
+    }
 
-impl Pump {
+    async fn poll(self, position: watch::Sender<i64>, mut stop: watch::Receiver<bool>) {
+        let warnings = WarningLimiter::new();
+        while !is_stopped(&stop) {
+            let passed = *position.borrow();
+            match self.next_page(passed).await {
+                Ok(records) if records.is_empty() => pause(POLL_INTERVAL, &mut stop).await,
+                Ok(records) => {
+                    let Some(last) = self.deliver(records, &mut stop).await else { break };
+                    // A position that is not kept now is kept with the next page, or else the records
+                    // are delivered again.
+                    if let Err(error) = self.advance(last).await {
+                        warnings
+                            .warn(format_args!("the stream's position cannot be kept: {error:#}"));
+                    }
+                    position.send_replace(last);
+                }
+                Err(error) => {
+                    warnings.warn(format_args!("the stream cannot be read: {error:#}"));
+                    pause(MAX_PAUSE, &mut stop).await;
+                }
+            }
+        }
+    }
+
     async fn next_page(&self, after: i64) -> anyhow::Result<Vec<Record>> {
         let stream = Arc::clone(&self.stream);
         let read = move || {
@@ -83,32 +120,31 @@ impl Pump {
         tokio::task::spawn_blocking(read).await?
     }
 
-    async fn trim(&self, delivered: i64) -> anyhow::Result<()> {
-        let stream = Arc::clone(&self.stream);
-        tokio::task::spawn_blocking(move || stream.trim(delivered)).await?
+    async fn advance(&self, position: i64) -> anyhow::Result<()> {
+        let (stream, consumer) = (Arc::clone(&self.stream), self.mapping.name.clone());
+        tokio::task::spawn_blocking(move || stream.advance(&consumer, position)).await?
     }
 
-    /// Delivers records batch by batch; gives the last one's number, or `None` when told to stop.
+    /// Delivers records batch by batch. Returns the last one's number, or `None` when told to stop.
     async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
-        let wanted = records.into_iter().filter(|record| self.mapping.lets_through(&record.event));
-        let wanted = wanted.map(|record| serde_json::from_value(record.event));
-        let wanted: Vec<EventRecord> = wanted
+        let accepted = records.into_iter().filter(|record| self.mapping.accepts(&record.event));
+        let accepted = accepted.map(|record| serde_json::from_value(record.event));
+        let accepted: Vec<EventRecord> = accepted
             .collect::<Result<_, _>>()
             .expect("the engine's records are those of DynamoDB Streams");
         let policy = Policy { retries: self.mapping.retries, bisect: self.mapping.bisect };
-        for batch in wanted.chunks(self.mapping.batch_size) {
+        for batch in accepted.chunks(self.mapping.batch_size) {
             let mut delivery = Delivery::new(batch.len(), policy);
             while let Some(range) = delivery.next() {
-                if stopped(stop) {
+                if is_stopped(stop) {
                     return None;
                 }
-                let mut event = Event::default();
-                event.records = batch[range.clone()].to_vec();
-                let answer = self.invoke(event).await;
-                let outcome = match answer {
+                let records = &batch[range.clone()];
+                let outcome = match self.invoke(records).await {
                     None => Outcome::FailedWhole,
-                    Some(answer) => match outcome(&answer, &batch[range.clone()]) {
+                    Some(_) if !self.mapping.partial_responses => Outcome::Done,
+                    Some(response) => match outcome(&response, records) {
                         Outcome::FailedFrom(position) => {
                             Outcome::FailedFrom(range.start + position)
                         }
@@ -125,14 +161,14 @@ impl Pump {
         last
     }
 
-    /// The function's answer; none when it panics or takes too long.
-    async fn invoke(&self, event: Event) -> Option<DynamoDbEventResponse> {
-        let registry = Arc::clone(&self.registry);
-        // A task of its own: when the function panics, that is an answer, not the end of the pump.
-        let answer = tokio::spawn(async move {
-            Box::pin(registry.handle(event, Deadline::after(TIMEOUT))).await
-        });
-        tokio::time::timeout(TIMEOUT, answer).await.ok()?.ok()
+    /// Invokes the function. Returns `None` if it panics or takes too long.
+    async fn invoke(&self, records: &[EventRecord]) -> Option<DynamoDbEventResponse> {
+        let mut event = Event::default();
+        event.records = records.to_vec();
+        let timeout = self.mapping.timeout;
+        // In a task of its own, so that a panic of the function does not end the poller.
+        let response = tokio::spawn((self.function)(event, Deadline::after(timeout)));
+        tokio::time::timeout(timeout, response).await.ok()?.ok()
     }
 
     fn give_up(&self, records: &[EventRecord]) {
@@ -142,16 +178,18 @@ impl Pump {
                 _ => String::new(),
             };
             let number = record.change.sequence_number.as_deref().unwrap_or_default();
-            let reason = format!("stream record {number} failed until no try was left");
+            let function = &self.mapping.function;
+            let reason = format!("{function} failed at every attempt of stream record {number}");
             self.dead_letters.push(DeadLetter { pk: key(PK), sk: key(SK), reason });
         }
     }
 }
 
-/// What an answer says of the batch that it answers: the earliest of the records that it names.
-fn outcome(answer: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
+/// Reads from a function's response which records of a batch failed: the earliest that it names, and
+/// all behind that one.
+fn outcome(response: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
     let mut first = None;
-    for failure in &answer.batch_item_failures {
+    for failure in &response.batch_item_failures {
         let named = failure.item_identifier.as_deref().filter(|name| !name.is_empty());
         let position = batch.iter().position(|record| {
             named.is_some() && record.change.sequence_number.as_deref() == named
@@ -164,27 +202,27 @@ fn outcome(answer: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
 }
 
 fn pause_after(failures: u32) -> Duration {
-    SHORTEST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_PAUSE)
-}
-
-/// Whether the system stops, or is gone without having said so.
-fn stopped(stop: &watch::Receiver<bool>) -> bool {
-    *stop.borrow() || stop.has_changed().is_err()
-}
-
-/// Waits, but not beyond the word to stop.
-async fn pause(duration: Duration, stop: &mut watch::Receiver<bool>) {
-    tokio::select! {
-        () = tokio::time::sleep(duration) => {}
-        _ = stop.wait_for(|stop| *stop) => {}
-    }
+    MIN_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_PAUSE)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use domain::{Decimal, Reading, Timestamp};
+    use dynamodb::DynamoStore;
     use serde_json::json;
+    use table::{Invocation, PutReadings as _};
+    use tokio::task::block_in_place;
 
     use super::*;
+    use crate::Data;
+    use crate::engine::Engine;
+    use crate::table_definition::TableDefinition;
+    use crate::template::Template;
+    use table::layout::Layout;
 
     fn records(numbers: &[&str]) -> Vec<EventRecord> {
         let record = |number: &&str| {
@@ -227,8 +265,147 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end() {
-        assert_eq!(pause_after(1), SHORTEST_PAUSE);
-        assert_eq!(pause_after(2), SHORTEST_PAUSE * 2);
+        assert_eq!(pause_after(1), MIN_PAUSE);
+        assert_eq!(pause_after(2), MIN_PAUSE * 2);
         assert_eq!(pause_after(u32::MAX), MAX_PAUSE);
+    }
+
+    /// Two functions on the stream of one table.
+    const TWO_CONSUMERS: &str = "
+Resources:
+  Quick:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events:
+        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON}}
+  Failing:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events:
+        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON, BatchSize: 2}}
+";
+
+    /// A function that keeps the sort keys that it receives, and panics while it `fails`.
+    fn function(fails: &Arc<AtomicBool>) -> (StreamFunction, Arc<Mutex<Vec<String>>>) {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (kept, fails) = (Arc::clone(&received), Arc::clone(fails));
+        let function: StreamFunction = Arc::new(move |event: Event, _| {
+            let (kept, fails) = (Arc::clone(&kept), Arc::clone(&fails));
+            Box::pin(async move {
+                assert!(!fails.load(Ordering::SeqCst), "this invocation fails");
+                for record in event.records {
+                    let Some(AttributeValue::S(sk)) = record.change.keys.get(SK) else { continue };
+                    kept.lock().unwrap().push(sk.clone());
+                }
+                DynamoDbEventResponse::default()
+            })
+        });
+        (function, received)
+    }
+
+    /// An engine whose stream is polled for the two functions.
+    struct Running {
+        engine: Engine,
+        quick: (RunningPoller, Arc<Mutex<Vec<String>>>),
+        failing: (RunningPoller, Arc<Mutex<Vec<String>>>),
+        fails: Arc<AtomicBool>,
+        stop: watch::Sender<bool>,
+    }
+
+    impl Running {
+        fn start(directory: &Path, fails: bool) -> Self {
+            let table = TableDefinition::own().unwrap();
+            let engine = Engine::start(&Data::Dir(directory.to_owned()), &table).unwrap();
+            let template = Template::parse(TWO_CONSUMERS).unwrap();
+            let mut mappings = EventSourceMapping::from_template(&template).unwrap();
+            mappings.sort_by_key(|mapping| mapping.function != "Quick");
+            let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
+            let positions = engine.stream().set_consumers(&names).unwrap();
+            let (stop, fails) = (watch::Sender::new(false), Arc::new(AtomicBool::new(fails)));
+            let start = |mapping, position, fails| {
+                let (function, received) = function(fails);
+                let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
+                let poller = StreamPoller { stream, mapping, function, dead_letters };
+                (poller.spawn(position, stop.subscribe()), received)
+            };
+            let failing = start(mappings.remove(1), positions[1], &fails);
+            let quick = start(mappings.remove(0), positions[0], &Arc::default());
+            Self { engine, quick, failing, fails, stop }
+        }
+
+        async fn put(&self, seconds: std::ops::Range<i64>) {
+            let store = DynamoStore::connect(&self.engine.store_config(), Layout::default());
+            let reading = |second| {
+                let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+                let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
+                Reading::new("d".parse().unwrap(), at, None, metrics).unwrap()
+            };
+            let readings: Vec<Reading> = seconds.map(reading).collect();
+            let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));
+            let put = store.put_readings(&readings, None, &invocation).await;
+            assert!(put.not_stored.is_empty());
+        }
+
+        async fn end(self) {
+            self.stop.send_replace(true);
+            self.quick.0.end(Duration::from_secs(10)).await.unwrap();
+            self.failing.0.end(Duration::from_secs(10)).await.unwrap();
+            tokio::task::spawn_blocking(|| self.engine.stop()).await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_consumer_that_fails_holds_up_no_other_and_receives_everything_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let running = block_in_place(|| Running::start(directory.path(), true));
+        running.put(0..5).await;
+        let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
+        running.quick.0.reach(newest).await.unwrap();
+        assert_eq!(running.quick.1.lock().unwrap().len(), 5);
+        assert_eq!((running.failing.0.position(), running.failing.1.lock().unwrap().len()), (0, 0));
+        running.end().await;
+
+        let running = block_in_place(|| Running::start(directory.path(), true));
+        running.put(5..6).await;
+        let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
+        running.quick.0.reach(newest).await.unwrap();
+        assert_eq!(running.quick.1.lock().unwrap().len(), 1, "what it has passed stays passed");
+        running.fails.store(false, Ordering::SeqCst);
+        running.failing.0.reach(newest).await.unwrap();
+        let received = running.failing.1.lock().unwrap().clone();
+        assert!(received.len() == 6 && received.is_sorted(), "{received:?}");
+        let kept = block_in_place(|| running.engine.stream().read(0, PAGE)).unwrap();
+        assert_eq!(kept.len(), 1, "only the newest record stays");
+        running.end().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn without_partial_responses_only_a_panic_is_a_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = TableDefinition::own().unwrap();
+        let data = Data::Dir(directory.path().to_owned());
+        let engine = block_in_place(|| Engine::start(&data, &table)).unwrap();
+        let mappings =
+            EventSourceMapping::from_template(&Template::parse(TWO_CONSUMERS).unwrap()).unwrap();
+        let mapping = mappings.into_iter().next().unwrap();
+        let invocations = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&invocations);
+        let function: StreamFunction = Arc::new(move |_, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { answer(&json!([""])) })
+        });
+        let dead_letters = DeadLetters::default();
+        let poller = StreamPoller { stream: engine.stream(), mapping, function, dead_letters };
+        let records = records(&["1"]);
+        assert_eq!(poller.invoke(&records).await.map(|it| it.batch_item_failures.len()), Some(1));
+        let event = serde_json::to_value(&records[0]).unwrap();
+        let stop = watch::Sender::new(false);
+        let delivered =
+            poller.deliver(vec![Record { number: 7, event }], &mut stop.subscribe()).await;
+        assert_eq!((delivered, invocations.load(Ordering::SeqCst)), (Some(7), 2));
+        drop(poller);
+        tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();
     }
 }

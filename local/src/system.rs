@@ -1,4 +1,4 @@
-//! The whole system in one process: engine, functions, pump and front. Prints nothing, reads no argument.
+//! The whole system in one process: engine, functions, stream pollers and gateway. Reads no argument.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,49 +24,53 @@ use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::Functions;
-use crate::gateway::{Front, Guard, Limits};
-use crate::progress::Complaints;
-use crate::table::TableDefinition;
+use crate::gateway;
+use crate::gateway::{Authorizer, Gateway, Limits};
+use crate::schedule::Schedule;
+use crate::scheduler;
+use crate::stop::is_stopped;
+use crate::stream_poller::{RunningPoller, StreamPoller};
+use crate::table_definition::TableDefinition;
 use crate::template::Template;
-use crate::{gateway, stream_poller};
+use crate::warning::WarningLimiter;
 
-/// How often expired items are looked for.
+/// How often expired items are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// How long requests and batches under way are waited for at the end.
+/// How long a shutdown waits for requests and batches under way.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a function that no one waits for over HTTP may take.
+/// The deadline of a function that is not invoked over HTTP.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Where the table lives.
+/// Where the table is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
-    /// For as long as the system runs.
+    /// In a temporary directory, which is removed when the system ends.
     Memory,
-    /// In this directory, which is made where it is missing.
+    /// In this directory, which is created if it is missing.
     Dir(PathBuf),
 }
 
 /// How a system is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the table lives; in memory by default.
+    /// Where the table is kept; in memory by default.
     pub data: Data,
-    /// Whether the API is served over HTTP, as it is by default. Otherwise only this process can ask it.
+    /// Whether the API is served over HTTP; by default it is. Otherwise only this process can send requests.
     pub listens: bool,
-    /// The address listened on; loopback by default.
+    /// The address to listen on; loopback by default.
     pub host: IpAddr,
-    /// The port; 0, the default, is any that is free.
+    /// The port to listen on; by default 0, any free one.
     pub port: u16,
-    /// Whether requests need an access token; not by default, because only this machine can send any.
+    /// Whether requests need an access token; by default not, because only this machine can send any.
     pub auth: bool,
-    /// How old the functions' registry caches may grow; 1 second by default, so that a person sees
-    /// a new device at once.
+    /// The greatest age of the functions' registry caches; 1 second by default, so that a person sees a
+    /// new device at once.
     pub registry_max_age: Duration,
-    /// Readings before it are refused; the functions' own default.
+    /// The timestamp before which readings are refused; by default the functions' own.
     pub earliest_timestamp: Timestamp,
-    /// After how many days readings expire; never by default.
+    /// The number of days after which readings expire; by default they do not.
     pub retention_days: Option<u32>,
-    /// Where the functions' events go; nowhere by default.
+    /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
 
@@ -91,14 +95,14 @@ pub struct System {
     url: String,
     store: StoreConfig,
     engine: Engine,
-    /// Those that ask for no token: who started this program owns the data.
+    /// Functions without authentication: whoever started this process owns the data.
     functions: Functions,
-    delivered: watch::Sender<i64>,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
-    front: Option<JoinHandle<()>>,
-    pump: JoinHandle<()>,
-    sweeper: JoinHandle<()>,
+    gateway: Option<JoinHandle<()>>,
+    pollers: Vec<RunningPoller>,
+    /// The schedules and the sweeper, which a shutdown does not wait for.
+    background: Vec<JoinHandle<()>>,
 }
 
 impl fmt::Debug for System {
@@ -111,7 +115,7 @@ impl fmt::Debug for System {
 }
 
 impl System {
-    /// Starts everything; when this returns, requests are answered.
+    /// Starts the system. When this returns, requests are answered.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         if !options.auth && !options.host.is_loopback() {
             bail!(
@@ -121,7 +125,8 @@ impl System {
         }
         let template = Template::own()?;
         let table = TableDefinition::from_template(&template, &[])?;
-        let mapping = EventSourceMapping::from_template(&template)?;
+        let mappings = EventSourceMapping::from_template(&template)?;
+        let schedules = Schedule::from_template(&template)?;
         let listener = if options.listens {
             Some(gateway::listen(options.host, options.port).await?)
         } else {
@@ -137,80 +142,89 @@ impl System {
         let store = DynamoStore::connect(&config, layout);
         let dead_letters = DeadLetters::default();
         let functions = Functions::start(&store, &dead_letters, &options, false).await;
-        let (served, guard) = if options.auth {
-            let guarded = Functions::start(&store, &dead_letters, &options, true).await;
-            (guarded, Some(Guard::new(store.clone(), options.telemetry.clone())))
+        let (served, authorizer) = if options.auth {
+            let authenticating = Functions::start(&store, &dead_letters, &options, true).await;
+            (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
         } else {
             (functions.clone(), None)
         };
 
-        let delivered = watch::Sender::default();
         let (stop, stopped) = watch::channel(false);
-        let registry = Arc::clone(&functions.registry);
-        let pump = tokio::spawn(stream_poller::run(
-            engine.stream(),
-            registry,
-            mapping,
-            delivered.clone(),
-            dead_letters.clone(),
-            stopped.clone(),
-        ));
-        let sweeper = tokio::spawn(sweep(engine.sweeper(), stopped.clone()));
-        let front = listener.map(|listener| {
-            tokio::spawn(gateway::serve(listener, Front::new(served, guard), Limits::OWN, stopped))
+        let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
+        let stream = engine.stream();
+        let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
+        let mut pollers = Vec::new();
+        for (mapping, position) in mappings.into_iter().zip(positions) {
+            let function = functions.stream_function(&mapping.function);
+            let function =
+                function.with_context(|| format!("{} has no function here", mapping.name))?;
+            let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
+            let poller = StreamPoller { stream, mapping, function, dead_letters };
+            pollers.push(poller.spawn(position, stopped.clone()));
+        }
+        let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
+        for schedule in schedules {
+            let function = functions.scheduled_function(&schedule.function);
+            let function = function.with_context(|| format!("{schedule} has no function here"))?;
+            background.push(tokio::spawn(scheduler::run(schedule, function, stopped.clone())));
+        }
+        let gateway = listener.map(|listener| {
+            let gateway = Gateway::new(served, authorizer);
+            tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped))
         });
         Ok(Self {
             url,
             store: config,
             engine,
             functions,
-            delivered,
             dead_letters,
             stop,
-            front,
-            pump,
-            sweeper,
+            gateway,
+            pollers,
+            background,
         })
     }
 
-    /// The API's address, without a slash at its end; empty where it does not listen.
+    /// Returns the API's address, without a slash at its end; empty if it does not listen.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The engine's address, for any `DynamoDB` client.
+    /// Returns the engine's address, for any `DynamoDB` client.
     #[must_use]
     pub fn engine_endpoint(&self) -> &str {
         self.engine.endpoint()
     }
 
-    /// The file that holds the table.
+    /// Returns the path of the file that holds the table.
     #[must_use]
     pub fn data_file(&self) -> &std::path::Path {
         self.engine.file()
     }
 
-    /// How a store reaches the table.
+    /// Returns the settings with which a store reaches the table.
     #[must_use]
     pub const fn store_config(&self) -> &StoreConfig {
         &self.store
     }
 
-    /// Whether nothing was ever stored.
+    /// Returns whether the table holds no item.
     pub fn is_empty(&self) -> anyhow::Result<bool> {
         self.engine.is_empty()
     }
 
-    /// Asks the API, as the owner of the data: whatever it asks of others, no token is needed.
-    pub(crate) async fn ask(
+    /// Sends a request to the API without a connection. Returns the status and the body.
+    ///
+    /// Whoever started the system owns the data, so the request needs no access token.
+    pub async fn send(
         &self,
         request: http::Request<Vec<u8>>,
     ) -> anyhow::Result<(http::StatusCode, Vec<u8>)> {
-        gateway::ask(&self.functions, request).await
+        gateway::send(&self.functions, request).await
     }
 
-    /// Hands an event of API Gateway to the function whose route it names.
+    /// Invokes the function of the route that an event of API Gateway names.
     pub async fn invoke_http(
         &self,
         event: ApiGatewayV2httpRequest,
@@ -218,76 +232,75 @@ impl System {
         gateway::invoke(&self.functions, event).await
     }
 
-    /// Hands an event to ingest.
+    /// Invokes the ingest function.
     pub async fn invoke_ingest(&self, event: ingest::Event) -> anyhow::Result<ingest::Reply> {
         Ok(Box::pin(self.functions.ingest.handle(event, Deadline::after(TIMEOUT))).await?)
     }
 
-    /// Hands stream records to the registry.
+    /// Invokes the registry function with stream records.
     pub async fn invoke_registry(&self, event: Event) -> DynamoDbEventResponse {
         Box::pin(self.functions.registry.handle(event, Deadline::after(TIMEOUT))).await
     }
 
-    /// Waits until the stream is delivered, with what the registry wrote meanwhile.
+    /// Waits until every function has received the stream, with what the functions wrote meanwhile.
     pub async fn settle(&self) -> anyhow::Result<()> {
-        let mut delivered = self.delivered.subscribe();
         loop {
             let stream = self.engine.stream();
             let newest = tokio::task::spawn_blocking(move || stream.newest()).await??;
-            if *delivered.borrow_and_update() >= newest {
+            if self.pollers.iter().all(|poller| poller.position() >= newest) {
                 return Ok(());
             }
-            // The pump ends only with an error or with the system.
-            let moved = tokio::time::timeout(Duration::from_millis(200), delivered.changed()).await;
-            if moved.is_err() && self.pump.is_finished() {
-                bail!("the stream is no longer delivered");
+            for poller in &self.pollers {
+                poller.reach(newest).await?;
             }
         }
     }
 
-    /// What the registry could not be given or can never apply, oldest first.
+    /// Returns the records that no function could process, oldest first.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.dead_letters.all()
     }
 
-    /// Answers what is under way, then stops. What is not yet delivered waits in the file.
+    /// Answers the requests under way, then stops. Stream records that are not delivered stay in the file.
     pub async fn shutdown(self) -> anyhow::Result<()> {
-        let Self { engine, functions, stop, front, mut pump, sweeper, .. } = self;
+        let Self { engine, functions, stop, gateway, pollers, background, .. } = self;
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
-        if let Some(mut front) = front {
-            match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut front).await {
-                Ok(ended) => ended.context("the server panicked")?,
-                Err(_) => front.abort(),
+        if let Some(mut gateway) = gateway {
+            match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut gateway).await {
+                Ok(ended) => ended.context("the gateway panicked")?,
+                Err(_) => gateway.abort(),
             }
         }
-        match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut pump).await {
-            Ok(ended) => ended.context("the delivery of the stream panicked")?,
-            Err(_) => pump.abort(),
+        for poller in pollers {
+            poller.end(SHUTDOWN_TIMEOUT).await?;
         }
-        sweeper.abort();
+        for task in background {
+            task.abort();
+            drop(task.await);
+        }
         // The clients' connections close with them; the engine waits for open ones.
-        drop((functions, sweeper.await));
+        drop(functions);
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
 }
 
-/// Deletes expired items now and then. A sweep reads the whole table, so on a large one it pauses for
-/// twenty times as long as it took, and never uses more than a twentieth of the engine's time.
+/// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least
+/// twenty times as long, so that sweeps take at most a twentieth of the engine's time.
 async fn sweep(
     sweep: impl Fn() -> anyhow::Result<usize> + Send + Sync + 'static,
     stop: watch::Receiver<bool>,
 ) {
     let sweep = Arc::new(sweep);
-    let complaints = Complaints::new();
+    let warnings = WarningLimiter::new();
     let mut rest = SWEEP_EVERY;
-    while !*stop.borrow() && stop.has_changed().is_ok() {
+    while !is_stopped(&stop) {
         tokio::time::sleep(rest).await;
         let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
-        // What could not be deleted now is found by the next sweep.
+        // The next sweep finds what this one could not delete.
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || sweep()).await {
-            complaints.complain(format_args!("expired items cannot be deleted: {error:#}"));
+            warnings.warn(format_args!("expired items cannot be deleted: {error:#}"));
         }
         rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
     }

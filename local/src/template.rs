@@ -1,10 +1,11 @@
-//! `template.yaml` as a value: its tags in CloudFormation's long form, its conditions decided. No I/O.
+//! `template.yaml` as a value: tags in CloudFormation's long form, conditions evaluated. No I/O.
 //!
-//! The local system and the tests both read the deployed system's own description through this file,
-//! so that neither can drift from it. Only what this template uses is understood: `!Ref` to a
-//! parameter, `!If` and the condition functions. Everything that names a resource stays as it is.
+//! The local system and the tests both read the deployed system's description through this file, so that
+//! neither can drift from it. It evaluates what this template uses: `!Ref` to a parameter, `!If` and the
+//! condition functions. References to resources stay as they are.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
@@ -15,27 +16,27 @@ use serde_json::{Map, Value};
 pub struct Template(Value);
 
 impl Template {
-    /// The template of the deployed system, as it was when this was built.
+    /// Returns the template of the deployed system, as it was at build time.
     pub fn own() -> anyhow::Result<Self> {
         Self::parse(include_str!("../../template.yaml")).context("template.yaml")
     }
 
-    /// Reads a template's YAML.
+    /// Parses a template's YAML.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let documents = Yaml::load_from_str(text)?;
         let [document] = documents.as_slice() else { bail!("expected one YAML document") };
         Ok(Self(long_form(document)?))
     }
 
-    /// The whole template with nothing decided; `!Ref X` reads `{"Ref": "X"}`.
+    /// Returns the whole template with nothing evaluated; `!Ref X` is `{"Ref": "X"}`.
     #[must_use]
     pub const fn source(&self) -> &Value {
         &self.0
     }
 
-    /// The resources as they are deployed with `parameters`, and the defaults of those not named.
+    /// Returns the resources as they are deployed with `parameters`, and the defaults of all others.
     ///
-    /// What a condition leaves out is gone; references to other resources are still references.
+    /// What a condition excludes is absent; references to resources stay references.
     pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
         let mut values = BTreeMap::new();
         for (name, parameter) in members(&self.0["Parameters"]) {
@@ -59,16 +60,57 @@ impl Template {
         left_out.iter().for_each(|name| drop(resources.remove(name)));
         Ok(resources)
     }
+
+    /// Returns the events of the given types of all functions, as deployed with the default parameters.
+    pub(crate) fn function_events(&self, kinds: &[&str]) -> anyhow::Result<Vec<FunctionEvent>> {
+        let mut found = Vec::new();
+        for (function, resource) in self.resources(&[])? {
+            if resource["Type"] != "AWS::Serverless::Function" {
+                continue;
+            }
+            let properties = &resource["Properties"];
+            for (name, event) in members(&properties["Events"]) {
+                let kind = event["Type"].as_str().unwrap_or_default();
+                if kinds.contains(&kind) {
+                    let timeout = properties["Timeout"].as_u64();
+                    let timeout = timeout.with_context(|| format!("{function} has no Timeout"))?;
+                    found.push(FunctionEvent {
+                        function: function.clone(),
+                        timeout: Duration::from_secs(timeout),
+                        name: name.clone(),
+                        kind: kind.to_owned(),
+                        properties: event["Properties"].clone(),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
 }
 
-/// A template's parameters with their values, against which its conditions are decided.
+/// An event of a function in the template: what invokes it.
+#[derive(Debug)]
+pub(crate) struct FunctionEvent {
+    /// The function's logical id.
+    pub(crate) function: String,
+    /// The function's time-out.
+    pub(crate) timeout: Duration,
+    /// The event's name within the function.
+    pub(crate) name: String,
+    /// The event's type.
+    pub(crate) kind: String,
+    /// The event's properties.
+    pub(crate) properties: Value,
+}
+
+/// A template's conditions and parameters, with their values.
 struct Deployment<'a> {
     parameters: BTreeMap<&'a str, String>,
     conditions: &'a Value,
 }
 
 impl Deployment<'_> {
-    /// The value as deployed; `None` for `AWS::NoValue`.
+    /// Returns the value as deployed; `None` for `AWS::NoValue`.
     fn resolve(&self, value: &Value) -> anyhow::Result<Option<Value>> {
         if let Some((function, argument)) = intrinsic(value) {
             match (function, argument) {
@@ -130,12 +172,12 @@ impl Deployment<'_> {
             Some(("Fn::Or", Value::Array(inner))) => {
                 inner.iter().try_fold(false, |any, one| Ok(self.decide(one)? || any))
             }
-            _ => bail!("a condition that this reader does not know: {expression}"),
+            _ => bail!("the local system does not know the condition {expression}"),
         }
     }
 }
 
-/// The only member of an object, if that is what a CloudFormation function looks like.
+/// Returns the name and the argument of a CloudFormation function.
 fn intrinsic(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     let (name, argument) = object.iter().next()?;
@@ -146,7 +188,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// A scalar as CloudFormation compares it: every parameter is text to it.
+/// Writes a scalar as text, because CloudFormation compares parameters as text.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -178,12 +220,12 @@ fn long_form(yaml: &Yaml<'_>) -> anyhow::Result<Value> {
         Yaml::Mapping(values) => {
             let mut object = Map::new();
             for (name, value) in values {
-                let name = name.as_str().context("a name in the template that is not text")?;
+                let name = name.as_str().context("a key in the template is not text")?;
                 object.insert(name.to_owned(), long_form(value)?);
             }
             Value::Object(object)
         }
-        other => bail!("YAML that a template cannot hold: {other:?}"),
+        other => bail!("a template cannot hold the YAML {other:?}"),
     })
 }
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from processes import ROOT
 
-DATA = ROOT / "local" / "sample-home" / "energydata.csv.gz"
+DATA = ROOT / "cli" / "sample-home" / "energydata.csv.gz"
 ROOMS = ["kitchen", "living-room", "laundry", "office", "bathroom", "outside", "ironing-room", "teenager-room", "parents-room"]
 ROWS = 7 * 24 * 6
 

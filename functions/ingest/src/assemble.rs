@@ -28,7 +28,7 @@ pub(crate) struct Assembled {
     pub(crate) timed: Readings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: Readings,
-    /// What cannot be stored, in the order of the request.
+    /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
     pub(crate) is_foreign: bool,

@@ -10,7 +10,7 @@ use domain::{
     Timestamp, TimestampError, excerpt,
 };
 
-/// One entry of a request: a draft, or why there is none.
+/// One entry of a request: a draft, or the reason for its refusal.
 pub(crate) type Entry = Result<Draft, Refusal>;
 
 /// A reading as it was sent.
@@ -32,7 +32,7 @@ pub(crate) struct Content {
     pub(crate) metrics: BTreeMap<MetricName, Decimal>,
 }
 
-/// Why an entry is no reading.
+/// The reason for which an entry is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("is missing")]
@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     SecondArrival { device: DeviceId, metric: MetricName },
 }
 
-/// Why an entry is refused, and the member at fault.
+/// The refusal of an entry: the reason and the member at fault.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// None where the whole entry is at fault.
@@ -89,7 +89,7 @@ impl Refusal {
         Self { field: Some(excerpt(field)), fault: fault.into() }
     }
 
-    /// Whether the sender tried to write for a device that is not theirs.
+    /// Tells whether the sender tried to write for a device of another.
     pub(crate) const fn is_foreign(&self) -> bool {
         matches!(self.fault, Fault::Foreign(_))
     }

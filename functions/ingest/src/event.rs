@@ -1,4 +1,4 @@
-//! What invokes the function: an HTTP request or an IoT Core rule. Reads no reading.
+//! The events that invoke the function, and its replies: HTTP requests and IoT Core messages. Reads no reading.
 
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use table::StoreError;
 
 use crate::replies::native::Receipt;
 
-/// What AWS sends to the function.
+/// An event that AWS sends to the function.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// An HTTP API event: it has a `requestContext`.
@@ -30,7 +30,7 @@ pub struct Message {
     /// When the broker took the message, in milliseconds since 1970: the timestamp of a reading in it
     /// that has none of its own. A repeated invocation has the same one.
     pub timestamp: i64,
-    /// What the device sent: anything that `POST /readings` takes as its body.
+    /// The payload: anything that `POST /readings` takes as its body.
     #[serde(rename = "data", deserialize_with = "from_base64")]
     pub payload: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-/// What the function answers.
+/// The function's reply.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum Reply {

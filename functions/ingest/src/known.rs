@@ -1,4 +1,4 @@
-//! What the registry knows of the devices and rooms of a request, and what that completes or refuses.
+//! The registry's knowledge of the devices and rooms of a request, which completes or refuses readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
 use crate::assemble::Readings;
 
-/// How many rooms that the cache lacks a request looks up; the stream looks up the rest.
+/// The largest number of rooms that a request looks up in the table; the stream looks up the rest.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
 
 /// The registry, with what the cache lacked looked up.

@@ -11,9 +11,9 @@ use table::{Invocation, RegisterDevices, StoreResult};
 
 use crate::known::Known;
 
-/// How many devices are registered at once.
+/// The number of devices that are registered at once.
 const REGISTER_CONCURRENCY: usize = 8;
-/// How many new devices a request registers; the stream registers the rest.
+/// The largest number of new devices that a request registers; the stream registers the rest.
 const MAX_REGISTERED: usize = 500;
 
 /// Registers the devices and rooms that the registry does not know. Done twice, or by many at
@@ -84,7 +84,7 @@ pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Read
     }
 }
 
-/// What readings say of each device.
+/// Summarises readings by device.
 fn observations<'a>(
     readings: impl Iterator<Item = &'a Reading>,
 ) -> BTreeMap<&'a DeviceId, DeviceObservation> {

@@ -1,4 +1,4 @@
-//! What became of a request's readings. The answers that say so are one file each, per kind of client.
+//! The outcome of a request's readings. The answers that tell it are one file per kind of client.
 
 pub(crate) mod native;
 
@@ -9,7 +9,7 @@ use table::{PutOutcome, StoreError};
 
 use crate::assemble::Readings;
 
-/// What became of the readings of one request.
+/// The outcome of the readings of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) accepted: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Outcome {
     pub(crate) rejected: Vec<FieldError>,
     /// The places in the request of the readings that may not be stored, ascending.
     pub(crate) not_stored: Vec<usize>,
-    /// Why, where anything is not stored.
+    /// The cause, if any reading is not stored.
     pub(crate) cause: Option<StoreError>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Submission<'a> {
     pub(crate) body: Cow<'a, [u8]>,
     /// When the gateway or the broker took it.
     pub(crate) arrived: Timestamp,
-    /// What tells it from all others. A repeated event has the same one.
+    /// Its identity among all submissions. A repeated event has the same one.
     pub(crate) arrival: String,
     pub(crate) mode: Mode,
 }

@@ -1,4 +1,4 @@
-//! Who sends readings, and for which devices they may write: the one place where that is decided.
+//! The sender of readings, and the one place that decides for which devices it may write.
 
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
-//! What may be set from outside. Reads no environment.
+//! The settings of the function. Reads no environment.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 use runtime::config::{Config, EARLIEST_TIMESTAMP};
 
-/// What may be set from outside.
+/// The settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How old the cached registry may grow.
+    /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
     /// Readings before it are refused: their clocks were never set.
     pub earliest_timestamp: Timestamp,

@@ -15,12 +15,12 @@ use crate::replies::Outcome;
 use crate::request::Submission;
 use crate::{Intake, Store};
 
-/// How many readings without a timestamp are stored at once.
+/// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
-/// How many milliseconds an arrival may be moved so that it takes no other reading's place.
+/// The number of milliseconds that are tried for an arrival whose first one is taken.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// How readings are written.
+/// The way readings are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mode {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and

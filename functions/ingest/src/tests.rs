@@ -175,7 +175,7 @@ async fn a_failed_registration_is_left_to_the_stream() {
     assert_eq!(bench.store.calls().registry_writes, 3, "the next request tries again");
 }
 
-/// What Lambda carries is the whole event, in which the body is a JSON string.
+/// Lambda's limit is on the whole event, in which the body is a JSON string.
 #[tokio::test]
 async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
     let bench = Bench::new();
@@ -384,7 +384,7 @@ async fn a_device_that_moves_takes_its_next_readings_along() {
     let post = async |readings: &[String]| {
         assert_eq!(bench.post(&format!("[{}]", readings.join(","))).await.0, 201);
     };
-    // A new device; then it moves, within a request and for the next one; the order is none of time.
+    // A new device; then it moves, within a request and for the next one. The entries are in no order.
     post(&[at(1, ""), at(0, r#""room": "a","#), at(3, "")]).await;
     post(&[at(6, ""), at(5, r#""room": "b","#), at(4, "")]).await;
     post(&[at(7, "")]).await;

@@ -6,7 +6,7 @@ use domain::Timestamp;
 use crate::draft::{Fault, Refusal};
 use crate::settings::Settings;
 
-/// How far ahead of its arrival a reading may be: clocks drift, but not by days.
+/// The largest lead of a reading over its arrival: clocks drift, but not by days.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// When readings arrived, and which timestamps they may have.

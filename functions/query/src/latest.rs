@@ -18,15 +18,15 @@ use crate::pagination::{ListRequest, ensure_complete};
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
 use crate::sheet::Columns;
 
-/// How many of a device's newest readings are looked at.
+/// The number of a device's newest readings that the first query reads.
 const NEWEST: usize = 10;
-/// How many more are looked at where a metric is not among those: one query finds all that are missing.
+/// The number of readings that the second query reads, if a metric is missing from the first.
 const FURTHER: usize = 100;
-/// How many bytes of readings the first look takes at the most, but always one reading: two read units.
+/// The size of the first query's readings, but always one reading: two read units.
 const MAX_FIRST: usize = 16 << 10;
-/// How many bytes both looks take at the most, likewise.
+/// The size of both queries' readings, likewise.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
-/// How many devices are asked at once.
+/// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
 
 /// `GET /devices/{id}/latest`
@@ -114,22 +114,22 @@ async fn newest(
     Ok(LatestValues::among(&readings))
 }
 
-/// How many readings of `each` so many bytes are within `bytes`, at least one.
+/// The number of readings of `each` bytes that fit into `bytes`, at least one.
 fn within(bytes: usize, each: usize, most: usize) -> usize {
     (bytes / each).clamp(1, most)
 }
 
-/// What key, room and bookkeeping of a reading take.
+/// The size of a reading's key, room and own attributes.
 const OVERHEAD: usize = 200;
 
-/// How many bytes a reading takes, about.
+/// The approximate size of a reading.
 pub(crate) fn bytes(reading: &Reading) -> usize {
     let metrics = reading.metrics().iter();
     OVERHEAD
         + metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum::<usize>()
 }
 
-/// How many bytes a reading of a device may take, were it to carry the longest metrics that are known.
+/// The approximate size of a device's reading that has the longest metrics that are known.
 fn likely_bytes(device: &Device) -> usize {
     const NUMBER: usize = 20;
     let mut metrics: Vec<usize> =

@@ -33,10 +33,10 @@ use table::{
     EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings, ReadRegistry,
 };
 
-/// What may be set from outside.
+/// The settings of the function.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How old the cached registry may grow.
+    /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
     /// Whether requests need an access token.
     pub auth: bool,
@@ -62,7 +62,7 @@ pub struct Query<S, C> {
     telemetry: Telemetry,
 }
 
-/// What the handlers work with.
+/// The state that the handlers share.
 #[derive(Debug)]
 struct Handlers<S, C> {
     store: S,

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::sheet::{Cell, Columns, Sheet};
 
-/// What the end of a page takes at the most: the cursor, and the names around it.
+/// The largest size of the end of a page: the cursor, and the names around it.
 pub(crate) const TAIL: usize = 1_000;
 
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
-    /// What stands in the columns of CSV that all rows of its kind have.
+    /// The cells of the columns that all rows of its kind have in CSV.
     fn cells(&self) -> Vec<Cell>;
     /// Its metrics: in CSV each has a column, which is empty for a row without it.
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)>;

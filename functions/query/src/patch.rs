@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
-/// How many members an object of settings may have; more than there are, so that the wrong one is named.
+/// The largest number of members of an object of settings: more than there are, so that the wrong one is
+/// named.
 const MAX_SETTINGS: usize = 16;
 /// With four settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 32;

@@ -17,8 +17,8 @@ use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::sheet::{Columns, Sheet};
 use crate::{cursor, lookup, page};
 
-/// How many readings are read for a page of CSV before its size is looked at: about as many as fit
-/// where each has 64 columns of its own.
+/// The number of readings that are read for a page of CSV before its size is checked: about as many as
+/// fit if each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
 /// `GET /devices/{id}/readings`
@@ -94,7 +94,7 @@ async fn read_until_full(
     Ok(page)
 }
 
-/// Whether the range is asked by device or by room.
+/// The owner of a range's readings.
 enum RangeOf<'a> {
     Device(&'a Device),
     /// A room, and the devices that the registry says are in it.
@@ -207,8 +207,8 @@ mod tests {
 
     use super::*;
 
-    /// How many readings are read for the first page of CSV, and how many it has, of 3,000 readings
-    /// with so many metrics each.
+    /// The numbers of readings read for the first page of CSV and sent in it, of 3,000 readings with so
+    /// many metrics each.
     async fn read_and_sent(metrics: i64, are_new_each_time: bool) -> (usize, usize) {
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
         let store = MemoryStore::default();

@@ -229,7 +229,7 @@ impl LatestValues {
         self.metrics.iter().map(|(name, latest)| (name, &latest.value))
     }
 
-    /// Whether every one of these metrics is among them.
+    /// Tells whether every one of these metrics is among them.
     pub(crate) fn has_all<'m>(&self, mut metrics: impl Iterator<Item = &'m MetricName>) -> bool {
         metrics.all(|name| self.metrics.contains_key(name))
     }

@@ -14,7 +14,7 @@ const MAX_KNOWN: usize = 1_024;
 /// The columns that a page has whatever its rows are.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    /// What all rows have.
+    /// The columns that all rows have.
     pub(crate) own: &'static [&'static str],
     /// The metrics that are known before any row is, so that every page has the same.
     pub(crate) known: Vec<MetricName>,
@@ -46,7 +46,7 @@ pub(crate) struct Sheet {
     metrics: Vec<MetricName>,
     places: HashMap<MetricName, usize>,
     rows: usize,
-    /// What all cells take, without what parts those of metrics from the ones before.
+    /// The size of all cells, without the separators before metrics.
     cells: usize,
 }
 
@@ -91,7 +91,7 @@ impl Sheet {
         self.metrics.push(name.clone());
     }
 
-    /// How large the answer is so far.
+    /// The size of the answer so far.
     pub(crate) fn bytes(&self) -> usize {
         size(self.cells, self.rows, self.metrics.len())
     }
@@ -119,7 +119,7 @@ impl Sheet {
     }
 }
 
-/// How large a header and so many rows are: in each a separator stands before each metric.
+/// The size of a header and so many rows: in each, a separator stands before each metric.
 const fn size(cells: usize, rows: usize, metrics: usize) -> usize {
     cells + (rows + 1) * metrics
 }

@@ -22,7 +22,7 @@ struct Answer {
     status: i64,
     headers: Value,
     text: String,
-    /// How large the whole event is that Lambda has to carry.
+    /// The size of the whole event that Lambda has to carry.
     event_bytes: usize,
 }
 

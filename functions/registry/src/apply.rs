@@ -15,9 +15,9 @@ use table::{
 
 use crate::{Seen, Store};
 
-/// How often a write begins again because the registry changed meanwhile.
+/// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
-/// How many of a device's newest readings are searched for one that names a room.
+/// The number of a device's newest readings that are searched for one that names a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
 /// The devices and rooms of a batch, as they are now.

@@ -34,7 +34,7 @@ struct RegistryWriter<S> {
     store: S,
 }
 
-/// What a batch says of one device, and the first record that says it.
+/// The observation of one device in a batch, and the first record of that device.
 #[derive(Debug)]
 struct Seen {
     observation: DeviceObservation,

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::writer::{Turns, Writer};
-use crate::progress::Complaints;
+use crate::warning::WarningLimiter;
 
 /// The largest body that `DynamoDB` takes.
 const MAX_BODY: usize = 16 << 20;
@@ -37,7 +37,7 @@ pub(super) struct Operations {
 struct Endpoint {
     operations: Operations,
     key: String,
-    complaints: Complaints,
+    warnings: WarningLimiter,
 }
 
 /// Answers whoever signs with the access key `key`, until told to stop.
@@ -47,7 +47,7 @@ pub(super) async fn serve(
     key: String,
     stopped: oneshot::Receiver<()>,
 ) {
-    let endpoint = Arc::new(Endpoint { operations, key, complaints: Complaints::new() });
+    let endpoint = Arc::new(Endpoint { operations, key, warnings: WarningLimiter::new() });
     let app = Router::new().fallback(answer).with_state(endpoint);
     axum::serve(listener, app)
         .with_graceful_shutdown(async move { drop(stopped.await) })
@@ -78,9 +78,7 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
         Err(error) => {
             // Not the request's fault: the disk is full, the file is damaged or cannot be written.
             if error.status_code() >= 500 {
-                endpoint
-                    .complaints
-                    .complain(format_args!("the engine cannot do {operation}: {error}"));
+                endpoint.warnings.warn(format_args!("the engine cannot do {operation}: {error}"));
             }
             let status = StatusCode::from_u16(error.status_code());
             response(status.unwrap_or(StatusCode::BAD_REQUEST), error.to_json())

@@ -1,4 +1,4 @@
-//! The table's stream as a queue on disk: read, then trimmed. Calls no function.
+//! The table's stream as a queue on disk: read by each consumer, then trimmed. Calls no function.
 
 use anyhow::Context as _;
 use dynoxide::Database;
@@ -8,6 +8,7 @@ use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
 use dynoxide::actions::list_streams::ListStreamsRequest;
 use serde_json::Value;
 
+use super::stream_positions;
 use super::writer::Turns;
 
 /// What the engine adds to the number of a record before it shows it, so that it has 21 digits.
@@ -16,14 +17,13 @@ const SHOWN_OFFSET: u128 = 100_000_000_000_000_000_000;
 /// The stream of one table, with its single shard.
 ///
 /// Records are read through the engine and removed over the writer's connection, because the engine
-/// never removes any. So what the file holds of the stream is what is still to be delivered, and a
-/// process that is killed finds it there when it comes back.
+/// never removes any. So what the file holds of the stream is what some consumer has still to receive,
+/// and a process that is killed finds it there when it comes back.
 ///
-/// The newest record always stays, even when it is delivered. The engine numbers a record one past
+/// The newest record always stays, even when every consumer has passed it. The engine numbers a record one past
 /// the newest that it still has, and at least by its clock in microseconds. With that record in
 /// place numbers only grow, whatever the clock does; without it, a clock that is set back would let
-/// numbers be given a second time, and a position could then lie beyond records that are new. The
-/// price is that the newest record is delivered again after a restart, which at-least-once permits.
+/// numbers be given a second time, and a position could then lie beyond records that are new.
 pub(crate) struct Stream {
     database: Database,
     turns: Turns,
@@ -89,16 +89,18 @@ impl Stream {
         records.collect()
     }
 
-    /// Removes the records up to `delivered`, except the newest of the stream.
-    pub(crate) fn trim(&self, delivered: i64) -> anyhow::Result<()> {
+    /// Sets who consumes the stream, and returns the position of each: the number of the last record
+    /// that it has passed, 0 for a consumer that is new.
+    pub(crate) fn set_consumers(&self, consumers: &[String]) -> anyhow::Result<Vec<i64>> {
         let turn = self.turns.blocking_lock();
-        let mut statement = turn.sqlite().prepare_cached(
-            "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
-             AND CAST(sequence_number AS INTEGER) <
-                 (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)",
-        )?;
-        statement.execute((&self.table, delivered))?;
-        Ok(())
+        stream_positions::set_consumers(turn.sqlite(), consumers)
+    }
+
+    /// Moves a consumer to `position`, and removes the records that all consumers have passed, except the
+    /// newest of the stream.
+    pub(crate) fn advance(&self, consumer: &str, position: i64) -> anyhow::Result<()> {
+        let turn = self.turns.blocking_lock();
+        stream_positions::advance(turn.sqlite(), &self.table, consumer, position)
     }
 }
 
@@ -115,13 +117,17 @@ mod tests {
     use super::*;
     use crate::Data;
     use crate::engine::Engine;
-    use crate::table::TableDefinition;
+    use crate::table_definition::TableDefinition;
 
     fn put(engine: &Engine, sk: &str) {
         let item = serde_json::json!({
             "TableName": "roomtide", "Item": {"pk": {"S": "d"}, "sk": {"S": sk}, "w": {"N": "1"}},
         });
         engine.database.put_item(serde_json::from_value(item).unwrap()).unwrap();
+    }
+
+    fn names(consumers: &[&str]) -> Vec<String> {
+        consumers.iter().map(|&consumer| consumer.to_owned()).collect()
     }
 
     #[test]
@@ -140,9 +146,10 @@ mod tests {
         assert_eq!(stream.newest().unwrap(), newest);
         assert_eq!(stored(&shown(newest)), Some(newest));
 
-        stream.trim(records[2].number).unwrap();
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [0]);
+        stream.advance("a", records[2].number).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
-        stream.trim(newest).unwrap();
+        stream.advance("a", newest).unwrap();
         assert_eq!(
             stream.newest().unwrap(),
             newest,
@@ -151,6 +158,31 @@ mod tests {
         put(&engine, "TS#5");
         let after = stream.read(newest, 10).unwrap();
         assert!(after.len() == 1 && after[0].number > newest);
+        drop(stream);
+        engine.stop().unwrap();
+    }
+
+    #[test]
+    fn a_record_stays_until_every_consumer_has_passed_it() {
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let stream = engine.stream();
+        assert_eq!(stream.set_consumers(&names(&["a", "b"])).unwrap(), [0, 0]);
+        (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
+        let numbers: Vec<i64> =
+            stream.read(0, 10).unwrap().iter().map(|record| record.number).collect();
+        stream.advance("a", numbers[2]).unwrap();
+        assert_eq!(stream.read(0, 10).unwrap().len(), 3);
+        stream.advance("b", numbers[0]).unwrap();
+        assert_eq!(stream.read(0, 10).unwrap().len(), 2);
+        assert_eq!(
+            stream.set_consumers(&names(&["b", "c", "a"])).unwrap(),
+            [numbers[0], 0, numbers[2]]
+        );
+        // One that is gone holds nothing back, and begins anew if it comes back.
+        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [numbers[2]]);
+        stream.advance("a", numbers[2]).unwrap();
+        assert_eq!(stream.read(0, 10).unwrap().len(), 1);
+        assert_eq!(stream.set_consumers(&names(&["b"])).unwrap(), [0]);
         drop(stream);
         engine.stop().unwrap();
     }

@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::engine::stream::Stream;
-    use crate::table::TableDefinition;
+    use crate::table_definition::TableDefinition;
 
     const TABLE: &str = "readings";
 
@@ -316,7 +316,8 @@ mod tests {
             fixture.database.put_item(parsed(put)).unwrap();
         }
         assert_eq!(fixture.recorded(), ["a", "b", "c", "d"]);
-        fixture.stream.trim(i64::MAX).unwrap();
+        fixture.stream.set_consumers(&["one".to_owned()]).unwrap();
+        fixture.stream.advance("one", i64::MAX).unwrap();
         assert_eq!(fixture.recorded(), ["d"]);
     }
 

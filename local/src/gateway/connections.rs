@@ -1,4 +1,4 @@
-//! The connections of the local server: how many, and how long each may take. Answers no request.
+//! The gateway's connections: their number and their time limits. Answers no request.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -20,23 +20,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::progress::complain;
+use crate::warning::warn;
 
-/// What clients may take of the server.
+/// Limits on clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections at once; the next ones wait until one of them ends.
+    /// The most connections at once; further ones wait until one of them ends.
     pub(super) connections: usize,
-    /// The time for a request's head, which begins when the connection is made or the last answer is sent.
+    /// The time for a request's head, from the connection or the last answer on.
     pub(super) head: Duration,
-    /// The same while all connections are taken, so that others may be waiting.
+    /// The time for a request's head while all connections are taken, because others may be waiting.
     pub(super) head_when_full: Duration,
     /// The time for a request's body.
     pub(super) body: Duration,
 }
 
 impl Limits {
-    /// Those of a server in use. A device that sends 1 MiB within the time needs 280 kbit/s.
+    /// The limits of a running server. A device that sends 1 MiB within the time needs 280 kbit/s.
     pub(crate) const OWN: Self = Self {
         connections: 512,
         head: Duration::from_secs(10),
@@ -45,12 +45,12 @@ impl Limits {
     };
 }
 
-/// How long a client may go on sending after an answer that ends its connection.
+/// How long unread bytes are received after an answer that ends the connection.
 const LINGER: Duration = Duration::from_secs(2);
-/// The pause after a connection that could not be accepted: the process may have too many open files.
+/// The pause after a failed accept: the process may have too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Hands requests to `answer` until told to stop; requests under way are answered.
+/// Serves requests with `answer` until told to stop, and answers those under way.
 pub(super) async fn serve<F, A>(
     listener: TcpListener,
     limits: Limits,
@@ -87,7 +87,7 @@ pub(super) async fn serve<F, A>(
                 });
             }
             Err(error) => {
-                complain(format_args!("a connection cannot be accepted: {error}"));
+                warn(format_args!("a connection cannot be accepted: {error}"));
                 sleep(PAUSE).await;
             }
         }
@@ -123,14 +123,14 @@ where
         let mut is_ending = false;
         loop {
             let has_ended = tokio::select! {
-                // Errors are the client's: it left, was too slow or spoke no HTTP.
+                // An error is the client's: it left, was too slow or did not speak HTTP.
                 _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => true,
                 () = is_to_end(&mut self.stop, &mut self.full, self.limits), if !is_ending => false,
             };
             if has_ended {
                 break;
             }
-            // A connection that has brought no request is given up, others end after their answer.
+            // A connection without a request ends now, any other after its answer.
             if !asked.load(Ordering::Relaxed) {
                 return;
             }
@@ -143,7 +143,7 @@ where
     }
 }
 
-/// Waits until the server stops, or until others wait for this connection's place.
+/// Waits until the server stops, or until all connections are taken and this one had time to ask.
 async fn is_to_end(
     stop: &mut watch::Receiver<bool>,
     full: &mut watch::Receiver<bool>,
@@ -159,13 +159,13 @@ async fn is_to_end(
     }
 }
 
-/// Waits for the value to be true, or to be never set again.
+/// Waits until the value is true, or its sender is gone.
 async fn becomes_true(value: &mut watch::Receiver<bool>) {
     drop(value.wait_for(|value| *value).await);
 }
 
-/// Throws away what the client still sends. A connection that is closed over unread bytes is reset, and
-/// the client loses the answer that tells it to stop.
+/// Receives and drops what the client still sends. Closing a connection with unread bytes resets it, and
+/// the client would lose the answer.
 async fn linger(mut stream: TcpStream) {
     let drain = async {
         stream.shutdown().await?;

@@ -1,4 +1,4 @@
-//! An HTTP request as API Gateway's HTTP API tells a function of it, payload format 2.0. Answers nothing.
+//! The event that API Gateway's HTTP API makes of a request, payload format 2.0. Invokes nothing.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
 use http::request::Parts;
 use serde_json::json;
 
-/// The event of a request that came from `peer` at `now`, without its body; `id` tells it from all others.
+/// Makes the event of a request from `peer`, received at `now`, without its body. `id` is unique.
 pub(crate) fn event(
     parts: &Parts,
     peer: IpAddr,
@@ -78,7 +78,7 @@ pub(crate) fn event(
     serde_json::from_value(event)
 }
 
-/// Puts a request's body into its event.
+/// Sets the body of an event, as text or as base64.
 pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
     if body.is_empty() {
         return;
@@ -94,7 +94,7 @@ pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
     event.body = Some(text.unwrap_or_else(|bytes| STANDARD.encode(bytes)));
 }
 
-/// Lower-case names; what was sent several times is joined by commas; cookies have a place of their own.
+/// Joins the values of each header by commas, under its lower-case name. Cookies have a field of their own.
 fn joined_headers(parts: &Parts) -> BTreeMap<String, String> {
     let mut joined = BTreeMap::new();
     for name in parts.headers.keys().filter(|name| *name != COOKIE) {
@@ -118,8 +118,8 @@ fn query_parameters(query: &str) -> BTreeMap<String, String> {
     joined
 }
 
-/// Whether API Gateway hands a body over as it is. Anything that it does not know to be text becomes
-/// base64; a form and NDJSON are among that.
+/// Returns whether API Gateway passes a body on as text. All other bodies become base64, forms and NDJSON
+/// among them.
 fn is_text(content_type: &str, content_encoding: &str) -> bool {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let plain = content_encoding.is_empty() || content_encoding.eq_ignore_ascii_case("identity");

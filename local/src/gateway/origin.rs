@@ -1,4 +1,4 @@
-//! Which requests come from web pages of other origins. Asks for no token.
+//! Refuses requests from web pages of other origins. Checks no token.
 
 use std::net::IpAddr;
 

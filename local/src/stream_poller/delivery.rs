@@ -1,4 +1,4 @@
-//! What an event source mapping does with a batch that fails, as pure decisions. Waits for nothing, calls nothing.
+//! What an event source mapping does with a batch that fails. Only decides: does not wait, invokes nothing.
 //!
 //! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`: what precedes
 //! the first reported failure is done; what follows is tried again from that record; a batch that
@@ -17,33 +17,33 @@ pub(crate) struct Policy {
     pub(crate) bisect: bool,
 }
 
-/// What a function said of the records that it was given.
+/// The outcome of an invocation for the records that it received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All are done.
     Done,
     /// Those before this position in the batch are done; this one is not.
     FailedFrom(usize),
-    /// None is known to be done: the function failed, took too long or reported no sense.
+    /// None is known to be done: the function failed, took too long or reported an unknown record.
     FailedWhole,
 }
 
-/// What follows from an outcome.
+/// What the poller does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Go on at once.
     GoOn,
-    /// Go on after a pause; this is how often the same records have failed.
+    /// Go on after a pause; the number is how often the same records have failed.
     Pause(u32),
-    /// These are given up; go on at once.
+    /// Give up these records, and go on at once.
     GiveUp(Range<usize>),
 }
 
-/// One batch on its way, until each of its records is done or given up.
+/// The delivery of one batch, until each of its records is done or given up.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     policy: Policy,
-    // Last in, first out: the front of the batch is on top.
+    // A stack: the first part of the batch is on top.
     open: Vec<Part>,
 }
 
@@ -54,18 +54,18 @@ struct Part {
 }
 
 impl Delivery {
-    /// The delivery of a batch of `length` records.
+    /// Begins the delivery of a batch of `length` records.
     pub(crate) fn new(length: usize, policy: Policy) -> Self {
         let whole = Part { records: 0..length, failures: 0 };
         Self { policy, open: if length == 0 { Vec::new() } else { vec![whole] } }
     }
 
-    /// The records to hand over next; `None` when nothing is left.
+    /// Returns the records to deliver next; `None` if none is left.
     pub(crate) fn next(&self) -> Option<Range<usize>> {
         self.open.last().map(|part| part.records.clone())
     }
 
-    /// Takes note of what came of the records that [`next`](Self::next) named.
+    /// Records the outcome for the records that [`next`](Self::next) returned.
     pub(crate) fn report(&mut self, outcome: Outcome) -> Verdict {
         let Some(Part { records, failures }) = self.open.pop() else { return Verdict::GoOn };
         match outcome {
@@ -111,7 +111,7 @@ mod tests {
 
     const POLICY: Policy = Policy { retries: 2, bisect: true };
 
-    /// Runs a delivery against a function; gives the ranges it saw and the records given up.
+    /// Runs a delivery against a function. Returns the ranges that it received and the records given up.
     fn run(
         length: usize,
         policy: Policy,

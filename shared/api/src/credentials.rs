@@ -14,7 +14,7 @@ const PARAMETERS: [&str; 2] = ["u", "p"];
 pub struct Secret(String);
 
 impl Secret {
-    /// What the client sent.
+    /// The secret as the client sent it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

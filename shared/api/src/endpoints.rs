@@ -138,7 +138,7 @@ impl Endpoint {
         [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
     }
 
-    /// Whether its path names a device or a room.
+    /// Tells whether its path names a device or a room.
     #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
@@ -186,7 +186,7 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
-/// How readings are stored.
+/// The parameters of storing readings.
 const STORING: &[Parameter] = &[
     parameter(
         "merge",

@@ -13,7 +13,7 @@ use domain::excerpt;
 #[derive(Debug)]
 pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// Why a text is no object whose members can be read.
+/// The error for a text that is not an object with readable members.
 #[derive(Debug, thiserror::Error)]
 pub enum MembersError {
     /// It is not JSON, or not an object. The position within a part would mislead and is left out.
@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
         Some(value).filter(|value| value.get() != "null")
     }
 
-    /// Whether there is a member of that name.
+    /// Tells whether there is a member of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.place(name).is_some()

@@ -5,7 +5,7 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a body of this `Content-Type` is one JSON value a line.
+/// Tells whether a body of this `Content-Type` is one JSON value per line.
 ///
 /// No name is registered: `application/x-ndjson`, `application/ndjson`, `application/jsonl` and
 /// `application/x-jsonlines` are all in use.
@@ -16,7 +16,7 @@ pub fn is_ndjson(content_type: &str) -> bool {
     matches!(subtype.strip_prefix("x-").unwrap_or(subtype), "ndjson" | "jsonl" | "jsonlines")
 }
 
-/// Whether a body of this `Content-Type` may be JSON or lines of it.
+/// Tells whether a body of this `Content-Type` may be JSON or lines of it.
 ///
 /// Beside JSON's own types these are what clients send that say nothing of what they send: no type,
 /// plain text, a form (the default of curl), bytes, and gzip without a `Content-Encoding`.

@@ -51,7 +51,7 @@ impl Params {
         self.get(name).map(parse).transpose()
     }
 
-    /// How many entries are asked for: `limit`, else the endpoint's default.
+    /// The largest number of entries of a page: `limit`, else the endpoint's default.
     #[must_use]
     pub fn limit(&self) -> usize {
         let limit = self.known.iter().find_map(|parameter| match parameter.kind {
@@ -71,7 +71,7 @@ impl Params {
         }
     }
 
-    /// Whether a flag is `true`.
+    /// Tells whether a flag is `true`.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some("true")

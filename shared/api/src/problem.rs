@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 says it to a client: the one place where the status of a failure is decided.
+//! Problems: failures as clients see them (RFC 9457), and the one place that decides their status.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub enum ProblemKind {
     Unauthorized,
     /// A valid token that does not permit this.
     Forbidden,
-    /// Nothing of that name is here.
+    /// There is no such thing.
     NotFound,
     /// The path exists, the method on it does not.
     MethodNotAllowed,
@@ -93,11 +93,11 @@ pub struct FieldError {
     /// Which member or parameter; absent where the whole is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What is wrong, for a person.
+    /// The error, for a person.
     pub message: String,
 }
 
-/// How many bytes of an answer tell refusals in full.
+/// The size up to which an answer tells refusals in full.
 const MAX_TOLD: usize = 1_000_000;
 
 /// Parts the refusals of one request into those that an answer tells in full and the places of the
@@ -118,15 +118,15 @@ pub fn told_in_full(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec<usiz
 /// A failure as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: ProblemKind,
-    /// What happened, for a person.
+    /// The failure, for a person.
     pub detail: String,
     /// Where several things are wrong, each.
     pub errors: Vec<FieldError>,
     /// Readings that are not stored, by their place in the request, where others are.
     pub not_stored: Vec<usize>,
-    /// The methods that the path has, where the one asked for is none of them.
+    /// The methods of the path, where the request has another one.
     pub allowed: Vec<&'static str>,
 }
 

@@ -13,7 +13,7 @@ pub const MAX_BODY: usize = 1 << 20;
 /// The largest body that a compressed one may become: 8 MiB.
 pub const MAX_INFLATED: usize = 8 << 20;
 
-/// How many readings one request may carry.
+/// The largest number of readings in one request.
 pub const MAX_READINGS: usize = 10_000;
 
 /// A request, whichever way it came.

@@ -23,13 +23,13 @@ pub struct Response {
 /// Below this many bytes compression makes nothing smaller that matters.
 const WORTH_COMPRESSING: usize = 1_024;
 
-/// How large an answer's body may be, as [`carried_bytes`] counts it: Lambda answers at most 6 MB, the
+/// The largest body of an answer, as [`carried_bytes`] counts it: Lambda answers at most 6 MB, the
 /// event around the body included.
 ///
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const MAX_CARRIED: usize = 5_900_000;
 
-/// How many bytes a body of text takes in the event that carries it: it is a JSON string there.
+/// The size of a text body in the event that carries it, where it is a JSON string.
 #[must_use]
 pub fn carried_bytes(text: &[u8]) -> usize {
     let carried = |byte: &u8| match byte {
@@ -40,7 +40,7 @@ pub fn carried_bytes(text: &[u8]) -> usize {
     text.iter().map(carried).sum()
 }
 
-/// How many bytes a body takes as base64.
+/// The size of a body as base64.
 const fn base64_bytes(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -68,8 +68,8 @@ impl Response {
         self
     }
 
-    /// What every answer carries: the request's id, what it cost and what it depends on; gzip where the
-    /// client prefers it; and no body where only the headers were asked for.
+    /// Adds what every answer has: the request's id, its cost and the headers that it depends on; gzip
+    /// where the client prefers it. Removes the body of an answer to `HEAD`.
     #[must_use]
     pub fn finish(self, request: &Request, invocation: &Invocation) -> Self {
         let response = self

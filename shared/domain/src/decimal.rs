@@ -40,6 +40,9 @@ const PLAIN: i64 = 40;
 impl Decimal {
     /// Parses decimal or scientific notation as in JSON; a leading `+` and a bare `.5` are also accepted.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
+        if is_canonical(text) {
+            return Ok(Self(text.to_owned()));
+        }
         let unreadable = || DecimalError::Unreadable(excerpt(text));
         let out_of_range = || DecimalError::OutOfRange(excerpt(text));
         let (negative, rest) = match text.as_bytes().first() {
@@ -85,6 +88,19 @@ impl Decimal {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a text is as [`canonical`] writes a number of few digits, as most measured values are.
+fn is_canonical(text: &str) -> bool {
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "1"));
+    text.len() <= MAX_DIGITS
+        && digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && digits(fraction)
+        && !fraction.ends_with('0')
+        && text != "-0"
 }
 
 fn canonical(negative: bool, significant: &str, point: i64) -> String {
@@ -170,6 +186,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_text_that_is_taken_as_it_is_would_be_written_so(text in "-?[0-9]{0,3}(\\.[0-9]{0,3})?") {
+            // The exponent keeps it from being taken as it is.
+            let read = Decimal::parse(&format!("{text}e0"));
+            prop_assert_eq!(Decimal::parse(&text).ok(), read.ok());
+        }
+
         #[test]
         fn the_canonical_text_is_the_same_number_and_stays(n in -1e20f64..1e20, e in -20i32..20) {
             let text = format!("{n}e{e}");

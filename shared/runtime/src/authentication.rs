@@ -32,7 +32,7 @@ struct Cached {
     since: Timestamp,
 }
 
-/// What a request's token permits; everything where no token is asked for.
+/// The permissions of a request's token; all permissions where no token is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant(Option<Scope>);
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::Timestamp;
 pub use table::Deadline;
 
-/// Somebody who knows what time it is.
+/// A source of the time of day.
 pub trait Clock: Clone + Send + Sync + 'static {
     /// The timestamp at which this is called.
     fn now(&self) -> Timestamp;

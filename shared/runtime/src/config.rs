@@ -35,7 +35,7 @@ fn read_credentials(
     })
 }
 
-/// What a function reads from its environment.
+/// The configuration that a function reads from its environment.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `TABLE_NAME`, `AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB` or `AWS_ENDPOINT_URL`, `AWS_CA_BUNDLE`
@@ -60,7 +60,7 @@ pub struct Config {
 /// Readings before it come from clocks that were never set, which begin at 1970.
 pub const EARLIEST_TIMESTAMP: &str = "2000-01-01T00:00:00Z";
 
-/// What is wrong with the environment.
+/// An error in the environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A variable that has to be there is not.
@@ -71,9 +71,9 @@ pub enum ConfigError {
     Unreadable {
         /// Its name.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
-        /// What it should hold.
+        /// The expected form.
         expected: &'static str,
     },
 }

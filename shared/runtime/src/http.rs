@@ -19,7 +19,7 @@ pub struct Call<'a> {
     pub id: String,
     /// The parameters of its query.
     pub params: Params,
-    /// What the token permits.
+    /// The permissions of the token.
     pub grant: Grant,
     /// The request itself.
     pub request: &'a Request,
@@ -43,7 +43,7 @@ pub trait Handler: Send + Sync {
     fn answer(&self, call: Call<'_>) -> impl Future<Output = Result<Response, Problem>> + Send;
 }
 
-/// What surrounds the handlers of one function.
+/// The HTTP side of one function: everything around its handlers.
 #[derive(Debug)]
 pub struct HttpFunction<C> {
     function: Function,
@@ -53,7 +53,7 @@ pub struct HttpFunction<C> {
 }
 
 impl<C: Clock> HttpFunction<C> {
-    /// The surroundings of `function`, whose requests need a token if `auth` is set.
+    /// The HTTP side of `function`, whose requests need a token if `auth` is set.
     #[must_use]
     pub fn new(function: Function, auth: bool, clock: C, telemetry: Telemetry) -> Self {
         let authenticator = Authenticator::new(auth, clock.clone());

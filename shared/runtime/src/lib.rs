@@ -1,5 +1,5 @@
-//! What every function runs on: configuration, clock, log, HTTP and stream invocations, authentication, the
-//! registry, the dead-letter queue. No rule of the domain and no handler lives here.
+//! The base of every function: configuration, clock, log, HTTP and stream invocations, authentication, the
+//! registry, the dead-letter queue. Contains no rule of the domain and no handler.
 //!
 //! [`clock`] and [`config`] are the only doors to the time of day and to the environment.
 

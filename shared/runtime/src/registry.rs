@@ -17,7 +17,7 @@ use cache::RegistryCache;
 pub use cache::Snapshot;
 pub use register::{Registered, register};
 
-/// How long the registry may take at cold start, before the first request is there.
+/// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
 
 /// The registry, cached. One process has one; it is shared by reference.

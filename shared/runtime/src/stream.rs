@@ -95,12 +95,12 @@ struct Poison {
     first_record: usize,
 }
 
-/// How many poison records a log event names; all are counted.
+/// The largest number of poison records that a log event names; all are counted.
 const MAX_NAMED_POISON: usize = 10;
-/// How many items are remembered as reported.
+/// The largest number of items that are remembered as reported.
 const MAX_REPORTED: usize = 1_000;
 
-/// What surrounds the consumer of one function.
+/// The stream side of one function: everything around its consumer.
 #[derive(Debug)]
 pub struct StreamFunction<Q, C> {
     name: &'static str,
@@ -121,7 +121,7 @@ struct Batch<T> {
 }
 
 impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
-    /// The surroundings of the function called `name`.
+    /// The stream side of the function called `name`.
     #[must_use]
     pub fn new(name: &'static str, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         Self { name, dead_letters, clock, telemetry, reported: Mutex::default() }

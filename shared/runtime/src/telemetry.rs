@@ -23,7 +23,7 @@ impl Telemetry {
     /// Lines on standard output: on Lambda they are `CloudWatch` log events.
     #[must_use]
     pub fn stdout() -> Self {
-        // A closed standard output is nothing that an invocation could mend.
+        // An invocation cannot reopen a closed standard output.
         Self::to(Arc::new(|line| drop(writeln!(std::io::stdout().lock(), "{line}"))))
     }
 

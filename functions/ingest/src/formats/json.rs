@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::draft::{Content, Draft, Entry, Fault, Refusal};
 
-/// How many members an object may have: the metrics, `device_id`, `timestamp` and `room`.
+/// The largest number of members of a reading: the metrics, `device_id`, `timestamp` and `room`.
 const MAX_MEMBERS: usize = MAX_METRICS + 3;
 /// Some editors put it before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -122,8 +122,8 @@ fn read_lines(body: &[u8]) -> Result<Vec<Entry>, Problem> {
     if lines.next().is_some() { Err(too_many()) } else { Ok(entries) }
 }
 
-/// Whether a body that is no JSON document is several of them, one a line: the first line is one, or
-/// at least half of all are. A damaged document that is spread over lines has few that are complete.
+/// Tells whether a body that is no JSON document is several of them, one per line: the first line is one,
+/// or at least half of all are. A damaged document that is spread over lines has few that are complete.
 fn looks_like_lines(body: &[u8]) -> bool {
     let is_object =
         |line: &[u8]| line.starts_with(b"{") && std::str::from_utf8(line).is_ok_and(is_json);

@@ -34,7 +34,7 @@ pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
     Problem { errors: rejected, ..forbidden(detail) }
 }
 
-/// How many readings were stored and which were refused.
+/// The number of readings that are stored, and those that are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Receipt {
     /// Stored.

@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether nothing is registered yet.
+    /// Tells whether nothing is registered yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && self.rooms.is_empty()
@@ -72,11 +72,12 @@ struct BackOff {
     since: Timestamp,
 }
 
-/// How long a refresh may take while an old snapshot waits to answer.
+/// The time limit for a refresh while there is a stale snapshot to answer with.
 const MAX_REFRESH: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How many devices, or rooms, a process keeps at most, with those that it met since the registry was read.
+/// The largest number of devices, or rooms, that a process keeps, with those that are new since the
+/// registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
 
 impl<C: Clock> RegistryCache<C> {

@@ -3,7 +3,7 @@
 use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome};
 
-/// What is registered once [`register`] is done.
+/// The result of [`register`].
 #[derive(Debug)]
 pub struct Registered {
     /// The device as it is now.

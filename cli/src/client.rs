@@ -1,0 +1,244 @@
+//! A client of the API over HTTP, with retries. Knows no endpoint.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use runtime::clock::Stopwatch;
+use serde::Deserialize;
+
+/// The most attempts of a request, and the longest pause between them.
+const ATTEMPTS: u32 = 8;
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause that a server may ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+/// The time after which a request is over whose answer was lost: longer than a function may take.
+const MAX_REQUEST: Duration = Duration::from_secs(30);
+
+/// A client of one server.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    url: String,
+    authorization: Option<String>,
+    /// Whether the server has answered before: without that, a failed connection is not retried.
+    reached: AtomicBool,
+    first_pause: Duration,
+    max_request: Duration,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// GET, POST or PATCH.
+    pub(crate) method: &'a str,
+    /// The path and the query, beginning with a slash.
+    pub(crate) path: &'a str,
+    /// The body and its type; GET has none.
+    pub(crate) body: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Ask<'a> {
+    /// A GET request.
+    pub(crate) const fn get(path: &'a str) -> Self {
+        Self { method: "GET", path, body: None }
+    }
+}
+
+/// An answer that a retry would not change.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) text: String,
+}
+
+/// A problem as the API describes it, as far as this client reads it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Problem {
+    /// What went wrong.
+    #[serde(default)]
+    pub(crate) detail: String,
+    /// The readings or fields that are wrong.
+    #[serde(default)]
+    pub(crate) errors: Vec<FieldError>,
+    /// The index of each further reading that is refused.
+    #[serde(default)]
+    pub(crate) more_errors: Vec<usize>,
+}
+
+/// One error of a request.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FieldError {
+    /// The index of the reading, from 0.
+    pub(crate) index: Option<usize>,
+    /// The member.
+    pub(crate) field: Option<String>,
+    /// The reason.
+    pub(crate) message: String,
+}
+
+impl Answer {
+    /// Returns the problem that the answer describes; an empty one if it describes none.
+    pub(crate) fn problem(&self) -> Problem {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// Makes a client of the server at `url`.
+    pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            bail!("--url {url:?}: expected an address that begins with http:// or https://");
+        }
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(MAX_REQUEST * 2))
+            .http_status_as_error(false)
+            .build();
+        Ok(Self {
+            agent: config.into(),
+            url: url.trim_end_matches('/').to_owned(),
+            authorization: token.map(|token| format!("Bearer {token}")),
+            reached: AtomicBool::new(false),
+            first_pause: Duration::from_millis(250),
+            max_request: MAX_REQUEST,
+            interrupted: Arc::default(),
+        })
+    }
+
+    /// Makes a client that waits at most for `pause` after a lost answer.
+    #[cfg(test)]
+    pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
+        let client = Self::new(url, None).expect("an address");
+        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+    }
+
+    /// The flag that makes the client stop sending.
+    pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupted)
+    }
+
+    /// Sends a request until its answer is final, or until `stop` is set.
+    ///
+    /// A write whose answer is lost may still be under way. It is retried only when it is over, so that it
+    /// never overwrites a later write.
+    pub(crate) fn send(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        let mut pause = self.first_pause;
+        let mut last = anyhow::anyhow!("not sent");
+        for _ in 0..ATTEMPTS {
+            if self.interrupted.load(Ordering::Acquire) {
+                bail!("interrupted");
+            }
+            if stop.load(Ordering::Acquire) {
+                bail!("another request failed");
+            }
+            let attempt = Stopwatch::start();
+            let mut wait = pause;
+            match self.send_once(ask) {
+                Ok((answer, retry_after)) => {
+                    self.reached.store(true, Ordering::Relaxed);
+                    if !matches!(answer.status, 429 | 500 | 502 | 503 | 504) {
+                        return Ok(answer);
+                    }
+                    last = self.error(ask.path, &answer);
+                    wait = retry_after.unwrap_or(pause);
+                }
+                Err(error) => {
+                    let unsent = is_unsent(&error);
+                    last = anyhow::anyhow!("cannot reach {}: {error}; is it running?", self.url);
+                    if !self.reached.load(Ordering::Relaxed) {
+                        return Err(last);
+                    }
+                    if ask.method != "GET" && !unsent {
+                        wait = pause.max(self.max_request.saturating_sub(attempt.elapsed()));
+                    }
+                }
+            }
+            sleep(wait, &[stop, &self.interrupted]);
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+        Err(last)
+    }
+
+    fn send_once(&self, ask: Ask<'_>) -> Result<(Answer, Option<Duration>), ureq::Error> {
+        let url = format!("{}{}", self.url, ask.path);
+        let mut request = http::Request::builder().method(ask.method).uri(url);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut response = match ask.body {
+            Some((content_type, body)) => {
+                self.agent.run(request.header("content-type", content_type).body(body)?)
+            }
+            None => self.agent.run(request.body(())?),
+        }?;
+        let retry_after = response.headers().get("retry-after");
+        let retry_after = retry_after
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+        let text = response.body_mut().read_to_string()?;
+        Ok((Answer { status: response.status().as_u16(), text }, retry_after))
+    }
+
+    /// Returns the server's address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Makes an error of an answer that was not expected.
+    pub(crate) fn error(&self, path: &str, answer: &Answer) -> anyhow::Error {
+        let Answer { status, .. } = answer;
+        let path = path.split('?').next().unwrap_or_default();
+        let Problem { detail, .. } = answer.problem();
+        let hint = if matches!(status, 401 | 403) { " (see --token)" } else { "" };
+        anyhow::anyhow!("{}{path} answers {status}: {detail}{hint}", self.url)
+    }
+}
+
+/// Returns the token itself, or the one in the file that `@FILE` names.
+pub(crate) fn token(text: &str) -> anyhow::Result<String> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in {file}"))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Returns whether a failed request certainly did not reach the server.
+fn is_unsent(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
+        ureq::Error::Timeout(at) => matches!(at, ureq::Timeout::Resolve | ureq::Timeout::Connect),
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        _ => false,
+    }
+}
+
+/// Waits for `pause`, or until one of the flags is set.
+fn sleep(pause: Duration, flags: &[&AtomicBool]) {
+    let watch = Stopwatch::start();
+    let is_set = |flag: &&AtomicBool| flag.load(Ordering::Acquire);
+    while !flags.iter().any(is_set) && watch.elapsed() < pause {
+        let left = pause.saturating_sub(watch.elapsed());
+        thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_be_in_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        std::fs::write(&file, "rt_a\n").unwrap();
+        assert_eq!(token(&format!("@{}", file.display())).unwrap(), "rt_a");
+        assert_eq!(token("rt_b").unwrap(), "rt_b");
+        let missing = format!("{:#}", token("@no/such/file").unwrap_err());
+        assert!(missing.contains("no/such/file"), "{missing}");
+    }
+}

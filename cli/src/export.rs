@@ -1,0 +1,196 @@
+//! `roomtide export`: writes readings and the registry to a file, through the API. Accesses no table itself.
+
+mod api;
+mod file;
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use domain::{DeviceId, RoomId};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::api::Api;
+use self::file::{ExportFile, Format};
+use crate::output::{counted, print};
+
+/// Part of the help: what is in the file, and what is not.
+const AFTER_HELP: &str = "\
+NDJSON has one reading a line, as `POST /readings` takes it, and behind them a line for each device \
+and room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
+that a person chose. `roomtide import` reads both. CSV has the readings only.
+
+Into an empty table everything comes back but devices and rooms that have no readings, metrics that no \
+reading has any more, the timestamp at which a person registered a room, and access tokens. What a person \
+took away with null comes back too if readings still have it. The file is complete or not there at all, \
+and only its owner can read it.";
+
+/// Write readings and the registry to a file.
+///
+/// Readings of all devices and all time, or of some; and the descriptions of the devices and rooms.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ExportArgs {
+    /// Ends in .ndjson, .jsonl or .csv, with .gz after it or not; - is standard output, NDJSON
+    file: PathBuf,
+    /// Only this device; repeat it for several
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    device: Vec<DeviceId>,
+    /// Only readings in this room; repeat it for several
+    #[arg(long, value_name = "ID", allow_hyphen_values = true, conflicts_with = "device")]
+    room: Vec<RoomId>,
+    /// The start of the range, such as 2026-01-01T00:00:00Z or -30d
+    #[arg(
+        long,
+        value_name = "TIMESTAMP",
+        allow_hyphen_values = true,
+        default_value = "1970-01-01T00:00:00Z"
+    )]
+    from: String,
+    /// The end of the range, which is not part of it
+    #[arg(
+        long,
+        value_name = "TIMESTAMP",
+        allow_hyphen_values = true,
+        default_value = "9999-12-31T23:59:59.999Z"
+    )]
+    to: String,
+    /// The directory of the local data; the server may be running
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
+    data_dir: PathBuf,
+    /// A server, instead of the local data
+    #[arg(long, conflicts_with = "data_dir")]
+    url: Option<String>,
+    /// An access token for that server; @FILE reads it from a file, because every user of
+    /// the machine sees a command line
+    #[arg(long, requires = "url")]
+    token: Option<String>,
+}
+
+/// The id and the room of a device.
+#[derive(Deserialize)]
+struct Device {
+    #[serde(rename = "device_id")]
+    id: DeviceId,
+    room: Option<RoomId>,
+}
+
+#[derive(Deserialize)]
+struct Room {
+    #[serde(rename = "room_id")]
+    id: RoomId,
+}
+
+/// An entry of the registry, and its JSON.
+type Described<T> = (T, Box<RawValue>);
+
+/// Exports to a file.
+pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
+    let format = Format::of(&args.file)?;
+    let api = match &args.url {
+        Some(url) => Api::server(url, args.token.as_deref())?,
+        None => Api::local(&args.data_dir).await?,
+    };
+    let exported = export(&args, format, &api).await;
+    let closed = api.close().await;
+    let (readings, devices) = exported?;
+    closed?;
+    if !format.is_stdout() {
+        let file = args.file.display();
+        let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
+        print(format_args!("{readings} of {devices} written to {file}"));
+    }
+    Ok(())
+}
+
+/// Writes the file. Returns the number of readings, and of devices that have readings.
+async fn export(args: &ExportArgs, format: Format, api: &Api) -> anyhow::Result<(u64, u64)> {
+    let devices: Vec<Described<Device>> = list(api, "/devices").await?;
+    let rooms: Vec<Described<Room>> = list(api, "/rooms").await?;
+    let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
+    let room_ids: BTreeSet<&RoomId> = rooms.iter().map(|(it, _)| &it.id).collect();
+    all_known(&args.device, &device_ids, "device")?;
+    all_known(&args.room, &room_ids, "room")?;
+
+    let sources: Vec<String> = if !args.room.is_empty() {
+        args.room.iter().map(|id| format!("/rooms/{id}/readings")).collect()
+    } else if !args.device.is_empty() {
+        args.device.iter().map(|id| format!("/devices/{id}/readings")).collect()
+    } else {
+        device_ids.iter().map(|id| format!("/devices/{id}/readings")).collect()
+    };
+    let mut file = ExportFile::create(&args.file, format)?;
+
+    let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
+    let bar = ProgressBar::new(sources.len() as u64).with_style(style);
+    let range: String = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs([("from", &args.from), ("to", &args.to)])
+        .finish();
+    let (mut readings, mut seen) = (0, BTreeSet::new());
+    for source in sources {
+        let path = format!("{source}?{range}&limit=10000");
+        api.pages(&path, |row| {
+            #[derive(Deserialize)]
+            struct Row {
+                device_id: DeviceId,
+            }
+            let Row { device_id } = serde_json::from_str(row.get())?;
+            seen.insert(device_id);
+            readings += 1;
+            bar.set_message(format!("{readings} readings"));
+            file.reading(row)
+        })
+        .await?;
+        bar.inc(1);
+    }
+    let everything = args.device.is_empty() && args.room.is_empty();
+    let is_meant = |it: &Device| {
+        let in_room = it.room.as_ref().is_some_and(|room| args.room.contains(room));
+        everything || in_room || args.device.contains(&it.id)
+    };
+    let meant: Vec<_> = devices.iter().filter(|(device, _)| is_meant(device)).collect();
+    let theirs: BTreeSet<_> = meant.iter().filter_map(|(device, _)| device.room.as_ref()).collect();
+    for (_, json) in &meant {
+        file.describe("device", json)?;
+    }
+    for (room, json) in &rooms {
+        if everything || args.room.contains(&room.id) || theirs.contains(&room.id) {
+            file.describe("room", json)?;
+        }
+    }
+    file.finish()?;
+    bar.finish_and_clear();
+    Ok((readings, seen.len() as u64))
+}
+
+/// Returns all entries of a list of the registry.
+async fn list<T: for<'a> Deserialize<'a>>(
+    api: &Api,
+    path: &str,
+) -> anyhow::Result<Vec<Described<T>>> {
+    let mut all = Vec::new();
+    api.pages(&format!("{path}?limit=1000"), |row| {
+        all.push((
+            serde_json::from_str(row.get()).context("an entry of the registry")?,
+            row.to_owned(),
+        ));
+        Ok(())
+    })
+    .await?;
+    Ok(all)
+}
+
+fn all_known<T: Ord + Display>(
+    asked: &[T],
+    known: &BTreeSet<&T>,
+    what: &str,
+) -> anyhow::Result<()> {
+    match asked.iter().find(|id| !known.contains(id)) {
+        Some(id) => bail!("there is no {what} {:?}", id.to_string()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,98 @@
+//! The API of a server, or of the data in a directory. Writes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use local::DataDirectory;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::client::{self, Answer, Ask, Client};
+
+/// An API to read from.
+pub(super) enum Api {
+    /// A server.
+    Server(Arc<Client>),
+    /// The data in a directory of this machine.
+    Local(DataDirectory),
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    next_cursor: Option<String>,
+}
+
+impl Api {
+    /// Returns the API of the server at `url`.
+    pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let token = token.map(client::token).transpose()?;
+        Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
+    }
+
+    /// Opens the API of the data in a directory.
+    pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
+        let Some(data) = DataDirectory::open(directory).await? else {
+            bail!(
+                "there is no data in {}; start the server once, or name another --data-dir or a --url",
+                directory.display()
+            )
+        };
+        // The registry lacks what the stream still holds.
+        data.settle().await?;
+        Ok(Self::Local(data))
+    }
+
+    /// Calls `each` with every entry of a list, page by page.
+    pub(super) async fn pages(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut page_path = path.to_owned();
+        loop {
+            let text = self.get(&page_path).await?;
+            let page: Page<'_> = serde_json::from_str(&text)
+                .with_context(|| format!("{path} is answered, but not as Roomtide does"))?;
+            page.data.into_iter().try_for_each(&mut each)?;
+            let Some(cursor) = page.next_cursor else { return Ok(()) };
+            let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+            page_path = format!("{path}&cursor={cursor}");
+        }
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<String> {
+        let (status, body) = match self {
+            Self::Server(client) => {
+                let (client, path) = (Arc::clone(client), path.to_owned());
+                return tokio::task::spawn_blocking(move || {
+                    let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+                    match answer.status {
+                        200 => Ok(answer.text),
+                        _ => Err(client.error(&path, &answer)),
+                    }
+                })
+                .await?;
+            }
+            Self::Local(data) => {
+                data.send(http::Request::builder().uri(path).body(Vec::new())?).await?
+            }
+        };
+        let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };
+        match answer.status {
+            200 => Ok(answer.text),
+            status => bail!("{path} answers {status}: {}", answer.problem().detail),
+        }
+    }
+
+    /// Closes the data directory, if one is open.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        match self {
+            Self::Local(data) => data.close().await,
+            Self::Server(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The requests that a server shows at its start, to be tried. Changes nothing.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use local::System;
+use serde_json::Value;
+
+use crate::request::request;
+
+/// Writes requests that work as they are pasted, with a device and a room of the table.
+///
+/// If the server needs tokens, they begin with the command that creates one in `guarded`, the data directory.
+pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyhow::Result<String> {
+    let url = system.url();
+    let mut text = "\nTry, in another terminal:\n\n".to_owned();
+    let curl = if let Some(directory) = guarded {
+        let directory = directory.display();
+        writeln!(
+            text,
+            "  TOKEN=$(cargo run -q -- token create --scope admin --quiet --data-dir '{directory}')"
+        )?;
+        "curl -H \"authorization: Bearer $TOKEN\""
+    } else {
+        "curl"
+    };
+    write!(text, "  {curl} {url}/devices\n  {curl} {url}/rooms\n")?;
+    // Without an example the other requests are shown all the same.
+    if let Some((device, room, newest)) = example(system).await.unwrap_or_default() {
+        let day = newest.get(..10).unwrap_or_default();
+        let range = format!("from={day}T00:00:00Z&to={day}T23:59:59Z");
+        write!(
+            text,
+            "  {curl} {url}/devices/{device}/latest\n  {curl} '{url}/devices/{device}/readings?{range}'\n"
+        )?;
+        if let Some(room) = room {
+            writeln!(text, "  {curl} -H 'accept: text/csv' '{url}/rooms/{room}/readings?{range}'")?;
+        }
+    }
+    let reading = r#"{"device_id": "my-sensor", "room": "study", "temperature": 21.5}"#;
+    write!(
+        text,
+        "\n  {curl} {url}/readings --json '{reading}'\n  {curl} {url}/devices/my-sensor/latest\n\n\
+         {url}/openapi.json lists everything. Ctrl-C stops.\n"
+    )?;
+    Ok(text)
+}
+
+/// Returns a device, its room and the timestamp of its newest reading.
+async fn example(system: &System) -> anyhow::Result<Option<(String, Option<String>, String)>> {
+    let devices: Value = serde_json::from_slice(&get(system, "/devices?limit=1").await?)?;
+    let device = &devices["data"][0];
+    let Some(id) = device["device_id"].as_str() else { return Ok(None) };
+    let latest: Value =
+        serde_json::from_slice(&get(system, &format!("/devices/{id}/latest")).await?)?;
+    let room = device["room"].as_str().map(str::to_owned);
+    Ok(latest["timestamp"].as_str().map(|newest| (id.to_owned(), room, newest.to_owned())))
+}
+
+async fn get(system: &System, path: &str) -> anyhow::Result<Vec<u8>> {
+    request(system, "GET", path, "application/json", Vec::new()).await
+}

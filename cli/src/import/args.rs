@@ -1,0 +1,149 @@
+//! The command line of `roomtide import`. Opens no file.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::columns::{Columns, Shape, TimestampColumn};
+use super::source::Format;
+use super::timestamp::Zone;
+
+/// The end of the help: what is stored, and how an interrupted import continues.
+const AFTER_HELP: &str = "\
+Lines of one device and timestamp are one reading, in which the last line wins. A reading that the \
+table already has is replaced; with --merge its other metrics stay, for files of one metric each.
+
+A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
+if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \
+stopped.
+
+Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
+file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, the \
+import starts over. Importing twice changes nothing: the same reading is stored once.";
+
+/// Post the readings of a file to a server.
+///
+/// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
+/// `roomtide export` writes them. CSV has a header row, which shows the separator, and by default the
+/// columns that Roomtide itself writes: timestamp, device_id, room, and one for each metric. Empty cells
+/// and unavailable, unknown, none, null and nan hold no value. gzip is recognised by its first bytes. Every reading needs a timestamp. Importing twice changes nothing.
+#[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ImportArgs {
+    /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input
+    pub(super) file: PathBuf,
+    /// The address of the server
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    pub(super) url: String,
+    /// An access token, if the server asks for one; @FILE reads it from a file, because every user of
+    /// the machine sees a command line
+    #[arg(long)]
+    pub(super) token: Option<String>,
+    /// Check the whole file and estimate the cost, but send nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Stop at the first line or cell that cannot be read
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Keep the other metrics of a reading that the table already has
+    #[arg(long)]
+    pub(super) merge: bool,
+    /// Start at the first line even if an import of this file was interrupted
+    #[arg(long)]
+    pub(super) again: bool,
+    /// The file that keeps the progress of the import, instead of one beside the imported file
+    #[arg(long, value_name = "FILE")]
+    pub(super) state: Option<PathBuf>,
+    /// The readings of a request, at most 10000
+    #[arg(long, default_value = "500")]
+    pub(super) batch: NonZeroUsize,
+    /// The format of the file; by default from its name, or else from its first character
+    #[arg(long, value_enum)]
+    pub(super) format: Option<Format>,
+    #[command(flatten)]
+    pub(super) csv: CsvArgs,
+}
+
+/// The columns of a CSV.
+#[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
+#[command(next_help_heading = "CSV")]
+pub(super) struct CsvArgs {
+    /// The column of the timestamps
+    #[arg(long, value_name = "COLUMN", default_value = "timestamp")]
+    pub(super) timestamp: String,
+    /// The format of the timestamps, such as '%Y/%m/%d %H:%M'; by default RFC 3339 or epoch
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) timestamp_format: Option<String>,
+    /// The time zone of times without an offset, such as Europe/Berlin or +01:00. A date alone is its
+    /// midnight. The hour that a clock shows twice is resolved by the order of a device's lines, if they
+    /// increase; otherwise its lines are refused
+    #[arg(long, value_name = "ZONE", alias = "offset", allow_hyphen_values = true)]
+    pub(super) time_zone: Option<Zone>,
+    /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
+    /// first number with a mark has a comma
+    #[arg(long)]
+    pub(super) decimal_comma: bool,
+    /// The column of the device ids
+    #[arg(long, value_name = "COLUMN", default_value = "device_id")]
+    pub(super) device: String,
+    /// The device of the whole file, instead of a column
+    #[arg(long, value_name = "ID", conflicts_with = "device")]
+    pub(super) device_id: Option<String>,
+    /// The column of the room ids; by default `room`, if the file has it
+    #[arg(long, value_name = "COLUMN")]
+    pub(super) room: Option<String>,
+    /// A metric and its column; by default every other column is a metric of its own name
+    #[arg(long, value_name = "NAME=COLUMN")]
+    pub(super) metric: Vec<String>,
+    /// A device of a wide file, whose rows hold several devices:
+    /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'.
+    /// Columns are added up, then multiplied; total() adds up the rows so far
+    #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]
+    pub(super) map: Vec<String>,
+}
+
+impl CsvArgs {
+    /// Reads the columns that the options describe.
+    pub(super) fn columns(&self) -> anyhow::Result<Columns> {
+        let timestamp = TimestampColumn {
+            name: self.timestamp.clone(),
+            format: self.timestamp_format.clone(),
+            zone: self.time_zone,
+        };
+        let shape = if self.map.is_empty() {
+            let room = self.room.as_deref();
+            Shape::long(self.device_id.as_deref(), &self.device, room, &self.metric)?
+        } else {
+            Shape::wide(&self.map)?
+        };
+        Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
+    }
+
+    /// Returns whether an option differs from its default.
+    pub(super) fn is_given(&self) -> bool {
+        let Self {
+            timestamp,
+            timestamp_format,
+            time_zone,
+            decimal_comma,
+            device,
+            device_id,
+            room,
+            metric,
+            map,
+        } = self;
+        timestamp != "timestamp"
+            || device != "device_id"
+            || timestamp_format.is_some()
+            || time_zone.is_some()
+            || *decimal_comma
+            || device_id.is_some()
+            || room.is_some()
+            || !metric.is_empty()
+            || !map.is_empty()
+    }
+}

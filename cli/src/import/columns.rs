@@ -1,0 +1,230 @@
+//! The meaning of a CSV's columns, as the command line defines it. Reads no row.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use anyhow::{Context as _, bail, ensure};
+use domain::{DeviceId, MetricName, RoomId};
+use rust_decimal::Decimal;
+
+use super::timestamp::Zone;
+
+/// The meaning of the columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Columns {
+    /// The timestamps.
+    pub(crate) timestamp: TimestampColumn,
+    /// The devices, rooms and metrics.
+    pub(crate) shape: Shape,
+    /// Whether the decimal mark is a comma; otherwise the separator decides.
+    pub(crate) decimal_comma: bool,
+}
+
+/// The column of the timestamps.
+#[derive(Debug, Clone)]
+pub(crate) struct TimestampColumn {
+    /// Its name.
+    pub(crate) name: String,
+    /// Their format; if absent, as the API reads them.
+    pub(crate) format: Option<String>,
+    /// The time zone of local times; if absent, these are refused.
+    pub(crate) zone: Option<Zone>,
+}
+
+impl Default for TimestampColumn {
+    fn default() -> Self {
+        Self { name: "timestamp".to_owned(), format: None, zone: None }
+    }
+}
+
+/// The layout of a file.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// One reading per row.
+    Long {
+        /// The device of all rows, or the column that names it.
+        device: Device,
+        /// The column of the rooms; if absent, `room` if the file has it.
+        room: Option<String>,
+        /// The metrics; if empty, every other column.
+        metrics: Vec<Metric>,
+    },
+    /// Several readings per row, one per device.
+    Wide(Vec<WideDevice>),
+}
+
+/// The device of the rows of a long file.
+#[derive(Debug, Clone)]
+pub(crate) enum Device {
+    Column(String),
+    Fixed(DeviceId),
+}
+
+/// One device of a wide file.
+#[derive(Debug, Clone)]
+pub(crate) struct WideDevice {
+    pub(super) device: DeviceId,
+    pub(super) room: Option<RoomId>,
+    pub(super) metrics: Vec<Metric>,
+}
+
+/// A metric and its source.
+#[derive(Debug, Clone)]
+pub(crate) struct Metric {
+    pub(super) name: MetricName,
+    pub(super) source: Source,
+}
+
+/// The source of a value: a sum of columns, times a factor, over this row or all rows so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Source {
+    pub(super) columns: Vec<String>,
+    pub(super) factor: Option<Decimal>,
+    pub(super) total: bool,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        let device = Device::Column("device_id".to_owned());
+        Self::Long { device, room: None, metrics: Vec::new() }
+    }
+}
+
+impl Shape {
+    /// Makes the shape of a long file.
+    pub(super) fn long(
+        device_id: Option<&str>,
+        device: &str,
+        room: Option<&str>,
+        metrics: &[String],
+    ) -> anyhow::Result<Self> {
+        let device = match device_id {
+            Some(id) => {
+                Device::Fixed(id.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?)
+            }
+            None => Device::Column(device.to_owned()),
+        };
+        let metrics: Vec<Metric> =
+            metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
+        distinct(&metrics).context("--metric")?;
+        // A total over the rows of several devices belongs to none of them.
+        if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
+        {
+            bail!("--metric {}: total() is of one device; add --device-id", total.name);
+        }
+        Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
+    }
+
+    /// Makes the shape of a wide file.
+    pub(crate) fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
+        let devices: Vec<WideDevice> =
+            maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
+        // The metrics of a device in one row are one reading, in one room.
+        let mut seen = BTreeSet::new();
+        for WideDevice { device, .. } in &devices {
+            let text = "is mapped twice; put all its metrics into one --map";
+            ensure!(seen.insert(device), "--map: the device \"{device}\" {text}");
+        }
+        Ok(Self::Wide(devices))
+    }
+}
+
+fn distinct(metrics: &[Metric]) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    match metrics.iter().find(|metric| !seen.insert(&metric.name)) {
+        Some(twice) => bail!("the metric \"{}\" stands twice", twice.name),
+        None => Ok(()),
+    }
+}
+
+impl FromStr for WideDevice {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let parse = || {
+            let (who, metrics) = text.split_once('=').map_or((text, ""), |(head, _)| {
+                let colon = head.rfind(':').unwrap_or(head.len());
+                (&text[..colon], text.get(colon + 1..).unwrap_or_default())
+            });
+            ensure!(!metrics.is_empty(), "expected DEVICE@ROOM:metric=COLUMN,...");
+            let (device, room) = match who.split_once('@') {
+                Some((device, room)) => {
+                    (device, Some(room.parse().map_err(|why| anyhow::anyhow!("the room {why}"))?))
+                }
+                None => (who, None),
+            };
+            let device = device.parse().map_err(|why| anyhow::anyhow!("the device id {why}"))?;
+            let metrics = metrics.split(',').map(str::parse).collect::<anyhow::Result<Vec<_>>>()?;
+            distinct(&metrics)?;
+            Ok(Self { device, room, metrics })
+        };
+        parse().with_context(|| format!("--map {text:?}"))
+    }
+}
+
+impl FromStr for Metric {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (name, source) =
+            text.split_once('=').with_context(|| format!("{text:?}: expected NAME=COLUMN"))?;
+        let name = name.trim().parse().map_err(|why| anyhow::anyhow!("{why}"))?;
+        Ok(Self { name, source: source.parse()? })
+    }
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (sum, factor) = match text.rsplit_once('*') {
+            Some((sum, factor)) => {
+                let factor = factor.trim().parse();
+                (sum, Some(factor.with_context(|| format!("{text:?}: the factor is no number"))?))
+            }
+            None => (text, None),
+        };
+        let inner = sum.trim().strip_prefix("total(").and_then(|rest| rest.strip_suffix(')'));
+        let columns: Vec<String> =
+            inner.unwrap_or(sum).split('+').map(|column| column.trim().to_owned()).collect();
+        ensure!(columns.iter().all(|column| !column.is_empty()), "{text:?}: a column has no name");
+        Ok(Self { columns, factor, total: inner.is_some() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_mapping_is_named() {
+        let error = |map: &str| format!("{:#}", Shape::wide(&[map]).unwrap_err());
+        for (map, expected) in [
+            ("kitchen", "expected DEVICE@ROOM:metric=COLUMN"),
+            ("a#b:t=T1", "the device id contains '#'"),
+            ("d@ROOM:t=T1", "the room \"ROOM\" is a reserved name"),
+            ("d:pk=T1", "\"pk\" is a reserved name"),
+            ("d:t=T1*x", "the factor is no number"),
+            ("d:t=T1+", "a column has no name"),
+            ("d:t=T1,t=T2", "the metric \"t\" stands twice"),
+        ] {
+            assert!(error(map).contains(expected), "{map}: {}", error(map));
+        }
+        let twice = Shape::wide(&["d:t=T1", "d:h=T2"]).unwrap_err().to_string();
+        assert!(twice.contains("\"d\" is mapped twice"), "{twice}");
+    }
+
+    #[test]
+    fn a_total_is_of_one_device() {
+        let metrics = ["energy=total(A)".to_owned()];
+        let error = Shape::long(None, "device_id", None, &metrics).unwrap_err().to_string();
+        assert!(error.contains("--device-id"), "{error}");
+        assert!(Shape::long(Some("meter"), "device_id", None, &metrics).is_ok());
+    }
+
+    #[test]
+    fn device_ids_with_colons_can_be_mapped() {
+        let device: WideDevice = "a4:cf:12@r:t=T1".parse().unwrap();
+        assert_eq!(device.device.as_str(), "a4:cf:12");
+    }
+}

@@ -1,0 +1,180 @@
+//! Estimates the size and the cost of an import, at the prices of us-east-1. Sends nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+
+use domain::{DeviceId, Reading, RoomId, Timestamp};
+
+use super::refusals::Refusals;
+use super::round::{Entry, Rounds, batches};
+
+/// Dollars per million write units, HTTP API requests and Lambda requests.
+///
+/// Source: <https://aws.amazon.com/dynamodb/pricing/on-demand/>, <https://aws.amazon.com/api-gateway/pricing/>,
+/// <https://aws.amazon.com/lambda/pricing/>
+const WRITE_UNIT: f64 = 0.625;
+const API_REQUEST: f64 = 1.00;
+const LAMBDA_REQUEST: f64 = 0.20;
+
+/// The contents of a file, counted.
+#[derive(Debug, Default)]
+pub(super) struct Estimate {
+    lines: u64,
+    /// The hashes of devices and timestamps: eight bytes per reading, because files may be large.
+    keys: HashSet<u64>,
+    devices: BTreeMap<DeviceId, Written>,
+    rooms: BTreeSet<RoomId>,
+    span: Option<(Timestamp, Timestamp)>,
+    requests: u64,
+    registry: usize,
+    pub(super) refusals: Refusals,
+}
+
+/// The writes of one device, in started KB.
+#[derive(Debug, Default)]
+struct Written {
+    kilobytes: u64,
+    has_room: bool,
+}
+
+/// Estimates an import from all its lines.
+pub(super) fn of(rounds: Rounds, batch: usize) -> anyhow::Result<Estimate> {
+    let mut estimate = Estimate::default();
+    let hasher = RandomState::new();
+    for round in rounds {
+        let round = round?;
+        for entries in [&round.puts, &round.merges] {
+            estimate.requests += batches(entries, batch).len() as u64;
+            estimate.lines += entries.len() as u64;
+            for Entry { reading, .. } in entries {
+                estimate.keys.insert(hasher.hash_one((&reading.device, reading.at)));
+                estimate.add(reading);
+            }
+        }
+        estimate.lines += round.folded;
+        estimate.registry += round.registry.len();
+        estimate.refusals.extend(round.refusals);
+    }
+    Ok(estimate)
+}
+
+impl Estimate {
+    fn add(&mut self, reading: &Reading) {
+        let (first, last) = self.span.unwrap_or((reading.at, reading.at));
+        self.span = Some((first.min(reading.at), last.max(reading.at)));
+        if !self.devices.contains_key(&reading.device) {
+            self.devices.insert(reading.device.clone(), Written::default());
+        }
+        let written = self.devices.get_mut(&reading.device).expect("it was just inserted");
+        written.kilobytes += bytes(reading).div_ceil(1_024);
+        if let Some(room) = &reading.room {
+            written.has_room = true;
+            if !self.rooms.contains(room) {
+                self.rooms.insert(room.clone());
+            }
+        }
+    }
+
+    /// Returns one unit per started KB in the table, and the same in the index by room. A reading that
+    /// names no room is stored with its device's room.
+    fn write_units(&self) -> u64 {
+        let units = |written: &Written| written.kilobytes * if written.has_room { 2 } else { 1 };
+        self.devices.values().map(units).sum()
+    }
+}
+
+/// Returns the size of a reading's item, names and values, with a byte for every digit. DynamoDB counts at
+/// most that.
+fn bytes(reading: &Reading) -> u64 {
+    let keys = "pk".len() + reading.device.as_str().len() + "sk".len() + 27;
+    let room = reading.room.as_ref().map_or(0, |room| "room".len() + room.as_str().len());
+    let metrics =
+        reading.metrics().iter().map(|(name, value)| name.as_str().len() + value.as_str().len());
+    u64::try_from(keys + room + metrics.sum::<usize>()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Display for Estimate {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate in dollars")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let readings = self.keys.len() as u64;
+        writeln!(f, "readings     {readings}")?;
+        if let Some((first, last)) = self.span {
+            writeln!(f, "             from {first} to {last}")?;
+        }
+        if self.lines > readings {
+            let text = "lines of the same device and timestamp as another";
+            writeln!(f, "duplicates   {} {text}", self.lines - readings)?;
+        }
+        writeln!(f, "devices      {}", self.devices.len())?;
+        writeln!(f, "rooms        {}", self.rooms.len())?;
+        if self.registry > 0 {
+            writeln!(f, "registry     {} devices and rooms", self.registry)?;
+        }
+        writeln!(f, "requests     {}", self.requests)?;
+        writeln!(f, "write units  {}", self.write_units())?;
+        let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
+        let dollars = self.write_units() as f64 * WRITE_UNIT / 1e6 + requests;
+        write!(
+            f,
+            "dollars      {dollars:.4} (us-east-1, on demand, with the index by room; a device whose \
+             room only the registry knows costs one unit a reading more)"
+        )?;
+        write!(f, "{}", self.refusals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::source::{Line, Record};
+
+    fn estimate(lines: &[&str], size: usize) -> Estimate {
+        let lines: Vec<_> = (1..)
+            .zip(lines)
+            .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
+            .collect();
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        of(Rounds::new(Box::new(lines.into_iter()), now, size, false), 2).unwrap()
+    }
+
+    #[test]
+    fn figures_are_those_of_the_readings() {
+        let lines = [
+            r#"{"device_id": "a", "room": "r", "timestamp": "2026-01-11T16:00:00Z", "t": 1}"#,
+            r#"{"device_id": "b", "timestamp": "2026-01-11T17:00:00Z", "t": 1}"#,
+            r#"{"device_id": "ROOM", "timestamp": 1768147200, "t": 1}"#,
+        ];
+        let estimate = estimate(&lines, 10);
+        assert_eq!((estimate.keys.len(), estimate.requests, estimate.write_units()), (2, 1, 3));
+        assert_eq!((estimate.devices.len(), estimate.rooms.len()), (2, 1));
+        let text = estimate.to_string();
+        assert!(
+            text.contains("from 2026-01-11T16:00:00.000Z to 2026-01-11T17:00:00.000Z"),
+            "{text}"
+        );
+        assert!(text.contains("line 3: device_id: \"ROOM\" is a reserved name"), "{text}");
+        assert!(!text.contains("duplicates"), "{text}");
+    }
+
+    #[test]
+    fn a_duplicate_is_one_reading_and_is_written_as_often_as_it_is_sent() {
+        let line = r#"{"device_id": "a", "timestamp": 1768147200, "t": 1}"#;
+        let same_round = estimate(&[line; 3], 10);
+        assert_eq!((same_round.keys.len(), same_round.write_units()), (1, 1));
+        assert!(same_round.to_string().contains("duplicates   2 "), "{same_round}");
+        let three_rounds = estimate(&[line; 3], 1);
+        assert_eq!((three_rounds.keys.len(), three_rounds.write_units()), (1, 3));
+        assert!(three_rounds.to_string().contains("duplicates   2 "), "{three_rounds}");
+    }
+
+    #[test]
+    fn a_reading_without_a_room_is_indexed_by_its_device_s() {
+        let lines = [
+            r#"{"device_id": "a", "timestamp": 1768147200, "t": 1}"#,
+            r#"{"device_id": "a", "room": "r", "timestamp": 1768147201, "t": 1}"#,
+            r#"{"device_id": "b", "timestamp": 1768147201, "t": 1}"#,
+        ];
+        assert_eq!(estimate(&lines, 10).write_units(), 5);
+    }
+}

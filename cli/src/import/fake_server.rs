@@ -1,0 +1,84 @@
+//! A server for tests: a function answers each request. Knows no endpoint.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// A running server. It ends with the process.
+pub(crate) struct Server {
+    pub(crate) url: String,
+}
+
+/// A request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: String,
+}
+
+/// An answer; `NONE` closes the connection without one.
+#[derive(Debug)]
+pub(crate) struct Reply(Option<String>);
+
+impl Reply {
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn of(status: u16, body: &str) -> Self {
+        Self::with(status, "", body)
+    }
+
+    /// Makes an answer with further headers, each ending with a new line.
+    pub(crate) fn with(status: u16, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        Self(Some(format!(
+            "HTTP/1.1 {status} Status\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        )))
+    }
+}
+
+/// Starts a server that answers the n-th request, from 0, with `answer(n, request)`, several at once.
+pub(crate) fn serve(answer: impl Fn(usize, Request) -> Reply + Send + Sync + 'static) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new((answer, AtomicUsize::new(0)));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || {
+                let stream = stream.unwrap();
+                let request = read(&stream);
+                let n = answer.1.fetch_add(1, Ordering::SeqCst);
+                if let Reply(Some(reply)) = (answer.0)(n, request) {
+                    drop((&stream).write_all(reply.as_bytes()));
+                }
+            });
+        }
+    });
+    Server { url }
+}
+
+fn read(stream: &TcpStream) -> Request {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    reader.read_line(&mut head).unwrap();
+    let mut words = head.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap(), words.next().unwrap_or_default());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    Request { method, path, body: String::from_utf8(body).unwrap() }
+}

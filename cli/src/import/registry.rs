@@ -1,0 +1,373 @@
+//! Restores the registry entries of a backup with PATCH. Registers no device and no room.
+//!
+//! A device's first reading registers it. A room is registered by the first reading that names it, or by a
+//! person who puts a device into it. An entry without any of these cannot be restored, and is refused.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use domain::{DeviceId, MetricKind, MetricName, RoomId, Unit};
+use runtime::clock::Stopwatch;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::refusals::Refusal;
+use super::source::Record;
+use crate::client::{Ask, Client};
+
+/// The longest wait for a device or a metric that is not registered yet.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// A registry entry of a backup: the PATCH requests that restore a device or a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RegistryLine {
+    line: u64,
+    path: String,
+    bodies: Vec<String>,
+}
+
+/// A line that describes a device or a room.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    device: Option<DeviceForm>,
+    room: Option<RoomForm>,
+}
+
+/// A device as `GET /devices` shows it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceForm {
+    device_id: DeviceId,
+    name: Option<String>,
+    room: Option<RoomId>,
+    room_pinned: Option<bool>,
+    kind: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    metrics: BTreeMap<MetricName, Settings>,
+    #[serde(rename = "first_seen")]
+    _first_seen: Option<String>,
+}
+
+/// The settings of a metric. Its kind is none of them, because the name decides it.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    #[serde(rename = "kind", skip_serializing)]
+    _kind: Option<MetricKind>,
+    /// Null removes the unit of a well-known metric.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    unit: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modulus: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_w: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dip: Option<Box<RawValue>>,
+}
+
+/// A room as `GET /rooms` shows it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RoomForm {
+    room_id: RoomId,
+    name: Option<String>,
+    #[serde(rename = "first_seen")]
+    _first_seen: Option<String>,
+}
+
+/// The body of a PATCH.
+#[derive(Default, Serialize)]
+struct Patch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<&'a RoomId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metrics: BTreeMap<&'a MetricName, &'a Settings>,
+}
+
+impl RegistryLine {
+    /// Parses a line.
+    pub(super) fn read(record: &Record) -> Result<Self, String> {
+        let form: Form = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
+        let line = record.line;
+        match form {
+            Form { device: Some(device), room: None } => {
+                let path = format!("/devices/{}", device.device_id);
+                Ok(Self { line, path, bodies: device.bodies() })
+            }
+            Form { device: None, room: Some(room) } => {
+                let named = Patch { name: room.name.as_deref(), ..Patch::default() };
+                let path = format!("/rooms/{}", room.room_id);
+                Ok(Self { line, path, bodies: named.body().into_iter().collect() })
+            }
+            _ => Err("describes a device or a room, not both".to_owned()),
+        }
+    }
+
+    fn is_room(&self) -> bool {
+        self.path.starts_with("/rooms/")
+    }
+}
+
+impl DeviceForm {
+    /// Returns the bodies of the requests that restore the device.
+    fn bodies(&self) -> Vec<String> {
+        let changed: Vec<_> = self
+            .metrics
+            .iter()
+            .filter(|(name, settings)| !settings.are_those_of_the_name(name))
+            .collect();
+        let first = Patch {
+            name: self.name.as_deref(),
+            // The readings name a room that no person chose.
+            room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
+            kind: self.kind.as_deref(),
+            tags: &self.tags,
+            metrics: BTreeMap::new(),
+        };
+        let of_metrics = changed
+            .into_iter()
+            .map(|metric| Patch { metrics: [metric].into(), ..Patch::default() });
+        [first].into_iter().chain(of_metrics).filter_map(|patch| patch.body()).collect()
+    }
+}
+
+impl Settings {
+    /// Returns whether they are the defaults of the metric's name.
+    fn are_those_of_the_name(&self, name: &MetricName) -> bool {
+        let Self { unit, modulus, max_w, dip, .. } = self;
+        let (_, known) = name.well_known();
+        unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
+            && modulus.is_none()
+            && max_w.is_none()
+            && dip.is_none()
+    }
+}
+
+/// Deserializes a member that is present, even if it is null.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl Patch<'_> {
+    /// Returns the body; `None` if there is nothing to set.
+    fn body(&self) -> Option<String> {
+        let body = serde_json::to_string(self).expect("ids and texts have a JSON form");
+        (body != "{}").then_some(body)
+    }
+}
+
+/// Applies the entries: devices first, because they register the rooms into which they are put.
+///
+/// Waits for missing devices and metrics, because the stream may not have registered them yet, and reports
+/// that once with `tell`. Returns the refusals.
+pub(super) fn apply(
+    mut lines: Vec<RegistryLine>,
+    client: &Client,
+    tell: impl FnOnce(String),
+) -> anyhow::Result<Vec<Refusal>> {
+    lines.sort_by_key(RegistryLine::is_room);
+    // One request each, so that a metric that no reading has any more spoils no other setting.
+    let single = |line: RegistryLine| {
+        let RegistryLine { line, path, bodies } = line;
+        bodies.into_iter().map(move |body| RegistryLine {
+            line,
+            path: path.clone(),
+            bodies: vec![body],
+        })
+    };
+    apply_within(lines.into_iter().flat_map(single).collect(), client, MAX_WAIT, tell)
+}
+
+fn apply_within(
+    mut lines: Vec<RegistryLine>,
+    client: &Client,
+    max_wait: Duration,
+    tell: impl FnOnce(String),
+) -> anyhow::Result<Vec<Refusal>> {
+    let mut refusals = Vec::new();
+    let mut tell = Some(tell);
+    let mut pause = Duration::from_millis(100);
+    let watch = Stopwatch::start();
+    loop {
+        let mut missing = Vec::new();
+        let mut first = None;
+        for line in lines {
+            match edit(&line, client)? {
+                Edited::Done => {}
+                Edited::Missing { what, reason } => {
+                    first.get_or_insert(what);
+                    missing.push((line, reason));
+                }
+                Edited::Refused(reason) => refusals.push(Refusal { line: line.line, reason }),
+            }
+        }
+        if missing.is_empty() || watch.elapsed() >= max_wait {
+            let named = missing
+                .into_iter()
+                .map(|(RegistryLine { line, .. }, reason)| Refusal { line, reason });
+            refusals.extend(named);
+            return Ok(refusals);
+        }
+        if let (Some(what), Some(tell)) = (first, tell.take()) {
+            let more = match missing.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let seconds = max_wait.as_secs();
+            tell(format!("waiting until the registry knows {what}{more} (up to {seconds} s)"));
+        }
+        thread::sleep(pause.min(max_wait));
+        pause = (pause * 2).min(Duration::from_secs(5));
+        lines = missing.into_iter().map(|(line, _)| line).collect();
+    }
+}
+
+enum Edited {
+    Done,
+    /// The device, the room or a metric is not registered.
+    Missing {
+        what: String,
+        reason: String,
+    },
+    Refused(String),
+}
+
+fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
+    for body in &line.bodies {
+        let ask = Ask { method: "PATCH", path: &line.path, body: Some(("application/json", body)) };
+        let answer = client.send(ask, &AtomicBool::new(false))?;
+        let problem = answer.problem();
+        let id = line.path.rsplit('/').next().unwrap_or_default();
+        let metric = problem.errors.iter().find_map(|error| {
+            let name = error.field.as_deref()?.strip_prefix("metrics.")?;
+            Some(format!("{name} of {id}"))
+        });
+        match (answer.status, metric) {
+            (200, _) => {}
+            (404, _) => {
+                let why = "It has no readings here, so it is not restored.";
+                let reason = format!("{} {why}", problem.detail);
+                return Ok(Edited::Missing { what: id.to_owned(), reason });
+            }
+            (400, Some(what)) => return Ok(Edited::Missing { what, reason: problem.detail }),
+            (400, None) => return Ok(Edited::Refused(problem.detail)),
+            _ => return Err(client.error(&line.path, &answer)),
+        }
+    }
+    Ok(Edited::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    fn line(json: &str) -> Result<RegistryLine, String> {
+        RegistryLine::read(&Record { line: 7, json: json.to_owned() })
+    }
+
+    #[test]
+    fn a_device_is_what_people_said_of_it() {
+        let device = line(
+            r#"{"device":{"device_id":"d","name":"Meter","room":"r","room_pinned":true,"kind":null,
+                "tags":["a"],"first_seen":"2026-01-11T16:00:00.000Z","metrics":{
+                "temperature":{"kind":"gauge","unit":"°C"},
+                "cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678},
+                "current_w":{"kind":"gauge","unit":null}}}}"#,
+        )
+        .unwrap();
+        assert_eq!(device.path, "/devices/d");
+        assert_eq!(
+            device.bodies,
+            [
+                r#"{"name":"Meter","room":"r","tags":["a"]}"#,
+                r#"{"metrics":{"cumulative_kwh_p":{"unit":"kWh","modulus":12345678901234567890123456789012345678}}}"#,
+                r#"{"metrics":{"current_w":{"unit":null}}}"#,
+            ]
+        );
+        let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
+        assert!(learned.unwrap().bodies.is_empty(), "the readings tell the room");
+        let by_hand = line(r#"{"device":{"device_id":"d","room":"r"}}"#).unwrap();
+        assert_eq!(by_hand.bodies, [r#"{"room":"r"}"#]);
+        let room = line(r#"{"room":{"room_id":"r","name":"Hall","first_seen":"x"}}"#).unwrap();
+        assert_eq!(
+            (&*room.path, &room.bodies[..]),
+            ("/rooms/r", &[r#"{"name":"Hall"}"#.into()][..])
+        );
+        let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
+        let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));
+        assert_eq!(line(&many).unwrap().bodies.len(), 33);
+    }
+
+    #[test]
+    fn a_line_of_another_form_is_refused() {
+        for json in [
+            r#"{"device":{"device_id":"a#b"}}"#,
+            r#"{"device":{"device_id":"d","nmae":"x"}}"#,
+            r#"{"device":{"device_id":"d"},"room":{"room_id":"r"}}"#,
+            r#"{"device":{}}"#,
+            r#"{"device":{"device_id":"d","metrics":{"t":{"kind":"x"}}}}"#,
+        ] {
+            assert!(line(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_yet_there_is_waited_for_and_what_never_comes_is_named() {
+        let server = fake_server::serve(|n, request| match (n, request.path.as_str()) {
+            (0, "/devices/late") | (_, "/devices/never") => {
+                Reply::of(404, r#"{"detail": "There is no such device."}"#)
+            }
+            (1, "/devices/new-metric") => {
+                Reply::of(400, r#"{"errors": [{"field": "metrics.t", "message": "is no metric"}]}"#)
+            }
+            (_, "/devices/bad") => Reply::of(400, r#"{"detail": "name: is empty"}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let lines = ["late", "new-metric", "never", "bad"]
+            .map(|id| line(&format!(r#"{{"device":{{"device_id":"{id}","name":"x"}}}}"#)).unwrap());
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let mut told = Vec::new();
+        let tell = |text| told.push(text);
+        let wait = Duration::from_millis(300);
+        let refusals = apply_within(lines.into(), &client, wait, tell).unwrap();
+        assert_eq!(told, ["waiting until the registry knows late and 2 more (up to 0 s)"]);
+        let refusals: Vec<String> = refusals.iter().map(Refusal::to_string).collect();
+        assert_eq!(
+            refusals,
+            [
+                "line 7: name: is empty",
+                "line 7: There is no such device. It has no readings here, so it is not restored.",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_metric_that_is_waited_for_is_named_and_without_a_wait_nothing_is_told() {
+        let server = fake_server::serve(|n, _| match n {
+            0 => Reply::of(400, r#"{"errors": [{"field": "metrics.noise", "message": "is no"}]}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let client = Client::impatient(&server.url, Duration::ZERO);
+        let device =
+            || line(r#"{"device":{"device_id":"d1","metrics":{"noise":{"unit":"dB"}}}}"#).unwrap();
+        let waiting = "waiting until the registry knows noise of d1 (up to 30 s)".to_owned();
+        for expected in [vec![waiting], vec![]] {
+            let mut told = Vec::new();
+            let refusals = apply(vec![device()], &client, |text| told.push(text)).unwrap();
+            assert_eq!((refusals.len(), told), (0, expected));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The progress of an import, kept in a small file beside the imported one. Sends nothing.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use anyhow::{Context as _, ensure};
+use domain::Reading;
+use local::private;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The number of lines at the beginning of a file that are processed: stored or refused.
+#[derive(Debug)]
+pub(super) struct Resume {
+    /// `None` for a stream, which cannot be read again.
+    path: Option<PathBuf>,
+    state: State,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    /// The fingerprint of the file and of the options with which it is read.
+    fingerprint: String,
+    acknowledged: u64,
+    witness: Option<Witness>,
+}
+
+/// A reading that the table must have if these lines are stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Witness {
+    pub(super) device: String,
+    pub(super) timestamp: String,
+    pub(super) metrics: Vec<String>,
+}
+
+impl From<&Reading> for Witness {
+    fn from(reading: &Reading) -> Self {
+        Self {
+            device: reading.device.to_string(),
+            timestamp: reading.at.to_string(),
+            metrics: reading.metrics().keys().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// The bytes at the beginning of a file that are part of its fingerprint.
+const FINGERPRINTED: u64 = 1 << 20;
+
+impl Resume {
+    /// Reads the progress of an interrupted import of the same file to the same server. Starts over if
+    /// there is none, or with `again`.
+    ///
+    /// The progress is kept in `state`, or else beside the file.
+    pub(super) fn of(
+        file: &Path,
+        state: Option<&Path>,
+        asked: &str,
+        again: bool,
+    ) -> anyhow::Result<Self> {
+        // To read from a pipe would consume what is to be imported.
+        let (path, fingerprint) = if file == Path::new("-") || !file.is_file() {
+            ensure!(state.is_none(), "--state: {} cannot be read again", file.display());
+            (None, String::new())
+        } else {
+            let path = state.map_or_else(|| with_suffix(file, ".roomtide-import"), Path::to_owned);
+            (Some(path), fingerprint_of(file, asked)?)
+        };
+        let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
+            let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+            (state.fingerprint == fingerprint).then_some(state)
+        });
+        let state = earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None });
+        Ok(Self { path, state })
+    }
+
+    /// Returns the number of lines at the beginning that are processed.
+    pub(super) const fn acknowledged(&self) -> u64 {
+        self.state.acknowledged
+    }
+
+    /// Returns a reading among them that was stored.
+    pub(super) const fn witness(&self) -> Option<&Witness> {
+        self.state.witness.as_ref()
+    }
+
+    /// Returns whether the progress is kept for another import.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Starts over at the first line.
+    pub(super) fn restart(&mut self) {
+        (self.state.acknowledged, self.state.witness) = (0, None);
+    }
+
+    /// Records that the lines before `end` are processed, and one of their readings that is stored.
+    pub(super) fn acknowledge(&mut self, end: u64, stored: Option<&Reading>) -> anyhow::Result<()> {
+        if end <= self.state.acknowledged {
+            return Ok(());
+        }
+        self.state.acknowledged = end;
+        if let Some(stored) = stored {
+            self.state.witness = Some(stored.into());
+        }
+        let Some(path) = &self.path else { return Ok(()) };
+        // Written to another file and renamed, so that a crash leaves either the old or the new one.
+        let new = with_suffix(path, "-new");
+        write_private(&new, &serde_json::to_vec(&self.state)?)
+            .and_then(|()| fs::rename(&new, path))
+            .with_context(|| {
+                format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
+            })
+    }
+
+    /// Removes the file, because the import is complete.
+    pub(super) fn finish(self) {
+        // If it cannot be removed, the next import finds all lines processed, which is true.
+        if let Some(path) = self.path {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+/// Writes a file that only its owner can read: it holds a reading.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    private::options().create(true).truncate(true).open(path)?.write_all(bytes)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
+    let context = || format!("cannot read {}", file.display());
+    let opened = File::open(file).with_context(context)?;
+    let metadata = opened.metadata().with_context(context)?;
+    let length = metadata.len();
+    // A file that was written to since is another file, wherever it was changed.
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let mut beginning = Vec::new();
+    opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;
+    let mut hash = Sha256::new();
+    hash.update(&beginning);
+    hash.update(modified.unwrap_or_default().as_nanos().to_be_bytes());
+    hash.update(asked.as_bytes());
+    let digest = hash.finalize();
+    Ok(digest.iter().fold(format!("{length}-"), |text, byte| format!("{text}{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading() -> Reading {
+        let now = domain::Timestamp::MAX;
+        local::read_reading(r#"{"device_id":"d","timestamp":1768147200,"t":1}"#, now).unwrap()
+    }
+
+    #[test]
+    fn what_is_processed_is_skipped_until_the_import_is_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let mut resume = Resume::of(&file, None, "x", false).unwrap();
+        resume.acknowledge(500, Some(&reading())).unwrap();
+        resume.acknowledge(1_000, None).unwrap();
+        let resumed = Resume::of(&file, None, "x", false).unwrap();
+        assert_eq!(resumed.acknowledged(), 1_000);
+        assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
+        assert_eq!(
+            Resume::of(&file, None, "y", false).unwrap().acknowledged(),
+            0,
+            "another mapping"
+        );
+        assert_eq!(Resume::of(&file, None, "x", true).unwrap().acknowledged(), 0, "again");
+        resume.finish();
+        assert_eq!(Resume::of(&file, None, "x", false).unwrap().acknowledged(), 0, "complete");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn it_is_kept_where_it_is_asked_for_and_for_the_file_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, state) = (directory.path().join("readings.csv"), directory.path().join("state"));
+        fs::write(&file, "a").unwrap();
+        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None).unwrap();
+        assert!(state.exists());
+        let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
+        assert_eq!(acknowledged(), 500);
+        let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+        assert_eq!(acknowledged(), 0, "written since");
+    }
+
+    #[test]
+    fn a_stream_is_not_looked_into() {
+        let resume = Resume::of(Path::new("-"), None, "x", false).unwrap();
+        assert!(!resume.is_kept());
+        assert!(Resume::of(Path::new("-"), Some(Path::new("state")), "x", false).is_err());
+    }
+}

@@ -1,0 +1,431 @@
+//! Groups the lines of a file into rounds. Sends nothing.
+//!
+//! Within a round no two readings have the same device and timestamp: such lines become one reading, in
+//! which the last line wins. Rounds are sent one after the other. So the requests of a round may run in
+//! any order, and be repeated, and an earlier line never wins over a later one.
+//!
+//! A reading that an earlier round may hold is merged, any other is put. A put is preferred, because
+//! DynamoDB stores 25 of them with one request; each merge is a request of its own. To decide in bounded
+//! memory, the time span of each device's earlier readings is kept instead of every key: a reading outside
+//! of the span is new. So the readings of a file that is sorted by time, in either direction, are all put.
+
+use std::collections::{HashMap, VecDeque};
+
+use api::json::Members;
+use domain::{DeviceId, MAX_METRICS, Reading, Timestamp};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::refusals::Refusal;
+use super::registry::RegistryLine;
+use super::source::{Line, Lines, Record};
+
+/// The largest body of a request: half of the server's limit.
+const MAX_BODY: usize = 512 << 10;
+/// The most members of a line: an item of the table holds no more metrics.
+const MAX_LINE_MEMBERS: usize = 10_000;
+/// The most devices whose spans are kept; readings of further devices are merged.
+const MAX_SPANS: usize = 100_000;
+
+/// A reading, and the first of its lines.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) line: u64,
+    pub(super) reading: Reading,
+}
+
+/// Readings that may be stored in any order.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Readings that no earlier round holds.
+    pub(super) puts: Vec<Entry>,
+    /// Readings that an earlier round may hold.
+    pub(super) merges: Vec<Entry>,
+    /// The number of lines that became part of another line's reading.
+    pub(super) folded: u64,
+    /// Lines and cells that cannot be stored.
+    pub(super) refusals: Vec<Refusal>,
+    /// Registry entries of a backup.
+    pub(super) registry: Vec<RegistryLine>,
+    /// The number of lines of the file up to the end of the round.
+    pub(super) end: u64,
+}
+
+/// The rounds of a file.
+pub(super) struct Rounds {
+    lines: Lines,
+    now: Timestamp,
+    /// The number of lines of a round.
+    size: usize,
+    /// Whether every reading is merged, whatever the earlier rounds hold.
+    merge: bool,
+    spans: HashMap<DeviceId, (Timestamp, Timestamp)>,
+    position: u64,
+    /// Readings that did not fit into the previous round: parts of its last line.
+    carried: VecDeque<Entry>,
+    ended: bool,
+}
+
+impl Rounds {
+    /// Makes rounds of these lines, which are received at `now`.
+    pub(super) fn new(lines: Lines, now: Timestamp, size: usize, merge: bool) -> Self {
+        let (spans, position, carried) = (HashMap::new(), 0, VecDeque::new());
+        Self { lines, now, size, merge, spans, position, carried, ended: false }
+    }
+
+    /// Skips the first lines, which are stored. Returns their refusals and registry entries again.
+    pub(super) fn skip_lines(&mut self, lines: u64) -> anyhow::Result<Round> {
+        let mut skipped = Round::default();
+        while self.position < lines {
+            let Some(line) = self.lines.next().transpose()? else { break };
+            self.position += 1;
+            self.read(line, &mut skipped).iter().for_each(|entry| self.cover(&entry.reading));
+        }
+        skipped.end = self.position;
+        Ok(skipped)
+    }
+
+    /// Returns the entries of a line: one, or several if it has many metrics. Registry entries and
+    /// refusals go into `round`.
+    fn read(&self, line: Line, round: &mut Round) -> VecDeque<Entry> {
+        let record = match line {
+            Line::Reading(record) => record,
+            Line::Refused(refusal) => {
+                round.refusals.push(refusal);
+                return VecDeque::new();
+            }
+        };
+        let line = record.line;
+        let mut entries = VecDeque::new();
+        for part in parts(record) {
+            match meaning(&part, self.now) {
+                Ok(Meaning::Reading(reading)) => {
+                    entries.push_back(Entry { line, reading: *reading });
+                }
+                Ok(Meaning::Registry(line)) => round.registry.push(line),
+                Err(reason) => {
+                    round.refusals.push(Refusal { line, reason });
+                    return VecDeque::new();
+                }
+            }
+        }
+        entries
+    }
+
+    fn is_new(&self, reading: &Reading) -> bool {
+        let outside =
+            |(first, last): &(Timestamp, Timestamp)| reading.at < *first || *last < reading.at;
+        let has_room = self.spans.len() < MAX_SPANS;
+        !self.merge && self.spans.get(&reading.device).map_or(has_room, outside)
+    }
+
+    fn cover(&mut self, reading: &Reading) {
+        let at = reading.at;
+        if let Some((first, last)) = self.spans.get_mut(&reading.device) {
+            (*first, *last) = (at.min(*first), at.max(*last));
+        } else if self.spans.len() < MAX_SPANS {
+            self.spans.insert(reading.device.clone(), (at, at));
+        }
+    }
+
+    fn fill(&mut self) -> anyhow::Result<Round> {
+        let mut round = Round::default();
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut places: HashMap<(DeviceId, Timestamp), usize> = HashMap::new();
+        let mut waiting = std::mem::take(&mut self.carried);
+        let mut taken = 0;
+        loop {
+            let Some(entry) = waiting.pop_front() else {
+                if taken == self.size {
+                    break;
+                }
+                let Some(line) = self.lines.next().transpose()? else {
+                    self.ended = true;
+                    break;
+                };
+                self.position += 1;
+                taken += 1;
+                waiting = self.read(line, &mut round);
+                continue;
+            };
+            let Some(place) = places.get(&key(&entry)) else {
+                places.insert(key(&entry), entries.len());
+                entries.push(entry);
+                continue;
+            };
+            let earlier = &mut entries[*place];
+            if !has_room_for(&earlier.reading, &entry.reading) {
+                // It would make one request carry too many metrics; the next round merges it.
+                waiting.push_front(entry);
+                break;
+            }
+            round.folded += u64::from(earlier.line != entry.line);
+            earlier.reading.absorb(entry.reading).expect("there is room for its metrics");
+        }
+        // What is carried over is not yet stored.
+        round.end = self.position - u64::from(!waiting.is_empty());
+        self.carried = waiting;
+        (round.puts, round.merges) =
+            entries.into_iter().partition(|entry| self.is_new(&entry.reading));
+        round.puts.iter().chain(&round.merges).for_each(|entry| self.cover(&entry.reading));
+        Ok(round)
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = anyhow::Result<Round>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Round>> {
+        if self.ended && self.carried.is_empty() {
+            return None;
+        }
+        let round = self.fill();
+        self.ended |= round.is_err();
+        Some(round)
+    }
+}
+
+fn key(entry: &Entry) -> (DeviceId, Timestamp) {
+    (entry.reading.device.clone(), entry.reading.at)
+}
+
+fn has_room_for(earlier: &Reading, later: &Reading) -> bool {
+    let is_new = |name| !earlier.metrics().contains_key(name);
+    let new = later.metrics().keys().filter(|name| is_new(*name)).count();
+    earlier.metrics().len() + new <= MAX_METRICS
+}
+
+/// Splits a record into parts of at most [`MAX_METRICS`]: an exported reading may have more, because
+/// merging writes added them.
+fn parts(record: Record) -> Vec<Record> {
+    const OWN: [&str; 3] = ["device_id", "timestamp", "room"];
+    let Record { line, json } = record;
+    let whole = |json| vec![Record { line, json }];
+    let Ok(members) = Members::parse(&json, MAX_LINE_MEMBERS) else { return whole(json) };
+    let members: Vec<(String, &RawValue)> =
+        members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
+    if members.len() <= MAX_METRICS {
+        return whole(json);
+    }
+    let (own, metrics): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(name, _)| OWN.contains(&name.as_str()));
+    let part = |metrics: &[&(String, &RawValue)]| {
+        let member = |(name, value): &(String, &RawValue)| format!("{}:{value}", json!(name));
+        let members: Vec<String> = own.iter().chain(metrics).map(|it| member(it)).collect();
+        Record { line, json: format!("{{{}}}", members.join(",")) }
+    };
+    metrics.chunks(MAX_METRICS).map(part).collect()
+}
+
+enum Meaning {
+    Reading(Box<Reading>),
+    Registry(RegistryLine),
+}
+
+/// The members that distinguish the kinds of lines.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    device: Option<&'a RawValue>,
+    #[serde(borrow)]
+    room: Option<&'a RawValue>,
+    timestamp: Option<IgnoredAny>,
+}
+
+fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
+    let object = |value: Option<&RawValue>| value.is_some_and(|it| it.get().starts_with('{'));
+    // Reading it as a reading reports a line that is no object.
+    if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
+        if object(members.device) || object(members.room) {
+            return RegistryLine::read(record).map(Meaning::Registry);
+        }
+        if members.timestamp.is_none() {
+            return Err("timestamp: is missing; a file does not tell when it was measured".into());
+        }
+    }
+    let reading = local::read_reading(&record.json, now).map_err(|error| {
+        let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
+        format!("{field}{}", error.message)
+    })?;
+    Ok(Meaning::Reading(Box::new(reading)))
+}
+
+/// Splits entries into requests of at most this number of `readings` and of [`MAX_BODY`] bytes.
+pub(super) fn batches(entries: &[Entry], readings: usize) -> Vec<&[Entry]> {
+    let mut batches = Vec::new();
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += json(&entry.reading).len() + 1;
+            bytes <= MAX_BODY
+        };
+        let fitting = rest.iter().take(readings).take_while(fits).count().max(1);
+        let (batch, behind) = rest.split_at(fitting);
+        batches.push(batch);
+        rest = behind;
+    }
+    batches
+}
+
+/// Writes a reading as `POST /readings` takes it.
+pub(super) fn json(reading: &Reading) -> String {
+    let Reading { device, at, room, .. } = reading;
+    let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);
+    if let Some(room) = room {
+        json.extend([r#","room":""#, room.as_str(), "\""]);
+    }
+    for (name, value) in reading.metrics() {
+        json.extend([",\"", name.as_str(), "\":", value.as_str()]);
+    }
+    json.push('}');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000).unwrap()
+    }
+
+    fn rounds(lines: &[&str], size: usize) -> Rounds {
+        let lines: Vec<_> = lines
+            .iter()
+            .zip(1..)
+            .map(|(json, line)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
+            .collect();
+        Rounds::new(Box::new(lines.into_iter()), now(), size, false)
+    }
+
+    fn line(device: &str, second: i64, metrics: &str) -> String {
+        format!(r#"{{"device_id":"{device}","timestamp":{},{metrics}}}"#, 1_768_147_200 + second)
+    }
+
+    fn taken(lines: &[String], size: usize) -> Vec<Round> {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        rounds(&lines, size).collect::<anyhow::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn lines_of_one_reading_are_one_and_the_last_wins() {
+        let lines = [
+            line("d", 0, r#""room":"a","t":1,"h":5"#),
+            line("e", 0, r#""t":9"#),
+            line("d", 0, r#""room":"b","t":2"#),
+        ];
+        let [round] = &taken(&lines, 10)[..] else { panic!("one round") };
+        let shown: Vec<String> = round.puts.iter().map(|entry| json(&entry.reading)).collect();
+        assert_eq!(
+            shown,
+            [
+                r#"{"device_id":"d","timestamp":"2026-01-11T16:00:00.000Z","room":"b","h":5,"t":2}"#,
+                r#"{"device_id":"e","timestamp":"2026-01-11T16:00:00.000Z","t":9}"#,
+            ]
+        );
+        assert_eq!((round.folded, round.merges.len(), round.end), (1, 0, 3));
+    }
+
+    #[test]
+    fn what_an_earlier_round_may_hold_is_merged_and_sorted_files_are_put() {
+        let kinds = |seconds: &[i64]| -> Vec<(usize, usize)> {
+            let lines: Vec<String> = seconds.iter().map(|at| line("d", *at, "\"t\":1")).collect();
+            taken(&lines, 2).iter().map(|round| (round.puts.len(), round.merges.len())).collect()
+        };
+        assert_eq!(kinds(&[0, 1, 2, 3]), [(2, 0), (2, 0), (0, 0)]);
+        assert_eq!(kinds(&[3, 2, 1, 0]), [(2, 0), (2, 0), (0, 0)]);
+        assert_eq!(kinds(&[0, 5, 5, 6]), [(2, 0), (1, 1), (0, 0)]);
+        assert_eq!(kinds(&[0, 5, 3, 9]), [(2, 0), (1, 1), (0, 0)], "perhaps known is known");
+    }
+
+    #[test]
+    fn with_merge_nothing_replaces_what_the_table_has() {
+        let mut rounds = rounds(&[&line("d", 0, "\"t\":1")], 10);
+        rounds.merge = true;
+        let round = rounds.next().unwrap().unwrap();
+        assert_eq!((round.puts.len(), round.merges.len()), (0, 1));
+    }
+
+    #[test]
+    fn skipped_lines_count_as_an_earlier_round() {
+        let lines: Vec<String> = [0, 5, 5].map(|at| line("d", at, "\"t\":1")).into();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut rounds = rounds(&lines, 10);
+        assert_eq!(rounds.skip_lines(2).unwrap().end, 2);
+        let round = rounds.next().unwrap().unwrap();
+        assert_eq!((round.puts.len(), round.merges.len(), round.end), (0, 1, 3));
+    }
+
+    #[test]
+    fn more_metrics_than_a_request_carries_go_into_the_next_round() {
+        let metrics = |from: usize| {
+            let names = (from..from + 40).map(|n| format!("\"m{n}\":1"));
+            names.collect::<Vec<_>>().join(",")
+        };
+        let lines =
+            [line("d", 0, &metrics(0)), line("d", 0, &metrics(40)), line("d", 1, "\"t\":1")];
+        let rounds = taken(&lines, 10);
+        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
+        assert_eq!(rounds.iter().map(shape).collect::<Vec<_>>(), [(1, 0, 1), (1, 1, 3)]);
+    }
+
+    #[test]
+    fn a_reading_that_merging_made_large_is_sent_in_parts() {
+        let metrics: Vec<String> = (0..150).map(|n| format!("\"m{n}\":{n}")).collect();
+        let large = line("d", 0, &format!(r#""room":"a",{}"#, metrics.join(",")));
+        let rounds = taken(&[line("e", 0, "\"t\":1"), large, line("d", 1, "\"t\":1")], 10);
+        let shape = |round: &Round| (round.puts.len(), round.merges.len(), round.end);
+        assert_eq!(
+            rounds.iter().map(shape).collect::<Vec<_>>(),
+            [(2, 0, 1), (0, 1, 1), (1, 1, 3)],
+            "a line counts as done when all of it is"
+        );
+        let parts = rounds.iter().flat_map(|round| round.puts.iter().chain(&round.merges));
+        let parts: Vec<_> = parts.filter(|entry| entry.line == 2).collect();
+        assert_eq!(parts.iter().map(|it| it.reading.metrics().len()).sum::<usize>(), 150);
+        assert!(parts.iter().all(|it| it.reading.room.is_some()));
+        assert_eq!(rounds.iter().map(|round| round.folded).sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn a_request_is_neither_too_long_nor_too_large() {
+        let metrics: Vec<String> =
+            (0..64).map(|n| format!("\"m{n:02}{}\":1", "x".repeat(60))).collect();
+        let lines: Vec<String> = (0..300).map(|n| line("d", n, &metrics.join(","))).collect();
+        let [round, _] = &taken(&lines, 300)[..] else { panic!("a round and the end") };
+        let lengths = |readings| {
+            let batches = batches(&round.puts, readings);
+            batches.iter().map(|batch| batch.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(200), [118, 118, 64], "4,440 bytes each");
+        assert_eq!(lengths(100), [100, 100, 100]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_reading_is_refused_with_its_reason() {
+        let lines = [
+            r#"{"device_id":"d","t":1}"#,
+            r#"{"device_id":"d","timestamp":null,"t":1}"#,
+            r#"{"device_id":"ROOM","timestamp":1768147200,"t":1}"#,
+            "{",
+            "5",
+            r#"{"device":{"device_id":"d"},"timestamp":1}"#,
+        ];
+        let round = rounds(&lines, 10).next().unwrap().unwrap();
+        let reasons: Vec<String> = round.refusals.iter().map(Refusal::to_string).collect();
+        for (reason, expected) in reasons.iter().zip([
+            "line 1: timestamp: is missing",
+            "line 2: timestamp: is missing",
+            "line 3: device_id: \"ROOM\" is a reserved name",
+            "line 4: EOF",
+            "line 5: must be an object",
+            "line 6: ",
+        ]) {
+            assert!(reason.starts_with(expected), "{reason}");
+        }
+        assert_eq!((reasons.len(), round.puts.len()), (6, 0));
+    }
+}

@@ -1,0 +1,463 @@
+//! Reads a file of readings line by line: opens it, inflates it, splits it. Sends nothing.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use csv::{ByteRecord, StringRecord};
+use flate2::bufread::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::clock_change::Passes;
+use super::columns::Columns;
+use super::refusals::Refusal;
+use super::rows::Rows;
+
+/// The longest line: longer than any reading of the table, or any header row that the API writes.
+const MAX_LINE: usize = 8 << 20;
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// A header row, then one row a line
+    Csv,
+    /// One JSON object a line
+    Ndjson,
+}
+
+impl Format {
+    /// Returns the format that a file's name names.
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
+            "csv" | "tsv" => Some(Self::Csv),
+            "ndjson" | "jsonl" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+}
+
+/// A reading as `POST /readings` takes it, and its line in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The line of the file, from 1.
+    pub(crate) line: u64,
+    /// The JSON object.
+    pub(crate) json: String,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A reading, not yet checked.
+    Reading(Record),
+    /// A line or a cell that cannot be read.
+    Refused(Refusal),
+}
+
+/// The lines of a file, in order. An error ends them.
+pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;
+
+/// An open file.
+pub(super) struct Source {
+    reader: Box<dyn BufRead + Send>,
+    format: Format,
+    bar: ProgressBar,
+}
+
+/// Opens a file. `-` is standard input.
+pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source> {
+    let (raw, bar): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
+        (Box::new(io::stdin()), ProgressBar::new_spinner())
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = file.metadata()?.len();
+        let style = "  {bar:40} {percent:>3} %  {msg}  {eta} left";
+        let bar = ProgressBar::new(bytes).with_style(ProgressStyle::with_template(style)?);
+        (Box::new(bar.wrap_read(file)), bar)
+    };
+    let mut raw = BufReader::new(raw);
+    let cannot_read = || format!("cannot read {}", path.display());
+    let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
+    let mut reader: Box<dyn BufRead + Send> =
+        if gzip { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) };
+    if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
+        reader.consume(3); // a mark of UTF-8, which is no part of the first record
+    }
+    let first = reader.fill_buf().with_context(cannot_read)?;
+    let first = first.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii());
+    let told = match (first, format.or_else(|| Format::of(path))) {
+        (None, _) => bail!("{} is empty", path.display()),
+        (_, Some(format)) => format,
+        (Some(b'{'), None) => Format::Ndjson,
+        (Some(b'['), None) => {
+            bail!("{} holds a JSON array; write one object a line instead", path.display())
+        }
+        (Some(_), None) => Format::Csv,
+    };
+    Ok(Source { reader, format: told, bar })
+}
+
+impl Source {
+    /// Makes a bar that shows how much of the file is read.
+    pub(super) fn progress_bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    /// Returns its format.
+    pub(super) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Reads the lines.
+    pub(super) fn lines(self, columns: &Columns) -> anyhow::Result<Lines> {
+        match self.format {
+            Format::Csv => csv_lines(self.reader, columns),
+            Format::Ndjson => Ok(Box::new(NdjsonLines(TextLines::new(self.reader)))),
+        }
+    }
+}
+
+/// Reads the lines of a text, each of at most [`MAX_LINE`] bytes.
+struct TextLines<R> {
+    reader: R,
+    /// The number of the last line read, from 1.
+    line: u64,
+    /// The bytes of the last line read, with its end.
+    text: Vec<u8>,
+}
+
+impl<R: BufRead> TextLines<R> {
+    const fn new(reader: R) -> Self {
+        Self { reader, line: 0, text: Vec::new() }
+    }
+
+    /// Reads the next line. Returns whether there is one. Skips the rest of a line that is too long.
+    fn read(&mut self) -> anyhow::Result<Option<Result<(), Refusal>>> {
+        self.line += 1;
+        self.read_line().with_context(|| format!("line {} cannot be read", self.line))
+    }
+
+    fn read_line(&mut self) -> io::Result<Option<Result<(), Refusal>>> {
+        self.text.clear();
+        let read = (&mut self.reader).take(MAX_LINE as u64).read_until(b'\n', &mut self.text)?;
+        if read == MAX_LINE && self.text.last() != Some(&b'\n') {
+            self.reader.skip_until(b'\n')?;
+            return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
+        }
+        Ok((read > 0).then_some(Ok(())))
+    }
+
+    /// Makes the refusal of the last line read.
+    const fn refusal(&self, reason: String) -> Refusal {
+        Refusal { line: self.line, reason }
+    }
+}
+
+/// Reads the lines of NDJSON. Skips blank ones.
+struct NdjsonLines<R>(TextLines<R>);
+
+impl<R: BufRead> Iterator for NdjsonLines<R> {
+    type Item = anyhow::Result<Line>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Line>> {
+        let Self(lines) = self;
+        loop {
+            match lines.read().transpose()? {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
+                Err(error) => return Some(Err(error)),
+            }
+            let line = lines.line;
+            match String::from_utf8(std::mem::take(&mut lines.text)) {
+                Ok(json) if json.trim().is_empty() => {}
+                Ok(json) => return Some(Ok(Line::Reading(Record { line, json }))),
+                Err(error) => {
+                    let at = error.utf8_error().valid_up_to();
+                    let reason = format!("is not UTF-8: byte {at} cannot be read");
+                    return Some(Ok(Line::Refused(lines.refusal(reason))));
+                }
+            }
+        }
+    }
+}
+
+/// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
+struct CsvRows<R> {
+    lines: TextLines<R>,
+    /// Parses the last line read.
+    parser: csv::Reader<Cursor<Vec<u8>>>,
+}
+
+impl<R: BufRead> CsvRows<R> {
+    /// Reads the header row. Returns the rows after it, the header and the separator.
+    fn open(reader: R) -> anyhow::Result<(StringRecord, u8, Self)> {
+        let mut lines = TextLines::new(reader);
+        if let Some(Err(refusal)) = lines.read()? {
+            bail!("the header row {}", refusal.reason);
+        }
+        let separator = separator(&lines.text);
+        let mut builder = csv::ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).delimiter(separator);
+        let mut rows = Self { lines, parser: builder.from_reader(Cursor::default()) };
+        rows.parse_line()?;
+        match rows.read()? {
+            Some(Ok((_, header))) => Ok((header, separator, rows)),
+            Some(Err(refusal)) => bail!("the header row {}", refusal.reason),
+            None => Ok((StringRecord::new(), separator, rows)),
+        }
+    }
+
+    /// Reads the next row, and returns its line number with it.
+    fn read(&mut self) -> anyhow::Result<Option<Result<(u64, StringRecord), Refusal>>> {
+        let mut row = ByteRecord::new();
+        while !self.parser.read_byte_record(&mut row)? {
+            match self.lines.read()? {
+                Some(Ok(())) => self.parse_line()?,
+                Some(Err(refusal)) => return Ok(Some(Err(refusal))),
+                None => return Ok(None),
+            }
+        }
+        let row = text_of(row).map_err(|reason| self.lines.refusal(reason));
+        Ok(Some(row.map(|row| (self.lines.line, row))))
+    }
+
+    /// Parses the last line read.
+    fn parse_line(&mut self) -> csv::Result<()> {
+        let text = self.parser.get_mut().get_mut();
+        std::mem::swap(text, &mut self.lines.text);
+        if text.last() != Some(&b'\n') {
+            text.push(b'\n'); // which the last line of a file may lack
+        }
+        self.parser.seek_raw(SeekFrom::Start(0), csv::Position::new())
+    }
+}
+
+/// Returns the cells of a row, or the reason why they cannot be read.
+fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
+    // Only within quotes is the end of a line part of a cell.
+    if row.iter().next_back().is_some_and(|cell| cell.ends_with(b"\n")) {
+        let column = row.len();
+        return Err(format!(
+            "has a quote in column {column} that does not end on this line; a cell holds no line break"
+        ));
+    }
+    let mut row = StringRecord::from_byte_record(row)
+        .map_err(|error| format!("is not UTF-8 in column {}", error.utf8_error().field() + 1))?;
+    row.trim();
+    Ok(row)
+}
+
+/// Reads the readings of a CSV with a header row.
+pub(crate) fn csv_lines(
+    reader: impl Read + Send + 'static,
+    columns: &Columns,
+) -> anyhow::Result<Lines> {
+    let (header, separator, mut csv) = CsvRows::open(BufReader::new(reader))?;
+    let mut rows = Rows::new(columns, &header, separator)?;
+    let mut passes = Passes::default();
+    // Behind the last row stands the end, which decides what waited for it.
+    let records = std::iter::from_fn(move || csv.read().transpose()).map(Some).chain([None]);
+    let mut failed = false;
+    let lines = records.flat_map(move |record| {
+        let mut lines = Vec::new();
+        match record {
+            _ if failed => {}
+            None => passes.finish(&mut lines),
+            Some(Ok(Ok((line, row)))) if row.len() != header.len() => {
+                let reason = format!("has {} columns; the header has {}", row.len(), header.len());
+                lines.push(Line::Refused(Refusal { line, reason }));
+            }
+            Some(Ok(Ok((line, row)))) => {
+                let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
+                rows.read(line, &row, &mut drafts, &mut refusals);
+                lines.extend(refusals.into_iter().map(Line::Refused));
+                drafts.into_iter().for_each(|draft| passes.push(draft, &mut lines));
+            }
+            Some(Ok(Err(refusal))) => lines.push(Line::Refused(refusal)),
+            Some(Err(error)) => {
+                failed = true;
+                return vec![Err(error)];
+            }
+        }
+        lines.into_iter().map(Ok).collect()
+    });
+    // What follows an error of the disk would be an error again, for ever.
+    let mut ended = false;
+    Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
+}
+
+/// Returns the separator of a header row: the one that is most frequent outside of quotes.
+fn separator(header: &[u8]) -> u8 {
+    let mut quoted = false;
+    let mut counts = [(b'\t', 0), (b';', 0), (b',', 0)];
+    for byte in header {
+        quoted ^= *byte == b'"';
+        let counted = counts.iter_mut().find(|(separator, _)| separator == byte && !quoted);
+        if let Some((_, count)) = counted {
+            *count += 1;
+        }
+    }
+    // Of equals the last is taken.
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map_or(b',', |(separator, _)| separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn written(bytes: &[u8], suffix: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    fn lines_of(bytes: &[u8], suffix: &str) -> anyhow::Result<Vec<Line>> {
+        open(written(bytes, suffix).path(), None)?.lines(&Columns::default())?.collect()
+    }
+
+    fn lines(bytes: &[u8]) -> anyhow::Result<Vec<Line>> {
+        lines_of(bytes, "")
+    }
+
+    /// The lines of the readings, and all refusals.
+    fn told(bytes: &[u8]) -> (Vec<u64>, Vec<String>) {
+        let (mut readings, mut refusals) = (Vec::new(), Vec::new());
+        for line in lines(bytes).unwrap() {
+            match line {
+                Line::Reading(record) => readings.push(record.line),
+                Line::Refused(refusal) => refusals.push(refusal.to_string()),
+            }
+        }
+        (readings, refusals)
+    }
+
+    #[test]
+    fn csv_and_ndjson_are_told_apart_and_gzip_is_inflated() {
+        let csv = b"timestamp,device_id,room,temperature\n2026-01-11T16:00:00Z,d,r,21.50\n2026-01-11T16:01:00Z,d,,\n";
+        let expected = Line::Reading(Record {
+            line: 2,
+            json: r#"{"timestamp":"2026-01-11T16:00:00.000Z","device_id":"d","room":"r","temperature":21.5}"#.to_owned(),
+        });
+        assert_eq!(
+            lines(csv).unwrap(),
+            vec![expected.clone()],
+            "a row without a value is no reading"
+        );
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(csv).unwrap();
+        assert_eq!(lines(&gzip.finish().unwrap()).unwrap(), vec![expected]);
+        assert_eq!(told(b"{\"a\": 1}\n\n{\"b\": 2}").0, [1, 3]);
+        assert_eq!(told(b"\xef\xbb\xbf{}").0, [1], "without the mark");
+        // The name tells before the first character does, which may be damaged.
+        for suffix in [".ndjson", ".jsonl", ".NDJSON.gz"] {
+            assert_eq!(lines_of(b"damaged\n{\"b\": 2}", suffix).unwrap().len(), 2, "{suffix}");
+        }
+    }
+
+    #[test]
+    fn the_header_tells_the_separator_and_a_comma_may_be_decimal() {
+        for (file, value) in [
+            ("timestamp;device_id;\"t\"\n1768147200;d;21,5\n", "21.5"),
+            ("timestamp\tdevice_id\tt\n1768147200\td\t21.5\n", "21.5"),
+            ("timestamp,device_id,t\n1768147200,d,21.5\n", "21.5"),
+        ] {
+            let Line::Reading(record) = &lines(file.as_bytes()).unwrap()[0] else {
+                panic!("{file}")
+            };
+            assert!(record.json.ends_with(&format!("\"t\":{value}}}")), "{}", record.json);
+        }
+        let (_, refusals) = told(b"timestamp,device_id,t\n1768147200,d,\"1,234\"\n");
+        assert!(refusals[0].contains("--decimal-comma"), "{refusals:?}");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_refused_and_the_rest_goes_on() {
+        let csv = b"timestamp,device_id,t\n1768147201,d,1\n2,d\n3,d,\xff\n,d,4\n1768147205,d,warm\n1768147206,d,6\n";
+        let (readings, refusals) = told(csv);
+        assert_eq!(readings, [2, 7]);
+        assert_eq!(
+            refusals,
+            [
+                "line 3: has 2 columns; the header has 3",
+                "line 4: is not UTF-8 in column 3",
+                "line 5: timestamp: is empty",
+                "line 6: t: \"warm\" is not a number",
+            ]
+        );
+        let (readings, refusals) = told(b"{\"a\": 1}\n{\"a\": \"\xff\"}\n{\"b\": 2}\n");
+        assert_eq!(readings, [1, 3]);
+        assert_eq!(refusals, ["line 2: is not UTF-8: byte 7 cannot be read"]);
+        let long = [b"{}\n{\"".as_slice(), &vec![b'x'; MAX_LINE + 5], b"\n{}\n"].concat();
+        let (readings, refusals) = told(&long);
+        assert_eq!((readings, refusals.len()), (vec![1, 3], 1));
+    }
+
+    #[test]
+    fn a_quote_that_does_not_end_takes_no_other_line_with_it() {
+        let row = |n: u32| format!("176814{n:04},d,{n}\n");
+        let mut csv = "timestamp,device_id,\"t\"\n".to_owned();
+        csv.extend((2..2_000).map(row));
+        csv += "1768149000,d,\"10\n";
+        csv.extend((2_001..4_000).map(row));
+        let reason = "does not end on this line; a cell holds no line break";
+        for end in ["", "1768149001,\"d,5", "1768149001,\"d,5\r\n"] {
+            let (readings, refusals) = told(format!("{csv}{end}").as_bytes());
+            assert_eq!(readings.len(), 3_997, "{end:?}");
+            assert_eq!(refusals[0], format!("line 2000: has a quote in column 3 that {reason}"));
+            let last = format!("line 4000: has a quote in column 2 that {reason}");
+            assert_eq!(refusals[1..], if end.is_empty() { vec![] } else { vec![last] });
+        }
+        let spanning = b"timestamp,device_id,t,note\n1768147201,d,1,\"two\nlines\"\n1768147203,d,3,\"\"\"one\"\"\"\n";
+        let (readings, refusals) = told(spanning);
+        assert_eq!(readings, [4]);
+        assert!(refusals[0].starts_with("line 2: has a quote in column 4 that"), "{refusals:?}");
+        assert_eq!(refusals[1], "line 3: has 1 columns; the header has 4");
+        let error = lines(b"timestamp,\"device_id\n1,d\n").unwrap_err();
+        assert!(format!("{error:#}").contains("the header row has a quote"), "{error:#}");
+    }
+
+    #[test]
+    fn a_line_of_csv_takes_no_more_memory_than_the_longest_may() {
+        let long = vec![b'1'; MAX_LINE + 5];
+        let csv =
+            [b"timestamp,device_id,t\n1768147201,d,".as_slice(), &long, b"\n1768147202,d,2\n"];
+        let (readings, refusals) = told(&csv.concat());
+        assert_eq!(readings, [3]);
+        assert_eq!(refusals, [format!("line 2: is longer than {MAX_LINE} bytes")]);
+    }
+
+    #[test]
+    fn lines_may_end_in_any_of_the_three_ways() {
+        for end in ["\n", "\r\n", "\r"] {
+            let csv = ["timestamp,device_id,t", "1768147201,d,1", "", "1768147202,d,2"].join(end);
+            assert_eq!(told(csv.as_bytes()).0.len(), 2, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_too_early_is_an_error() {
+        for text in ["timestamp,device_id,t\n1768147201,d,1\n", "{\"a\": 1}\n"] {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            gzip.write_all(text.repeat(2_000).as_bytes()).unwrap();
+            let gzip = gzip.finish().unwrap();
+            assert!(lines(&gzip[..gzip.len() / 2]).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_at_all_says_so() {
+        let error = |bytes: &[u8]| format!("{:#}", lines(bytes).unwrap_err());
+        assert!(error(b"").contains("is empty"));
+        assert!(error(b"[1]").contains("one object a line"));
+        assert!(error(b"time,device_id\n1,d\n").contains("no column \"timestamp\""));
+        let missing = open(Path::new("no/such/file"), None).err().unwrap();
+        assert!(format!("{missing:#}").contains("no/such/file"));
+        let directory = tempfile::tempdir().unwrap();
+        let error = format!("{:#}", open(directory.path(), None).err().unwrap());
+        assert!(error.contains(&*directory.path().to_string_lossy()), "{error}");
+    }
+}

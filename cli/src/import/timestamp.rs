@@ -1,0 +1,190 @@
+//! Parses timestamp cells in every accepted form, and local times in their zone.
+//!
+//! It does not resolve a local time that the clock shows twice: that takes more than one line, see
+//! `clock_change`.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
+use chrono_tz::Tz;
+use domain::{Timestamp, TimestampError, excerpt};
+
+/// The time zone of local times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// A fixed offset from UTC.
+    Fixed(FixedOffset),
+    /// A named time zone.
+    Named(Tz),
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(offset) = text.parse() {
+            return Ok(Self::Fixed(offset));
+        }
+        let named = text.parse().map(Self::Named);
+        named.map_err(|_| {
+            "expected a time zone such as Europe/Berlin, or an offset such as +01:00".into()
+        })
+    }
+}
+
+/// The meaning of a timestamp cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// One timestamp.
+    At(Timestamp),
+    /// A local time that the clock shows twice.
+    Repeated {
+        /// The time on the clock.
+        local: NaiveDateTime,
+        /// The first pass.
+        earlier: Timestamp,
+        /// The second pass.
+        later: Timestamp,
+    },
+}
+
+/// Part of the refusal of a cell in an unknown form.
+const OTHER_FORM: &str = "--timestamp-format reads another form, such as '%d.%m.%Y %H:%M'";
+
+/// Parses a cell: RFC 3339, epoch digits, a date or a local time in `zone`, or a text in `format`.
+pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Moment, String> {
+    let shown = || excerpt(text);
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    let local = if let Some(format) = format {
+        if let Ok(at) = DateTime::parse_from_str(text, format) {
+            return timestamp(&at).map(Moment::At);
+        }
+        let local = NaiveDateTime::parse_from_str(text, format).or_else(|_| {
+            NaiveDate::parse_from_str(text, format).map(|date| date.and_time(NaiveTime::MIN))
+        });
+        local.map_err(|_| format!("{:?} is not of the form {format:?}", shown()))?
+    } else {
+        // Relative times such as now and -24h would be relative to the import.
+        if !text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(format!("{:?} is not a timestamp; {OTHER_FORM}", shown()));
+        }
+        match (Timestamp::parse_absolute(text), local_time(text)) {
+            (Ok(at), _) => return Ok(Moment::At(at)),
+            (Err(_), Some(local)) => local,
+            (Err(why @ TimestampError::Unreadable(_)), None) => {
+                return Err(format!("{why}; {OTHER_FORM}"));
+            }
+            (Err(why), None) => return Err(why.to_string()),
+        }
+    };
+    match zone {
+        None => Err(format!(
+            "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",
+            shown()
+        )),
+        Some(Zone::Fixed(offset)) => in_zone(local, &offset, offset),
+        Some(Zone::Named(zone)) => in_zone(local, &zone, zone.name()),
+    }
+}
+
+/// Parses a date, which is its midnight, or a date and a time without an offset.
+fn local_time(text: &str) -> Option<NaiveDateTime> {
+    const TIMES: [&str; 4] =
+        ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    let time = TIMES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    time.or_else(|| date().map(|date| date.and_time(NaiveTime::MIN)))
+}
+
+fn in_zone<Z: TimeZone>(
+    local: NaiveDateTime,
+    zone: &Z,
+    name: impl std::fmt::Display,
+) -> Result<Moment, String> {
+    match zone.from_local_datetime(&local) {
+        chrono::LocalResult::Single(at) => timestamp(&at).map(Moment::At),
+        chrono::LocalResult::Ambiguous(earlier, later) => {
+            Ok(Moment::Repeated { local, earlier: timestamp(&earlier)?, later: timestamp(&later)? })
+        }
+        chrono::LocalResult::None => {
+            Err(format!("{local} does not exist in {name}: the clock skips it"))
+        }
+    }
+}
+
+fn timestamp<Z: TimeZone>(at: &DateTime<Z>) -> Result<Timestamp, String> {
+    Timestamp::from_millis(at.timestamp_millis()).map_err(|why| why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, format: Option<&str>, zone: &str) -> String {
+        let zone = (!zone.is_empty()).then(|| zone.parse().unwrap());
+        match read(text, format, zone) {
+            Ok(Moment::At(at)) => at.to_string(),
+            Ok(Moment::Repeated { earlier, later, .. }) => format!("{earlier} or {later}"),
+            Err(why) => format!("refused: {why}"),
+        }
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        for (text, format, zone, expected) in [
+            ("2026-01-11T16:00:00.1239Z", None, "", "2026-01-11T16:00:00.123Z"),
+            ("1768147200", None, "", "2026-01-11T16:00:00.000Z"),
+            ("2026-01-11", None, "Europe/Berlin", "2026-01-10T23:00:00.000Z"),
+            ("2026-07-11 16:00", None, "Europe/Berlin", "2026-07-11T14:00:00.000Z"),
+            ("2026-01-11T16:00:00.5", None, "+09:00", "2026-01-11T07:00:00.500Z"),
+            ("2026-01-11T16:00:00Z", None, "Europe/Berlin", "2026-01-11T16:00:00.000Z"),
+            ("11.01.2026", Some("%d.%m.%Y"), "Europe/Berlin", "2026-01-10T23:00:00.000Z"),
+            ("2016/1/11 17:00", Some("%Y/%m/%d %H:%M"), "+01:00", "2016-01-11T16:00:00.000Z"),
+            (
+                "2016/1/11 +0200 17:00",
+                Some("%Y/%m/%d %z %H:%M"),
+                "+01:00",
+                "2016-01-11T15:00:00.000Z",
+            ),
+        ] {
+            assert_eq!(shown(text, format, zone), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_timestamp_is_refused_with_a_hint() {
+        for (text, format, zone, why) in [
+            ("", None, "", "is empty"),
+            ("now", None, "", "\"now\" is not a timestamp"),
+            ("-24h", None, "", "is not a timestamp; --timestamp-format reads another form"),
+            (
+                "20.11.2026 10:20",
+                None,
+                "UTC",
+                "an epoch number; --timestamp-format reads another form",
+            ),
+            ("2026-01-11 16:00", None, "", "add --time-zone"),
+            ("2026-01-11", None, "", "add --time-zone"),
+            ("2026-02-30", None, "UTC", "2026-02-30"),
+            ("yesterday", Some("%Y"), "UTC", "is not of the form \"%Y\""),
+        ] {
+            assert!(shown(text, format, zone).contains(why), "{}", shown(text, format, zone));
+        }
+        assert!("Europe/Nowhere".parse::<Zone>().is_err());
+    }
+
+    #[test]
+    fn the_days_of_the_clock_change_are_told() {
+        let berlin = |text| shown(text, None, "Europe/Berlin");
+        assert_eq!(berlin("2026-03-29 01:59"), "2026-03-29T00:59:00.000Z");
+        assert!(berlin("2026-03-29 02:30").contains("does not exist in Europe/Berlin"));
+        assert_eq!(berlin("2026-03-29 03:00"), "2026-03-29T01:00:00.000Z");
+        assert_eq!(
+            berlin("2026-10-25 02:30"),
+            "2026-10-25T00:30:00.000Z or 2026-10-25T01:30:00.000Z"
+        );
+        assert_eq!(berlin("2026-10-25 03:00"), "2026-10-25T02:00:00.000Z");
+    }
+}

@@ -1,0 +1,551 @@
+//! Sends rounds of readings to `POST /readings`, several requests at once. Reads no file.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use indicatif::ProgressBar;
+use runtime::clock::Stopwatch;
+use serde::Deserialize;
+
+use super::refusals::{Refusal, Refusals};
+use super::registry;
+use super::resume::Resume;
+use super::round::{self, Entry, Round, Rounds};
+use crate::client::{Answer, Ask, Client, FieldError, Problem};
+use crate::output::{counted, print};
+
+/// The number of requests under way at once.
+const UPLOAD_CONCURRENCY: usize = 4;
+
+/// The options of an upload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UploadOptions {
+    /// The most readings of a request.
+    pub(super) batch: usize,
+    /// Whether the first refusal ends the upload.
+    pub(super) strict: bool,
+}
+
+/// The result of an upload.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    stored: u64,
+    folded: u64,
+    updated: usize,
+    pub(super) refusals: Refusals,
+    /// The time that the readings took, without the registry.
+    seconds: f64,
+}
+
+impl fmt::Display for Summary {
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.stored as f64 / self.seconds.max(0.001);
+        let stored = counted(self.stored, "reading");
+        write!(f, "{stored} stored in {:.1} s ({rate:.0} a second)", self.seconds)?;
+        if self.folded > 0 {
+            let text = "joined another of the same device and timestamp";
+            write!(f, "\n{} {text}", counted(self.folded, "line"))?;
+        }
+        if self.updated > 0 {
+            let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
+            write!(f, "\n{} {what} updated", self.updated)?;
+        }
+        write!(f, "{}", self.refusals)
+    }
+}
+
+/// Sends all readings after those that `resume` records as processed, then updates devices and rooms.
+///
+/// Rounds are sent one after the other: see [`round`].
+pub(super) fn run(
+    mut rounds: Rounds,
+    client: &Client,
+    options: UploadOptions,
+    mut resume: Resume,
+    bar: &ProgressBar,
+) -> anyhow::Result<Summary> {
+    let mut summary = Summary::default();
+    if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
+        return Err(match stopped(&summary, &resume, options) {
+            Some(text) => error.context(text),
+            None => error,
+        });
+    }
+    resume.finish();
+    Ok(summary)
+}
+
+/// Writes what an import stored that stopped, and where the next one continues; `None` if it stored nothing
+/// and did not stop because of --strict.
+fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option<String> {
+    let processed = resume.acknowledged();
+    let continues = processed > 0 && resume.is_kept();
+    if summary.stored == 0 && !continues && !options.strict {
+        return None;
+    }
+    let stored = format!("stopped; {} stored", counted(summary.stored, "reading"));
+    if !resume.is_kept() {
+        return Some(stored);
+    }
+    if !continues {
+        return Some(format!("{stored}, the same command starts over"));
+    }
+    let lines = counted(processed, "line");
+    Some(format!("{stored}, the same command continues after the first {lines}"))
+}
+
+fn send_rounds(
+    rounds: &mut Rounds,
+    client: &Client,
+    options: UploadOptions,
+    resume: &mut Resume,
+    bar: &ProgressBar,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let watch = Stopwatch::start();
+    let skipped = rounds.skip_lines(resume.acknowledged())?;
+    let mut registry = Vec::new();
+    for round in [Ok(skipped)].into_iter().chain(rounds) {
+        let round = round?;
+        refuse(round.refusals.clone(), options, summary)?;
+        let refusals = send(&round, client, options, |stored| {
+            summary.stored += stored;
+            bar.set_message(format!("{} readings", summary.stored));
+        })?;
+        let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
+        let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
+        let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
+        // Refused lines count as processed: sending them again would not store them.
+        resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
+        refuse(refusals, options, summary)?;
+        summary.folded += round.folded;
+        registry.extend(round.registry);
+    }
+    summary.seconds = watch.elapsed().as_secs_f64();
+    let lines = registry.len();
+    let refusals = registry::apply(registry, client, |text| bar.suspend(|| print(text)))?;
+    let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
+    summary.updated = lines - refused.len();
+    refuse(refusals, options, summary)
+}
+
+fn refuse(
+    refusals: Vec<Refusal>,
+    options: UploadOptions,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    if let (true, Some(first)) = (options.strict, refusals.first()) {
+        bail!("{first}");
+    }
+    summary.refusals.extend(refusals);
+    Ok(())
+}
+
+/// Sends a round, and calls `stored` with the number of readings that each request stored. Returns the
+/// server's refusals.
+fn send(
+    round: &Round,
+    client: &Client,
+    options: UploadOptions,
+    mut stored: impl FnMut(u64),
+) -> anyhow::Result<Vec<Refusal>> {
+    let batches = |entries| round::batches(entries, options.batch).into_iter();
+    // The rooms of a file are history, whatever the registry holds now.
+    let put = batches(&round.puts).map(|batch| ("/readings?rooms=given", batch));
+    let merged = batches(&round.merges).map(|batch| ("/readings?merge=true&rooms=given", batch));
+    let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (results, sent) = mpsc::channel();
+    let mut refusals = Vec::new();
+    let mut outcome = Ok(());
+    thread::scope(|scope| {
+        for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
+            let (results, all, next, stop) = (results.clone(), &all, &next, &stop);
+            scope.spawn(move || {
+                while let Some((path, batch)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = send_batch(client, path, batch, stop);
+                    let failed = result.is_err();
+                    drop(results.send((batch.len(), result)));
+                    if failed {
+                        // Set after the result is sent, so that the first error received is the reason.
+                        stop.store(true, Ordering::Release);
+                        return;
+                    }
+                }
+            });
+        }
+        drop(results);
+        for (readings, result) in sent {
+            match result {
+                Ok(refused) => {
+                    stored((readings - refused.len()) as u64);
+                    refusals.extend(refused);
+                }
+                Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
+            }
+        }
+    });
+    refusals.sort_by_key(|refusal| refusal.line);
+    outcome.map(|()| refusals)
+}
+
+/// The server's answer for readings that it stored.
+#[derive(Debug, Deserialize)]
+struct Receipt {
+    #[serde(rename = "accepted")]
+    _accepted: u64,
+    #[serde(default)]
+    rejected: Vec<FieldError>,
+    /// The indexes of refused readings without a reason, because the answer had no room for it.
+    #[serde(default)]
+    more_rejected: Vec<usize>,
+}
+
+/// Sends one batch until it is stored. Storing it twice changes nothing.
+fn send_batch(
+    client: &Client,
+    path: &str,
+    batch: &[Entry],
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Refusal>> {
+    let body: String =
+        batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
+    let ask = Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)) };
+    let answer = client.send(ask, stop)?;
+    match answer.status {
+        201 | 207 => {
+            let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {
+                format!("the server answers {}, but not as Roomtide does", answer.status)
+            })?;
+            Ok(refused(batch, &receipt.rejected, &receipt.more_rejected))
+        }
+        400 => {
+            let Problem { errors, more_errors, .. } = answer.problem();
+            // No reading of the batch is valid; the upload goes on.
+            if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
+                return Err(client.error(path, &answer));
+            }
+            Ok(refused(batch, &errors, &more_errors))
+        }
+        403 => Err(forbidden(batch, &answer, client.error(path, &answer))),
+        413 => Err(client.error(path, &answer)).context("try a smaller --batch"),
+        _ => Err(client.error(path, &answer)),
+    }
+}
+
+/// Makes the error of a batch that the token does not permit, with the first reading concerned.
+fn forbidden(batch: &[Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
+    let problem = answer.problem();
+    let first = problem.errors.iter().find_map(|refused| batch.get(refused.index?));
+    match first {
+        Some(Entry { line, reading }) => {
+            error.context(format!("line {line}: the device \"{}\"", reading.device))
+        }
+        None => error,
+    }
+}
+
+fn refused(batch: &[Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refusal> {
+    let line = |index: usize| batch.get(index).map_or(0, |entry| entry.line);
+    let name = |error: &FieldError| {
+        let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
+        let reason = format!("{field}{}", error.message);
+        Refusal { line: error.index.map_or(0, line), reason }
+    };
+    let unnamed = |index: &usize| {
+        let reason = "the server refuses it; its answer has no room for the reason".to_owned();
+        Refusal { line: line(*index), reason }
+    };
+    errors.iter().map(name).chain(more.iter().map(unnamed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::TcpListener;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use domain::Timestamp;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply, Request, Server};
+    use crate::import::source::{Line, Record};
+
+    const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
+
+    fn client(server: &Server) -> Client {
+        Client::impatient(&server.url, Duration::from_millis(30))
+    }
+
+    fn rounds(lines: &[String], size: usize) -> Rounds {
+        let lines: Vec<_> = (1..)
+            .zip(lines)
+            .map(|(line, json)| Ok(Line::Reading(Record { line, json: json.clone() })))
+            .collect();
+        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
+        Rounds::new(Box::new(lines.into_iter()), now, size, false)
+    }
+
+    fn import(client: &Client, readings: u64, options: UploadOptions) -> anyhow::Result<Summary> {
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
+        let lines: Vec<String> = (0..readings).map(line).collect();
+        let resume = Resume::of(Path::new("-"), None, "", false)?;
+        run(rounds(&lines, 1_000), client, options, resume, &ProgressBar::hidden())
+    }
+
+    #[test]
+    fn an_import_whose_requests_all_fail_ends_with_the_reason() {
+        let server = fake_server::serve(|_, _| {
+            thread::sleep(Duration::from_millis(200));
+            Reply::of(401, r#"{"detail": "no token"}"#)
+        });
+        let error = format!("{:#}", import(&client(&server), 1_000, OPTIONS).unwrap_err());
+        assert!(error.contains("401") && error.contains("--token"), "{error}");
+    }
+
+    #[test]
+    fn a_device_that_the_token_does_not_permit_is_named_with_its_line() {
+        let server = fake_server::serve(|_, _| {
+            Reply::of(
+                403,
+                r#"{"detail": "Not every device.", "errors": [{"index": 1, "field": "device_id", "message": "no"}]}"#,
+            )
+        });
+        let error = format!("{:#}", import(&client(&server), 2, OPTIONS).unwrap_err());
+        assert!(error.starts_with("line 2: the device \"d\": http"), "{error}");
+        assert!(error.contains("Not every device."), "{error}");
+    }
+
+    #[test]
+    fn waiting_for_the_registry_is_not_part_of_the_rate() {
+        let server = fake_server::serve(|n, request| match (n, &*request.method) {
+            (_, "POST") => Reply::of(201, r#"{"accepted": 1}"#),
+            (1, _) => Reply::of(404, r#"{"detail": "There is no such device."}"#),
+            _ => Reply::of(200, "{}"),
+        });
+        let lines = [
+            r#"{"device_id":"d","timestamp":1768147200,"t":1}"#,
+            r#"{"device":{"device_id":"d","name":"x"}}"#,
+        ];
+        let rounds = rounds(&lines.map(str::to_owned), 1_000);
+        let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+        let watch = Stopwatch::start();
+        let bar = ProgressBar::hidden();
+        let summary = run(rounds, &client(&server), OPTIONS, resume, &bar).unwrap();
+        let waited = watch.elapsed().as_secs_f64() - summary.seconds;
+        assert!(summary.updated == 1 && waited >= 0.1, "{summary} and {waited} s");
+    }
+
+    #[test]
+    fn one_reading_is_no_plural() {
+        let summary =
+            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::default() };
+        let lines = [
+            "1 reading stored in 1.0 s (1 a second)",
+            "1 line joined another of the same device and timestamp",
+            "1 device or room updated",
+        ];
+        assert_eq!(summary.to_string(), lines.join("\n"));
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_not_waited_for() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let client = Client::new(&format!("http://{address}"), None).unwrap();
+        let error = format!("{:#}", import(&client, 1_000, OPTIONS).unwrap_err());
+        assert!(error.contains("cannot reach") && error.ends_with("is it running?"), "{error}");
+    }
+
+    #[test]
+    fn a_busy_server_is_asked_again_when_it_says_so() {
+        let server = fake_server::serve(|n, _| match n {
+            0 => Reply::with(503, "retry-after: 1\r\n", r#"{"detail": "busy"}"#),
+            _ => Reply::of(201, r#"{"accepted": 2}"#),
+        });
+        let summary = import(&client(&server), 2, OPTIONS).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (2, 0));
+        assert!(summary.seconds >= 1.0, "{summary}");
+    }
+
+    #[test]
+    fn refusals_that_an_answer_has_no_room_for_are_counted() {
+        let server = fake_server::serve(|n, _| match n {
+            0 => Reply::of(207, r#"{"accepted": 1, "more_rejected": [1]}"#),
+            _ => Reply::of(
+                400,
+                r#"{"errors": [{"index": 0, "message": "no device"}], "more_errors": [1]}"#,
+            ),
+        });
+        for (stored, refused) in [(1, 1), (0, 2)] {
+            let summary = import(&client(&server), 2, OPTIONS).unwrap();
+            assert_eq!((summary.stored, summary.refusals.count()), (stored, refused));
+            assert!(summary.refusals.shown().iter().any(|it| it.starts_with("line 2: the server")));
+        }
+    }
+
+    #[test]
+    fn refusals_are_named_by_their_lines_and_strict_stops_at_the_first() {
+        let refusing = || {
+            fake_server::serve(|n, _| match n {
+                0 => Reply::of(
+                    207,
+                    r#"{"accepted": 1, "rejected": [{"index": 1, "field": "t", "message": "no number"}]}"#,
+                ),
+                _ => Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#),
+            })
+        };
+        let server = refusing();
+        let summary = import(&client(&server), 2, OPTIONS).unwrap();
+        assert_eq!((summary.stored, summary.refusals.count()), (1, 1));
+        assert_eq!(summary.refusals.shown(), ["line 2: t: no number"]);
+        let summary = import(&client(&server), 1, OPTIONS).unwrap();
+        assert_eq!(summary.refusals.shown(), ["line 1: no device"]);
+        let strict = UploadOptions { strict: true, ..OPTIONS };
+        let error = format!("{:#}", import(&client(&refusing()), 2, strict).unwrap_err());
+        assert_eq!(error, "stopped; 1 reading stored: line 2: t: no number");
+        let none = fake_server::serve(|_, _| {
+            Reply::of(400, r#"{"errors": [{"index": 0, "message": "no device"}]}"#)
+        });
+        let error = format!("{:#}", import(&client(&none), 1, strict).unwrap_err());
+        assert_eq!(error, "stopped; 0 readings stored: line 1: no device");
+    }
+
+    #[test]
+    fn an_interrupted_import_goes_on_behind_what_is_stored() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.ndjson");
+        std::fs::write(&file, "any").unwrap();
+        let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":{n}}}"#, 1_768_147_200 + n);
+        let lines: Vec<String> = (0..6).map(line).collect();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let server = fake_server::serve(move |n, request| {
+            seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
+            if n == 1 { Reply::of(401, "{}") } else { Reply::of(201, r#"{"accepted": 2}"#) }
+        });
+        let import = || {
+            let resume = Resume::of(&file, None, "x", false).unwrap();
+            run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden())
+        };
+        let error = format!("{:#}", import().unwrap_err());
+        let expected =
+            "stopped; 2 readings stored, the same command continues after the first 2 lines";
+        assert!(error.starts_with(expected), "{error}");
+        let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
+        assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
+        assert_eq!(import().unwrap().stored, 4);
+        let values: Vec<String> =
+            asked.lock().unwrap().iter().map(|line| line[line.len() - 2..].to_owned()).collect();
+        assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);
+    }
+
+    #[test]
+    fn another_server_s_yes_is_no_receipt() {
+        let server = fake_server::serve(|_, _| Reply::of(201, "<html>"));
+        let error = format!("{:#}", import(&client(&server), 1, OPTIONS).unwrap_err());
+        assert!(error.contains("not as Roomtide does"), "{error}");
+    }
+
+    /// Device and timestamp to the values of its metrics.
+    type Table = BTreeMap<(String, String), BTreeMap<String, Value>>;
+
+    /// What a put or a merge does to a table.
+    fn apply(table: &mut Table, line: &str, merge: bool) {
+        let mut members: BTreeMap<String, Value> = serde_json::from_str(line).unwrap();
+        let mut text = |name| members.remove(name).unwrap().to_string();
+        let key = (text("device_id"), text("timestamp"));
+        let item = table.entry(key).or_default();
+        if !merge {
+            item.clear();
+        }
+        item.extend(members);
+    }
+
+    /// A server that is slow and fails as `plan` says, and keeps what it stores.
+    fn unreliable(plan: Vec<u8>) -> (Server, Arc<Mutex<Table>>) {
+        let table = Arc::new(Mutex::new(Table::new()));
+        let kept = Arc::clone(&table);
+        let server = fake_server::serve(move |n, Request { path, body, .. }| {
+            let step = plan.get(n % plan.len()).copied().unwrap_or_default();
+            let store = {
+                let kept = Arc::clone(&kept);
+                move |lines: &mut dyn Iterator<Item = &str>| {
+                    let mut table = kept.lock().unwrap();
+                    lines.for_each(|line| apply(&mut table, line, path.contains("merge=true")));
+                }
+            };
+            thread::sleep(Duration::from_millis(u64::from(step % 4)));
+            // The plan goes on beyond the attempts of any one request, so each gets through.
+            match step / 4 % 8 {
+                0 => Reply::of(503, "{}"),
+                1 => {
+                    // Some are stored, some are not.
+                    store(&mut body.lines().step_by(2));
+                    Reply::of(429, "{}")
+                }
+                2 => {
+                    store(&mut body.lines());
+                    Reply::NONE
+                }
+                3 => {
+                    // The connection is lost, the function goes on.
+                    thread::spawn(move || {
+                        thread::sleep(Duration::from_millis(15));
+                        store(&mut body.lines());
+                    });
+                    Reply::NONE
+                }
+                _ => {
+                    store(&mut body.lines());
+                    Reply::of(201, r#"{"accepted": 0}"#)
+                }
+            }
+        });
+        (server, table)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_line_takes_anothers_metrics_and_the_last_wins(
+            lines in prop::collection::vec((0..2_u8, 0..6_i64, 0..3_u8), 1..60),
+            plan in prop::collection::vec(any::<u8>(), 1..40),
+            batch in 1..5_usize,
+            size in 1..12_usize,
+        ) {
+            let mut expected = Table::new();
+            let lines: Vec<String> = (0..)
+                .zip(lines)
+                .map(|(n, (device, second, metric)): (u32, _)| {
+                    let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+                    let line = format!(
+                        r#"{{"device_id":"d{device}","timestamp":"{at}","m{metric}":{n}}}"#
+                    );
+                    apply(&mut expected, &line, true);
+                    line
+                })
+                .collect();
+            // At least one step of the plan succeeds.
+            let plan = plan.into_iter().chain([16]).collect();
+            let (server, table) = unreliable(plan);
+            let resume = Resume::of(Path::new("-"), None, "", false).unwrap();
+            let options = UploadOptions { batch, strict: false };
+            let client = client(&server);
+            // A server may fail for longer than the client has patience; then nothing is promised.
+            if run(rounds(&lines, size), &client, options, resume, &ProgressBar::hidden()).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                prop_assert_eq!(&*table.lock().unwrap(), &expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What the command prints. A reader that has gone away is no error.
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+/// Prints a line to standard output. `println!` would end a server whose output nobody reads any more.
+pub(crate) fn print(line: impl Display) {
+    drop(writeln!(std::io::stdout().lock(), "{line}"));
+}
+
+/// Prints an error to standard error.
+pub(crate) fn print_error(error: impl Display) {
+    drop(writeln!(std::io::stderr().lock(), "roomtide: {error}"));
+}
+
+/// Writes a number and its noun: `1 reading`, `2 readings`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let texts = [0, 1, 2].map(|count| counted(count, "reading"));
+        assert_eq!(texts, ["0 readings", "1 reading", "2 readings"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! `roomtide replay`: invokes the functions with sample events. Sends no HTTP request.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use aws_lambda_events::encodings::Body;
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use aws_lambda_events::event::dynamodb::Event;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use local::{Data, IngestEvent, Options, System};
+use serde_json::Value;
+
+use crate::output::{print, print_error};
+
+/// The command line of `roomtide replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// JSON files: an event of API Gateway, the message of an `IoT` rule, or stream records
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Replay into the data in this directory, instead of into an empty table that is not kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Replays the files in their order. A file that fails does not stop the others.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let options = Options {
+        data: args.data_dir.map_or(Data::Memory, Data::Dir),
+        listens: false,
+        // So that each event sees what the events before it changed.
+        registry_max_age: Duration::ZERO,
+        ..Options::default()
+    };
+    let system = System::start(options).await?;
+    let mut failed = 0;
+    for file in &args.files {
+        match replay(&system, file).await {
+            Ok(answer) => print(format_args!("{}\n{answer}\n", file.display())),
+            Err(error) => {
+                print_error(format_args!("{}: {error:#}\n", file.display()));
+                failed += 1;
+            }
+        }
+    }
+    system.shutdown().await?;
+    if failed > 0 {
+        bail!("{failed} of {} files could not be replayed", args.files.len());
+    }
+    Ok(())
+}
+
+async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file)?;
+    let answer = match recognise(&text)? {
+        Sample::Http(event) => {
+            let line = format!(
+                "{} {}",
+                event.request_context.http.method,
+                event.raw_path.as_deref().unwrap_or("/")
+            );
+            let answer = system.invoke_http(*event).await?;
+            format!("{line} -> {}", shown(answer)?)
+        }
+        Sample::Iot(event) => {
+            let reply = system.invoke_ingest(event).await?;
+            format!("ingest -> {}", serde_json::to_string_pretty(&reply)?)
+        }
+        Sample::Stream(event) => {
+            let records = event.records.len();
+            let answer = system.invoke_registry(event).await;
+            format!("registry, {records} records -> {}", serde_json::to_string_pretty(&answer)?)
+        }
+    };
+    system.settle().await?;
+    Ok(answer)
+}
+
+/// The events that the functions take.
+enum Sample {
+    Http(Box<ApiGatewayV2httpRequest>),
+    Iot(IngestEvent),
+    Stream(Event),
+}
+
+/// Recognises an event by its members.
+fn recognise(text: &str) -> anyhow::Result<Sample> {
+    let event: Value = serde_json::from_str(text).context("not JSON")?;
+    if event.get("requestContext").is_some() {
+        let event =
+            serde_json::from_value(event).context("not an HTTP event of payload format 2.0")?;
+        return Ok(Sample::Http(event));
+    }
+    if let Some(records) = event.get("Records").and_then(Value::as_array) {
+        if let Some(other) = records.iter().find(|record| record["eventSource"] != "aws:dynamodb") {
+            bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
+        }
+        return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
+    }
+    if event.get("device_id").is_some() {
+        let event = serde_json::from_value(event)
+            .context("not a message of the IoT rule, with device_id, timestamp and data")?;
+        return Ok(Sample::Iot(event));
+    }
+    bail!(
+        "no function takes this; expected an event of API Gateway (with requestContext), \
+         an IoT rule's message (with device_id) or stream records (with Records)"
+    )
+}
+
+/// Writes an answer's status and its body; JSON is indented.
+fn shown(answer: ApiGatewayV2httpResponse) -> anyhow::Result<String> {
+    let body = match answer.body.unwrap_or_default() {
+        Body::Text(text) if answer.is_base64_encoded => STANDARD.decode(text)?,
+        Body::Text(text) => text.into_bytes(),
+        Body::Binary(bytes) => bytes,
+        _ => Vec::new(),
+    };
+    let body = match serde_json::from_slice::<Value>(&body) {
+        Ok(json) => serde_json::to_string_pretty(&json)?,
+        Err(_) => String::from_utf8(body).unwrap_or_else(|error| {
+            format!("({} bytes that are not text)", error.into_bytes().len())
+        }),
+    };
+    Ok(format!("{}\n{}", answer.status_code, body.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_recognised_by_its_shape() {
+        let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
+        assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
+        assert!(matches!(
+            recognise(r#"{"device_id": "remo", "timestamp": 1768147200000, "data": "e30="}"#),
+            Ok(Sample::Iot(_))
+        ));
+        assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for (event, why) in [
+            ("{", "not JSON"),
+            ("[1]", "expected"),
+            (r#"{"temperature": 20}"#, "device_id"),
+            (r#"{"device_id": "d", "timestamp": 1, "temperature": 20}"#, "data"),
+            (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
+            (r#"{"requestContext": {}}"#, "2.0"),
+        ] {
+            let error = recognise(event).err().unwrap();
+            assert!(format!("{error:#}").contains(why), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Requests to the API of a system in this process. Opens no connection.
+
+use anyhow::bail;
+use http::header::CONTENT_TYPE;
+use local::System;
+
+/// Sends a request that has to succeed. Returns the body of the answer.
+pub(crate) async fn request(
+    system: &System,
+    method: &str,
+    path: &str,
+    content_type: &str,
+    body: Vec<u8>,
+) -> anyhow::Result<Vec<u8>> {
+    let request = http::Request::builder().method(method).uri(path);
+    let request = request.header(CONTENT_TYPE, content_type).body(body)?;
+    let (status, answer) = system.send(request).await?;
+    // 207 is no success: some readings are refused.
+    if !matches!(status.as_u16(), 200 | 201 | 204) {
+        bail!("{method} {path} answers {status}: {}", String::from_utf8_lossy(&answer));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,115 @@
+//! `roomtide serve`: runs the system until Ctrl-C. Stores nothing itself.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use aws::StoreConfig;
+use domain::Timestamp;
+use local::{Data, Options, System};
+use runtime::config::EARLIEST_TIMESTAMP;
+use runtime::telemetry::Telemetry;
+
+use crate::output::print;
+use crate::{greeting, sample_home};
+
+/// The command line of `roomtide serve`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct Args {
+    /// The IP address to listen on, such as 0.0.0.0 for all; any but loopback needs --auth
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// Ask for access tokens, as the deployed system does; see `roomtide token`
+    #[arg(long)]
+    auth: bool,
+    /// The port
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// The directory of the data
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
+    data_dir: PathBuf,
+    /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
+    #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
+    pub(crate) memory: bool,
+    /// Start with an empty table, without the sample home
+    #[arg(long)]
+    pub(crate) empty: bool,
+    /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
+    #[arg(long)]
+    print_engine_key: bool,
+    /// Refuse readings before this time: they come from clocks that were never set
+    #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
+    earliest_timestamp: Timestamp,
+    /// Print one line of JSON for each invocation of a function
+    #[arg(long)]
+    log: bool,
+}
+
+/// Serves until the process is told to stop.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let directory = (!args.memory).then_some(args.data_dir);
+    let options = Options {
+        data: directory.clone().map_or(Data::Memory, Data::Dir),
+        host: args.host,
+        port: args.port,
+        auth: args.auth,
+        earliest_timestamp: args.earliest_timestamp,
+        telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
+        ..Options::default()
+    };
+    let signal = stop_signal()?;
+    let system = System::start(options).await?;
+    print(format_args!("Roomtide listens on {}", system.url()));
+    match &directory {
+        Some(_) => print(format_args!("  data    {}", system.data_file().display())),
+        None => print("  data    in memory, gone when this ends"),
+    }
+    let StoreConfig { table, credentials, .. } = system.store_config();
+    let key = if args.print_engine_key {
+        format!("access key {}", credentials.access_key_id)
+    } else {
+        "--print-engine-key shows its access key".to_owned()
+    };
+    let endpoint = system.engine_endpoint();
+    print(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
+    let fill = !args.empty && sample_home::is_wanted(&system, directory.as_deref())?;
+    let result = tokio::select! {
+        result = greet(&system, directory, fill, args.auth) => result,
+        () = signal => Ok(()),
+    };
+    print("Stopping.");
+    system.shutdown().await?;
+    result
+}
+
+/// Fills an empty table, shows the greeting, and then waits for ever.
+async fn greet(
+    system: &System,
+    directory: Option<PathBuf>,
+    fill: bool,
+    auth: bool,
+) -> anyhow::Result<()> {
+    if fill {
+        sample_home::fill(system, directory.as_deref())
+            .await
+            .context("the sample home cannot be stored")?;
+    }
+    print(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
+    std::future::pending().await
+}
+
+/// Returns a future that ends on Ctrl-C, or on SIGTERM from a supervisor.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        drop(tokio::signal::ctrl_c().await);
+    })
+}

@@ -1,0 +1,258 @@
+//! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use aws::StoreConfig;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use domain::{DeviceId, Label, Scope, Token, TokenHash};
+use dynamodb::DynamoStore;
+use local::DataDirectory;
+use runtime::clock::{Clock as _, Deadline, SystemClock};
+use table::layout::Layout;
+use table::{Invocation, ManageTokens};
+
+use crate::output::print;
+
+/// The command line of `roomtide token`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Create a token and show it, once
+    Create(Create),
+    /// List all tokens, without their secrets
+    List,
+    /// Revoke a token; it is refused within half a minute
+    Revoke {
+        /// Its id, as the list shows it, or the token itself
+        id: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+struct Create {
+    /// What it permits: write readings of its devices, read, or everything
+    #[arg(long, value_enum)]
+    scope: ScopeName,
+    /// A device whose readings a write token may store; repeat it for several
+    #[arg(long, value_name = "ID")]
+    device: Vec<DeviceId>,
+    /// A name for the list
+    #[arg(long)]
+    name: Option<Label>,
+    /// Print the token and nothing else
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ScopeName {
+    Write,
+    Read,
+    Admin,
+}
+
+/// The table: the one on this machine, or a deployed one.
+#[derive(Debug, ClapArgs)]
+struct Place {
+    /// The directory of the local data; the server may be running
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
+    data_dir: PathBuf,
+    /// A deployed table, reached with the AWS credentials of the environment
+    #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
+    table: Option<String>,
+    /// The table's region
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
+    region: Option<String>,
+    /// The address of the table's service, if it is not AWS
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
+    endpoint: Option<String>,
+}
+
+/// The beginning of every token, so that people and secret scanners recognise one.
+const PREFIX: &str = "rt_";
+/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
+const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
+    eval \"$(aws configure export-credentials --format env)\"";
+/// The deadline of all requests to the table.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs the subcommand.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let Args { action, place } = args;
+    if let Some(table) = place.table {
+        let (credentials, region) = runtime::config::credentials().context(NO_CREDENTIALS)?;
+        let region =
+            place.region.or(region).context("no region; add --region, such as eu-west-1")?;
+        let (endpoint, ca_bundle) = (place.endpoint, runtime::config::ca_bundle()?);
+        let whose = format!("the table {table} in {region}");
+        let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
+        return act(action, &whose, &DynamoStore::connect(&config, Layout::default())).await;
+    }
+    let whose = place.data_dir.display().to_string();
+    let Some(data) = DataDirectory::open(&place.data_dir).await? else {
+        bail!(
+            "there is no data in {whose}; start the server once, or name another --data-dir or a --table"
+        )
+    };
+    let result =
+        act(action, &whose, &DynamoStore::connect(data.store_config(), Layout::default())).await;
+    data.close().await?;
+    result
+}
+
+async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::Result<()> {
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    match action {
+        Action::Create(create) => {
+            let quiet = create.quiet;
+            let (token, secret) = issue(create)?;
+            store.add_token(&token, &invocation).await.context("the token is not kept")?;
+            if !quiet {
+                let (id, scope) = (token.hash.short(), describe(&token.scope));
+                print(format_args!("token {id} ({scope}) for {whose}\n"));
+            }
+            print(&secret);
+            if !quiet {
+                print(
+                    "\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN",
+                );
+            }
+        }
+        Action::List => {
+            for token in store.tokens(&invocation).await? {
+                let state = token.revoked.map_or(String::new(), |at| format!("  revoked {at}"));
+                let (id, scope) = (token.hash.short(), describe(&token.scope));
+                let name = token.name.map(String::from).unwrap_or_default();
+                print(format_args!("{id}  {}  {scope}  {name}{state}", token.created));
+            }
+        }
+        Action::Revoke { id } => {
+            // The id may be the token itself, which is never shown, in an error either.
+            let id = if id.starts_with(PREFIX) { TokenHash::of(&id).to_string() } else { id };
+            let tokens = store.tokens(&invocation).await?;
+            let mut meant = tokens
+                .iter()
+                .filter(|token| !id.is_empty() && token.hash.to_string().starts_with(&id));
+            let token = match (meant.next(), meant.next()) {
+                (Some(token), None) => token,
+                (None, _) => bail!("{whose} has no token of that id; `token list` shows the ids"),
+                (Some(_), Some(_)) => {
+                    bail!("{whose} has several tokens whose id begins so; write the whole id")
+                }
+            };
+            store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
+            print(format_args!("token {} is revoked", token.hash.short()));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a new token and its secret. Only the hash of the secret is stored.
+fn issue(create: Create) -> anyhow::Result<(Token, String)> {
+    let devices: BTreeSet<DeviceId> = create.device.into_iter().collect();
+    let scope = match (create.scope, devices.is_empty()) {
+        (ScopeName::Write, true) => bail!("a write token needs at least one --device"),
+        (ScopeName::Write, false) => Scope::Write(devices),
+        (_, false) => bail!("--device goes with --scope write; the others are for all devices"),
+        (ScopeName::Read, true) => Scope::Read,
+        (ScopeName::Admin, true) => Scope::Admin,
+    };
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits).context("the operating system has no randomness")?;
+    let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bits));
+    let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
+    Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
+}
+
+fn describe(scope: &Scope) -> String {
+    match scope {
+        Scope::Write(devices) => {
+            let devices: Vec<&str> = devices.iter().map(DeviceId::as_str).collect();
+            format!("write {}", devices.join(","))
+        }
+        Scope::Read => "read".to_owned(),
+        Scope::Admin => "admin".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use local::{Options, System};
+
+    use super::*;
+
+    fn create(scope: ScopeName, devices: &[&str]) -> Create {
+        let device = devices.iter().map(|id| id.parse().unwrap()).collect();
+        Create { scope, device, name: None, quiet: false }
+    }
+
+    #[test]
+    fn a_token_has_256_random_bits_and_only_its_hash_is_kept() {
+        let (token, secret) = issue(create(ScopeName::Write, &["a", "b"])).unwrap();
+        let (_, other) = issue(create(ScopeName::Write, &["a"])).unwrap();
+        assert_ne!(secret, other);
+        assert_eq!(URL_SAFE_NO_PAD.decode(&secret[3..]).unwrap().len(), 32);
+        assert_eq!(token.hash, TokenHash::of(&secret));
+        assert_eq!(describe(&token.scope), "write a,b");
+    }
+
+    #[test]
+    fn a_name_is_one_short_line() {
+        assert!("desk, ESP32".parse::<Label>().is_ok());
+        for name in ["", "a\nb", "\u{1b}[31m", &"x".repeat(101)] {
+            assert!(name.parse::<Label>().is_err(), "{name:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_revoked_by_its_id_or_by_itself_and_never_shown() {
+        use table::FindToken as _;
+        let system = System::start(Options { listens: false, ..Options::default() }).await.unwrap();
+        let store = DynamoStore::connect(system.store_config(), Layout::default());
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        for by_id in [true, false] {
+            let (token, secret) = issue(create(ScopeName::Read, &[])).unwrap();
+            store.add_token(&token, &invocation).await.unwrap();
+            let id = if by_id { token.hash.short() } else { secret };
+            act(Action::Revoke { id }, "here", &store).await.unwrap();
+            let kept = store.token(&token.hash, &invocation).await.unwrap().unwrap();
+            assert!(kept.revoked.is_some());
+        }
+        let unknown = Action::Revoke { id: "rt_unknown".to_owned() };
+        let error = act(unknown, "here", &store).await.unwrap_err().to_string();
+        assert!(!error.contains("rt_unknown") && error.contains("has no token"), "{error}");
+        // Of 17 ids two begin with the same hexadecimal digit.
+        let mut digits = BTreeSet::new();
+        let mut twice = None;
+        while twice.is_none() {
+            let (token, _) = issue(create(ScopeName::Read, &[])).unwrap();
+            store.add_token(&token, &invocation).await.unwrap();
+            let digit = token.hash.to_string()[..1].to_owned();
+            twice = (!digits.insert(digit.clone())).then_some(digit);
+        }
+        let ambiguous = Action::Revoke { id: twice.unwrap() };
+        let error = act(ambiguous, "here", &store).await.unwrap_err().to_string();
+        assert!(error.contains("several tokens"), "{error}");
+        drop(store);
+        system.shutdown().await.unwrap();
+    }
+
+    #[test]
+    fn devices_go_with_write_tokens_only() {
+        assert!(issue(create(ScopeName::Write, &[])).unwrap_err().to_string().contains("--device"));
+        assert!(issue(create(ScopeName::Admin, &["a"])).is_err());
+        assert!(issue(create(ScopeName::Read, &[])).is_ok());
+    }
+}

@@ -1,0 +1,83 @@
+//! Invokes a function whenever its schedule is due, in `EventBridge`'s place. Reads no template.
+
+use std::time::Duration;
+
+use runtime::clock::{Clock as _, Deadline, SystemClock};
+use tokio::sync::watch;
+
+use crate::functions::ScheduledFunction;
+use crate::schedule::Schedule;
+use crate::stop::{is_stopped, pause};
+use crate::warning::warn;
+
+/// The longest sleep, after which the clock is read again: it goes on while a laptop is suspended, and
+/// a timer does not.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
+
+/// Invokes `function` until told to stop.
+///
+/// A rate counts from the start of the system. What was due while the laptop slept is one invocation,
+/// and a failed one is not repeated before it is due again.
+pub(crate) async fn run(
+    schedule: Schedule,
+    function: ScheduledFunction,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut due = schedule.next(SystemClock.now());
+    while !is_stopped(&stop) {
+        let left = due.as_millis() - SystemClock.now().as_millis();
+        if let Ok(left @ 1..) = u64::try_from(left) {
+            pause(Duration::from_millis(left).min(MAX_SLEEP), &mut stop).await;
+        } else {
+            let deadline = Deadline::after(schedule.timeout);
+            // In a task of its own, so that a panic of the function does not end the schedule.
+            let ended = tokio::spawn(function(schedule.event(due), deadline));
+            match tokio::time::timeout(schedule.timeout, ended).await {
+                Ok(Ok(Ok(()))) => {}
+                Ok(Ok(Err(error))) => warn(format_args!("{schedule}: {error:#}")),
+                Ok(Err(panic)) => warn(format_args!("{schedule}: {panic}")),
+                Err(_) => warn(format_args!("{schedule}: the function took too long")),
+            }
+            due = schedule.next(SystemClock.now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_function_is_invoked_each_time_though_it_fails() {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&events);
+        let function: ScheduledFunction = Arc::new(move |event: Value, _| {
+            let number = {
+                let mut seen = seen.lock().unwrap();
+                seen.push(event);
+                seen.len()
+            };
+            Box::pin(async move {
+                assert!(number != 2, "the second one panics");
+                anyhow::ensure!(number != 1, "the first one fails");
+                Ok(())
+            })
+        });
+        let stop = watch::Sender::new(false);
+        let schedule = Schedule::every(Duration::from_millis(20));
+        let running = tokio::spawn(run(schedule, function, stop.subscribe()));
+        let three = async {
+            while events.lock().unwrap().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), three).await.expect("three invocations");
+        assert_eq!(events.lock().unwrap()[0]["source"], "aws.events");
+        stop.send_replace(true);
+        tokio::time::timeout(Duration::from_secs(10), running).await.expect("it stops").unwrap();
+    }
+}
