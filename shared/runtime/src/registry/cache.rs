@@ -178,9 +178,11 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
-        let (devices, rooms) =
-            futures_util::future::try_join(store.devices(invocation), store.rooms(invocation))
-                .await?;
+        // On the heap, because every handler's future contains this one, several times over, and a
+        // debug build keeps each of them on the stack.
+        let both =
+            futures_util::future::try_join(store.devices(invocation), store.rooms(invocation));
+        let (devices, rooms) = Box::pin(both).await?;
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
         let has_all_devices = devices.found.len() <= MAX_CACHED_ENTRIES;
