@@ -90,19 +90,19 @@ pub(crate) fn assemble(
 /// The same of entries that are read.
 pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
     let mut all = Assembled::default();
-    let mut places: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
+    let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
-        let placed = reading(entry, sender, times).and_then(|(reading, has_timestamp)| {
+        let added = reading(entry, sender, times).and_then(|(reading, has_timestamp)| {
             if has_timestamp {
-                let place = places.entry(ReadingKey::of(&reading));
+                let place = by_key.entry(ReadingKey::of(&reading));
                 all.timed.place(place, reading, index)
             } else {
                 let place = arrivals.entry(reading.device.clone());
                 all.arrivals.place_once(place, reading, index)
             }
         });
-        if let Err(refusal) = placed {
+        if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
             all.rejected.push(refusal.at(Some(index)));
         }

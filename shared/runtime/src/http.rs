@@ -75,7 +75,7 @@ impl<C: Clock> HttpFunction<C> {
                 log.set("http.request_id", request.id.as_str());
                 log.set("http.body_bytes", request.body.len());
                 let answer = self.answer(&request, &invocation, store, handler, &mut log);
-                let answer = catching(answer).await.unwrap_or_else(|panic| {
+                let answer = catching(Box::pin(answer)).await.unwrap_or_else(|panic| {
                     log.error("panic", &panic);
                     Err(Problem::panicked())
                 });

@@ -91,7 +91,7 @@ impl<C: Clock> CachedRegistry<C> {
         if let Some(device) = snapshot.devices.get(id) {
             return Ok(Some(device.clone()));
         }
-        let found = store.device(id, invocation).await?;
+        let found = Box::pin(store.device(id, invocation)).await?;
         if found.is_some() {
             self.refresh(store, invocation, log).await?;
         }
@@ -110,7 +110,7 @@ impl<C: Clock> CachedRegistry<C> {
         if let Some(room) = snapshot.rooms.get(id) {
             return Ok(Some((room.clone(), snapshot)));
         }
-        let Some(room) = store.room(id, invocation).await? else { return Ok(None) };
+        let Some(room) = Box::pin(store.room(id, invocation)).await? else { return Ok(None) };
         Ok(Some((room, self.refresh(store, invocation, log).await?)))
     }
 

@@ -178,9 +178,10 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
-        // One after the other, so that a cold start makes one connection, not two.
-        let devices = store.devices(invocation).await?;
-        let rooms = store.rooms(invocation).await?;
+        // One after the other, so that a cold start makes one connection, not two. On the heap, because
+        // every handler's future contains this one, and a debug build keeps each of them on the stack.
+        let devices = Box::pin(store.devices(invocation)).await?;
+        let rooms = Box::pin(store.rooms(invocation)).await?;
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
         let has_all_devices = devices.found.len() <= MAX_CACHED_ENTRIES;
