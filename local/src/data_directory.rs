@@ -34,14 +34,15 @@ impl DataDirectory {
         if let Some(store) = engine::running(directory) {
             let dead_letters = DeadLetters::default();
             let table = DynamoStore::connect(&store, Layout::default());
-            let functions = Functions::start(&table, &dead_letters, &options, false).await;
+            let functions =
+                Box::pin(Functions::start(&table, &dead_letters, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }
         if !engine::database_file(directory).exists() {
             return Ok(None);
         }
         let data = Data::Dir(directory.to_owned());
-        let system = System::start(Options { data, listens: false, ..options }).await?;
+        let system = Box::pin(System::start(Options { data, listens: false, ..options })).await?;
         Ok(Some(Self(Inner::Opened(Box::new(system)))))
     }
 
@@ -65,7 +66,7 @@ impl DataDirectory {
     /// Sends a request to the API. Returns the status and the body.
     pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<(StatusCode, Vec<u8>)> {
         match &self.0 {
-            Inner::Running { functions, .. } => gateway::send(functions, request).await,
+            Inner::Running { functions, .. } => Box::pin(gateway::send(functions, request)).await,
             Inner::Opened(system) => system.send(request).await,
         }
     }

@@ -141,9 +141,10 @@ impl System {
         let config = engine.store_config();
         let store = DynamoStore::connect(&config, layout);
         let dead_letters = DeadLetters::default();
-        let functions = Functions::start(&store, &dead_letters, &options, false).await;
+        let functions = Box::pin(Functions::start(&store, &dead_letters, &options, false)).await;
         let (served, authorizer) = if options.auth {
-            let authenticating = Functions::start(&store, &dead_letters, &options, true).await;
+            let authenticating =
+                Box::pin(Functions::start(&store, &dead_letters, &options, true)).await;
             (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
         } else {
             (functions.clone(), None)
@@ -221,7 +222,7 @@ impl System {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> anyhow::Result<(http::StatusCode, Vec<u8>)> {
-        gateway::send(&self.functions, request).await
+        Box::pin(gateway::send(&self.functions, request)).await
     }
 
     /// Invokes the function of the route that an event of API Gateway names.
@@ -229,7 +230,7 @@ impl System {
         &self,
         event: ApiGatewayV2httpRequest,
     ) -> anyhow::Result<ApiGatewayV2httpResponse> {
-        gateway::invoke(&self.functions, event).await
+        Box::pin(gateway::invoke(&self.functions, event)).await
     }
 
     /// Invokes the ingest function.
@@ -331,7 +332,7 @@ mod tests {
             registry_max_age: Duration::ZERO,
             ..Options::default()
         };
-        let system = System::start(options()).await.unwrap();
+        let system = Box::pin(System::start(options())).await.unwrap();
         assert!(system.is_empty().unwrap());
         let payload = br#"{"room": "study", "temperature": 21.5}"#.to_vec();
         let timestamp = 1_768_147_200_000;
@@ -343,7 +344,7 @@ mod tests {
         assert!(system.dead_letters().is_empty());
         system.shutdown().await.unwrap();
 
-        let system = System::start(options()).await.unwrap();
+        let system = Box::pin(System::start(options())).await.unwrap();
         system.settle().await.unwrap();
         assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
         system.shutdown().await.unwrap();

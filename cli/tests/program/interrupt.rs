@@ -23,9 +23,11 @@ fn an_interrupted_import_says_what_is_stored_and_how_to_continue() {
     let mut import = import.stderr(Stdio::piped()).spawn().unwrap();
     // Until the first reading is stored.
     let latest = format!("{}/devices/d/latest", server.url);
-    while ureq::get(&latest).call().is_err() {
+    let is_stored = || ureq::get(&latest).call().is_ok();
+    assert!((0..400).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-    }
+        is_stored()
+    }));
     std::thread::sleep(Duration::from_millis(200));
     let interrupt = Command::new("kill").args(["-INT", &import.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
