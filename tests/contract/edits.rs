@@ -21,7 +21,7 @@ async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
             assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
             now
         }
-        other => panic!("{other:?}"),
+        refused @ UpdateOutcome::ConditionFailed(_) => panic!("{refused:?}"),
     }
 }
 
