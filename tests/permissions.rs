@@ -109,7 +109,7 @@ async fn each_port_asks_what_it_declares() {
         consistent: false,
     };
     let hash = TokenHash::of("a");
-    let token = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
+    let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
@@ -137,7 +137,7 @@ async fn each_port_asks_what_it_declares() {
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
     check!(ManageTokens:
-        store.add_token(&token, invocation),
+        store.add_token(&issued, invocation),
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
     check!(FindToken: store.token(&hash, invocation));
