@@ -18,6 +18,7 @@ mod sheet;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use api::endpoints::{Function, Operation};
@@ -100,23 +101,30 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
         let Self { store, registry, clock } = self;
         let call = &mut call;
-        match call.endpoint.operation {
-            Operation::ListDevices => lists::devices(registry, store, call).await,
-            Operation::ShowDevice => lists::device(registry, store, call).await,
-            Operation::EditDevice => edit::device(registry, store, clock.now(), call).await,
+        // On the heap: a debug build would keep the futures of all arms on the stack at once.
+        let answer: Answer<'_> = match call.endpoint.operation {
+            Operation::ListDevices => Box::pin(lists::devices(registry, store, call)),
+            Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
+            Operation::EditDevice => Box::pin(edit::device(registry, store, clock.now(), call)),
             Operation::DeviceReadings => {
-                ranges::of_device(registry, store, clock.now(), call).await
+                Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
-            Operation::DeviceLatest => latest::of_device(registry, store, call).await,
-            Operation::ListRooms => lists::rooms(registry, store, call).await,
-            Operation::ShowRoom => lists::room(registry, store, call).await,
-            Operation::EditRoom => edit::room(registry, store, call).await,
-            Operation::RoomDevices => lists::devices_of_room(registry, store, call).await,
-            Operation::RoomReadings => ranges::of_room(registry, store, clock.now(), call).await,
-            Operation::RoomLatest => latest::of_room(registry, store, call).await,
-            Operation::Health => Ok(Response::json(200, &json!({"status": "ok"}))),
-            Operation::OpenApi => Ok(Response::json(200, &openapi::document())),
+            Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
+            Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
+            Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
+            Operation::EditRoom => Box::pin(edit::room(registry, store, call)),
+            Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, store, call)),
+            Operation::RoomReadings => {
+                Box::pin(ranges::of_room(registry, store, clock.now(), call))
+            }
+            Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
+            Operation::Health => return Ok(Response::json(200, &json!({"status": "ok"}))),
+            Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),
-        }
+        };
+        answer.await
     }
 }
+
+/// A handler at work.
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
