@@ -94,7 +94,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
             Event::Iot(message) => {
                 let invocation = Invocation::until(deadline);
                 let mut log = WideEvent::begin("ingest");
-                let outcome = self.intake.take(&message, &invocation, &mut log).await;
+                // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
+                let outcome = Box::pin(self.intake.take(&message, &invocation, &mut log)).await;
                 log.emit(&invocation, &self.telemetry, &self.intake.clock);
                 match outcome.cause {
                     Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
