@@ -227,7 +227,7 @@ fn own_versions_or_lints(manifest: &str) -> Vec<String> {
 fn named_files(document: &str) -> BTreeSet<String> {
     let quoted = document.split('`').skip(1).step_by(2);
     let linked = document.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let linked = linked.filter(|target| !target.contains("://"));
+    let linked = linked.filter(|target| !target.contains("://") && !target.starts_with('#'));
     let is_name = |text: &&str| {
         let is_path = ["functions/", "shared/", "local/", "cli/", "tests/", "events/", "benches/"]
             .iter()
