@@ -47,12 +47,16 @@ impl<'de> Deserialize<'de> for Event {
             context: Option<IgnoredAny>,
         }
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let probe: Probe = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
-        if probe.context.is_some() {
-            serde_json::from_str(text.get()).map(Self::Http).map_err(D::Error::custom)
-        } else {
-            serde_json::from_str(text.get()).map(Self::Iot).map_err(D::Error::custom)
-        }
+        // Without a context no HTTP event can be read, so that most events are read once.
+        let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
+            let Probe { context } = serde_json::from_str(text.get())?;
+            if context.is_some() {
+                Err(error)
+            } else {
+                serde_json::from_str(text.get()).map(Self::Iot)
+            }
+        });
+        event.map_err(D::Error::custom)
     }
 }
 

@@ -75,6 +75,18 @@ pub(crate) async fn look_up(
 /// Fills in rooms: the one that the device names in the same request at or before the reading, else the
 /// registry's.
 pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
+    if readings.iter().any(|reading| reading.named_room.is_some()) {
+        carry_named_rooms(readings);
+    }
+    for reading in readings {
+        if let Some(device) = known.device(&reading.device) {
+            reading.fill_in_room(device);
+        }
+    }
+}
+
+/// Gives readings that name no room the one that their device named last. Sorts them.
+fn carry_named_rooms(readings: &mut [&mut Reading]) {
     readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
     let mut named: Option<(DeviceId, RoomId)> = None;
     for reading in readings {
@@ -82,9 +94,6 @@ pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
             named = Some((reading.device.clone(), room.clone()));
         } else if let Some((_, room)) = named.as_ref().filter(|(id, _)| *id == reading.device) {
             reading.room = Some(room.clone());
-        }
-        if let Some(device) = known.device(&reading.device) {
-            reading.fill_in_room(device);
         }
     }
 }

@@ -13,10 +13,7 @@ pub(super) type SdkItem = HashMap<String, AttributeValue>;
 pub(super) fn to_sdk<N: Into<String>>(
     attributes: impl IntoIterator<Item = (N, Attribute)>,
 ) -> SdkItem {
-    let attributes = attributes.into_iter();
-    let mut item = SdkItem::with_capacity(attributes.size_hint().1.unwrap_or_default());
-    item.extend(attributes.map(|(name, value)| (name.into(), value_to_sdk(value))));
-    item
+    attributes.into_iter().map(|(name, value)| (name.into(), value_to_sdk(value))).collect()
 }
 
 pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {

@@ -27,10 +27,9 @@ impl PutReadings for DynamoStore {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> PutOutcome {
-        let batches = readings
-            .chunks(MAX_BATCH)
-            .enumerate()
-            .map(|(n, batch)| self.put_batch(n * MAX_BATCH, batch, retention, invocation));
+        let batches = readings.chunks(MAX_BATCH).enumerate().map(|(n, batch)| {
+            Box::pin(self.put_batch(n * MAX_BATCH, batch, retention, invocation))
+        });
         let outcomes: Vec<PutOutcome> =
             stream::iter(batches.collect::<Vec<_>>()).buffered(BATCH_CONCURRENCY).collect().await;
         let mut all = PutOutcome::default();

@@ -127,28 +127,30 @@ pub fn key(key: &Key) -> Item {
 
 /// The attributes of a reading, to be deleted some days after its `retention` is over.
 ///
-/// They are handed out one by one, so that whoever stores them makes the only map of them.
+/// They are handed out one by one, so that whoever stores them makes the only map of them; the iterator
+/// says exactly how many they are, so that the map is made once.
 pub fn from_reading(
     reading: &Reading,
     retention: Option<TimeDelta>,
 ) -> impl Iterator<Item = (&str, Attribute)> {
-    let text = |id: &RoomId| Attribute::S(id.to_string());
-    let (named, named_room) = match &reading.named_room {
-        Some(_) if reading.named_room == reading.room => (Some(mark()), None),
-        named_room => (None, named_room.as_ref().map(text)),
+    let text = |text: &str| Attribute::S(text.to_owned());
+    let room = |id: &RoomId| text(id.as_str());
+    let named = match &reading.named_room {
+        Some(_) if reading.named_room == reading.room => Some((NAMED, mark())),
+        other => other.as_ref().map(|other| (NAMED_ROOM, room(other))),
     };
-    let own = [
-        (keys::PK, Some(Attribute::S(reading.device.to_string()))),
-        (keys::SK, Some(Attribute::S(keys::reading_sk(reading.at)))),
-        (keys::ROOM, reading.room.as_ref().map(text)),
-        (NAMED, named),
-        (NAMED_ROOM, named_room),
-        (keys::TTL, retention.map(|retention| expiry(reading.at, retention))),
-    ];
+    let expiry = retention.map(|retention| (keys::TTL, expiry(reading.at, retention)));
+    let number = |value: &Decimal| Attribute::N(value.as_str().to_owned());
     let metrics = reading.metrics().iter();
-    own.into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .chain(metrics.map(|(name, value)| (name.as_str(), Attribute::N(value.to_string()))))
+    [
+        (keys::PK, text(reading.device.as_str())),
+        (keys::SK, Attribute::S(keys::reading_sk(reading.at))),
+    ]
+    .into_iter()
+    .chain(reading.room.as_ref().map(|id| (keys::ROOM, room(id))))
+    .chain(named)
+    .chain(expiry)
+    .chain(metrics.map(move |(name, value)| (name.as_str(), number(value))))
 }
 
 /// The attributes of a reading that arrived without a timestamp; `arrival` tells it from all others.

@@ -43,7 +43,7 @@ fn client() -> Result<Client, Error> {
     let credentials = Credentials::new(
         env::var("AWS_ACCESS_KEY_ID")?,
         env::var("AWS_SECRET_ACCESS_KEY")?,
-        None,
+        env::var("AWS_SESSION_TOKEN").ok(),
         None,
         "environment",
     );
