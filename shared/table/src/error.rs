@@ -1,0 +1,47 @@
+//! The errors of the table. Says nothing of how a client sees them.
+
+use crate::item::UnreadableItem;
+
+/// An error of the table.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// More was asked than the table's capacity gives; the same request succeeds later.
+    #[error("the table is asked for more than its capacity")]
+    Throttled(#[source] Cause),
+    /// The table could not be reached or failed; the same request may succeed later.
+    #[error("the table cannot be reached")]
+    Unavailable(#[source] Cause),
+    /// The invocation's time is over.
+    #[error("there was no time left to ask the table")]
+    TimedOut,
+    /// The table refuses the request; it may be granted once a person has set something right, such
+    /// as a permission.
+    #[error("the table refuses the request")]
+    Refused(#[source] Cause),
+    /// The item is not what the request takes it for, or would grow too large; repeating does not help.
+    #[error("the table cannot apply the request to the item")]
+    Inapplicable(#[source] Cause),
+    /// An item that cannot be what its key says; repeating does not help.
+    #[error("an item of the table cannot be read")]
+    Unreadable(#[source] UnreadableItem),
+}
+
+/// The source of a [`StoreError`].
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+impl StoreError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Throttled(_) | Self::Unavailable(_) | Self::TimedOut)
+    }
+
+    /// Whether the same request fails for as long as the item is what it is.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Inapplicable(_) | Self::Unreadable(_))
+    }
+}
+
+/// The result of a port.
+pub type StoreResult<T> = Result<T, StoreError>;

@@ -1,0 +1,31 @@
+//! A list of the registry, with the items that could not be read. Reads no table.
+
+use crate::item::{self, Attribute, Decode, UnreadableItem};
+
+/// How many devices, and how many rooms, a function keeps in memory.
+pub const MAX_CACHED_ENTRIES: usize = 10_000;
+
+/// Items of the registry. A person or a program may have damaged some.
+#[derive(Debug)]
+pub struct Listing<T> {
+    /// Those that can be read.
+    pub found: Vec<T>,
+    /// Those that cannot.
+    pub unreadable: Vec<UnreadableItem>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { found: Vec::new(), unreadable: Vec::new() }
+    }
+}
+
+impl<T: Decode> Listing<T> {
+    /// Adds an item. One that cannot be read is kept aside: it would otherwise take all others down.
+    pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
+        match item::read(attributes) {
+            Ok(found) => self.found.push(found),
+            Err(unreadable) => self.unreadable.push(unreadable),
+        }
+    }
+}

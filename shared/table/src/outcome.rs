@@ -1,0 +1,39 @@
+//! The outcomes of writes that are not errors. Writes nothing.
+
+use crate::StoreError;
+
+/// The outcome of [`AddArrival`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is stored.
+    Stored,
+    /// Another reading of the device has this timestamp.
+    Taken,
+}
+
+/// The outcome of storing readings: those not named here are stored.
+#[derive(Debug, Default)]
+pub struct PutOutcome {
+    /// The positions of the readings that may not be stored, ascending.
+    pub not_stored: Vec<usize>,
+    /// The error, where anything is not stored.
+    pub cause: Option<StoreError>,
+}
+
+/// The outcome of a put that expects no item under its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InsertOutcome<T> {
+    /// It is stored as given.
+    Inserted,
+    /// This item was there and stays.
+    Exists(T),
+}
+
+/// The outcome of an update. `F` is the item where a condition failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpdateOutcome<T, F = T> {
+    /// It is written; this is the whole item now.
+    Updated(T),
+    /// A condition failed and nothing is written: the item was this, or was not there.
+    ConditionFailed(Option<F>),
+}

@@ -1,0 +1,294 @@
+//! The ports: one trait per access pattern, in words of the domain, with the permissions that it needs.
+//! Says nothing of keys, items or the SDK.
+
+use std::future::Future;
+
+use chrono::TimeDelta;
+use domain::{
+    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Timestamp,
+    Token, TokenHash,
+};
+
+use crate::{
+    Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
+    StoreResult, Target, UpdateOutcome,
+};
+
+/// Pattern 1: store readings.
+///
+/// Done twice, it changes nothing: a reading is a full put under a key made of its device and timestamp.
+pub trait PutReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Target::Readings)];
+
+    /// Stores readings, of which no two have the same device and timestamp, each to be deleted some
+    /// days after its `retention` is over.
+    fn put_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1c: add metrics to readings that may be stored already.
+///
+/// Done twice, it changes nothing: it only sets.
+pub trait MergeReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Readings)];
+
+    /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
+    /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
+    /// person chose it.
+    fn merge_readings(
+        &self,
+        readings: &[Reading],
+        retention: Option<TimeDelta>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = PutOutcome> + Send;
+}
+
+/// Pattern 1d: store a reading that has no timestamp, at the timestamp of its arrival.
+pub trait AddArrival: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Readings)];
+
+    /// Stores a reading where none is, or where the one that is there came with the same `arrival`:
+    /// done twice, it changes nothing.
+    fn add_arrival(
+        &self,
+        reading: &Reading,
+        arrival: &str,
+        retention: Option<TimeDelta>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Added>> + Send;
+}
+
+/// Patterns 3 and 4: readings of a device in a range.
+pub trait QueryReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Readings)];
+
+    /// A page of one device's readings.
+    fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+}
+
+/// Pattern 6: readings of a room in a range.
+pub trait QueryRoomReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
+
+    /// A page of one room's readings, all its devices merged in time order.
+    ///
+    /// `devices` are those that the registry says are in the room; a table without its index by room
+    /// is asked for them one by one.
+    fn room_readings(
+        &self,
+        room: &RoomId,
+        devices: &[DeviceId],
+        query: &RangeQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Page>> + Send;
+}
+
+/// Patterns 2a and 2b: list devices and rooms.
+pub trait ReadRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::Devices), (Action::Query, Target::Rooms)];
+
+    /// All devices, sorted by id. Returns `MAX_CACHED_ENTRIES + 1` where there are more, so that the
+    /// caller knows that the list is incomplete.
+    fn devices(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// All rooms, sorted by id, likewise.
+    fn rooms(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Pattern 2c: look up one device or room.
+pub trait LookUpRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::GetItem, Target::Devices), (Action::GetItem, Target::Rooms)];
+
+    /// One device, as it is this moment.
+    fn device(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// One room, as it is this moment.
+    fn room(
+        &self,
+        id: &RoomId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Room>>> + Send;
+}
+
+/// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
+pub trait FindRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::BatchGetItem, Target::Devices), (Action::BatchGetItem, Target::Rooms)];
+
+    /// Those of the devices that are registered, in any order.
+    fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+    /// Those of the rooms that are registered, in any order.
+    fn find_rooms(
+        &self,
+        ids: &[RoomId],
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Looks up an access token.
+pub trait FindToken: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::Tokens)];
+
+    /// The token of that hash, revoked or not, as it is this moment.
+    fn token(
+        &self,
+        hash: &TokenHash,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Token>>> + Send;
+}
+
+/// Creates, lists and revokes access tokens: for the command line, not for functions.
+pub trait ManageTokens: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::PutItem, Target::Tokens),
+        (Action::Query, Target::Tokens),
+        (Action::UpdateItem, Target::Tokens),
+    ];
+
+    /// Keeps a new token. Done twice, the second time is refused.
+    fn add_token(
+        &self,
+        token: &Token,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// All tokens, revoked ones too.
+    fn tokens(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<Token>>> + Send;
+    /// Revokes a token; returns whether it exists. Done twice, the first timestamp stays.
+    fn revoke_token(
+        &self,
+        hash: &TokenHash,
+        at: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// The registration of what is met for the first time.
+///
+/// Done twice, or by many at once, it leaves the item of whoever came first.
+pub trait RegisterDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::PutItem, Target::Devices),
+        (Action::PutItem, Target::Rooms),
+        (Action::UpdateItem, Target::Devices),
+    ];
+
+    /// Registers a device, unless it is registered.
+    fn register_device(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<InsertOutcome<Device>>> + Send;
+    /// Registers a room, unless it is registered.
+    fn register_room(
+        &self,
+        room: &Room,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<InsertOutcome<Room>>> + Send;
+    /// Notes that a device introduces a room, unless it has introduced as many as it may. Done twice,
+    /// it is noted once.
+    fn introduce_room(
+        &self,
+        device: &DeviceId,
+        room: &RoomId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+}
+
+/// What the stream's readings add to the registry.
+///
+/// Done twice, the second time is refused and changes nothing: each part is written only while it is
+/// newer, earlier or absent.
+pub trait UpdateRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
+
+    /// Adds what was learned of a device; never touches what a person set. A room is written only
+    /// while the device's room is the one of `known`.
+    fn update_device(
+        &self,
+        known: &Device,
+        learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Notes an earlier first reading of a room.
+    fn update_room(
+        &self,
+        id: &RoomId,
+        first_seen: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
+}
+
+/// A person's edits of the registry. Done twice, they leave what was set.
+pub trait EditRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::UpdateItem, Target::Devices),
+        (Action::UpdateItem, Target::Rooms),
+        (Action::PutItem, Target::Rooms),
+        (Action::GetItem, Target::Devices),
+    ];
+
+    /// Edits a device, if it is registered and has sent the metrics that are to be set.
+    fn edit_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Edits a device likewise and registers the room that it is put into, unless that is registered:
+    /// both or neither.
+    fn move_device(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        room: &Room,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>>> + Send;
+    /// Edits a room.
+    fn edit_room(
+        &self,
+        id: &RoomId,
+        patch: &RoomPatch,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
+}

@@ -1,0 +1,44 @@
+//! A part of a range of readings, and a page of it. Reads nothing.
+
+use domain::{DeviceId, Order, Reading, TimeRange, Timestamp};
+
+/// The part of a range that is asked for.
+#[derive(Debug, Clone)]
+pub struct RangeQuery {
+    /// The whole range.
+    pub range: TimeRange,
+    /// Oldest or newest first.
+    pub order: Order,
+    /// The last reading of the page before.
+    pub after: Option<ReadingKey>,
+    /// The largest number of readings; a page has fewer where they are large.
+    pub limit: usize,
+    /// Whether all that was acknowledged before must be seen; twice the price, and not for rooms.
+    pub consistent: bool,
+}
+
+/// The identity of a reading: readings are ordered by timestamp, then by device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadingKey {
+    /// The timestamp of the measurement.
+    pub at: Timestamp,
+    /// The device that measured.
+    pub device: DeviceId,
+}
+
+impl ReadingKey {
+    /// The key of a reading.
+    #[must_use]
+    pub fn of(reading: &Reading) -> Self {
+        Self { at: reading.at, device: reading.device.clone() }
+    }
+}
+
+/// Some readings of a range, in its order.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The readings.
+    pub readings: Vec<Reading>,
+    /// Whether there are more behind the last.
+    pub has_more: bool,
+}
