@@ -14,7 +14,7 @@ use crate::{Data, Options, System, engine, gateway};
 
 /// The data in a directory, for a command that reads or changes it.
 ///
-/// Whoever may open the directory owns the data, so no request needs an access token.
+/// The user who can open the directory owns the data, so no request needs an access token.
 #[derive(Debug)]
 pub struct DataDirectory(Inner);
 

@@ -1,4 +1,4 @@
-//! The functions, built as their `main`s build them, in one process. Holds no rule of theirs.
+//! The functions, built as their `main`s build them, in one process. Contains no rule of theirs.
 
 use std::pin::Pin;
 use std::sync::Arc;

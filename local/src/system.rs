@@ -95,7 +95,7 @@ pub struct System {
     url: String,
     store: StoreConfig,
     engine: Engine,
-    /// Functions without authentication: whoever started this process owns the data.
+    /// Functions without authentication: the user who started this process owns the data.
     functions: Functions,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
@@ -217,7 +217,7 @@ impl System {
 
     /// Sends a request to the API without a connection. Returns the status and the body.
     ///
-    /// Whoever started the system owns the data, so the request needs no access token.
+    /// The user who started the system owns the data, so the request needs no access token.
     pub async fn send(
         &self,
         request: http::Request<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Warnings on standard error, for whoever runs the system. Nothing is written to standard output.
+//! Warnings on standard error, for the person who runs the system. Writes nothing to standard output.
 
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! A disk that takes nothing more: the client is told, and so is the person at the server's terminal.
+//! A full disk: the client gets an error, and the server's terminal shows it.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The built program `roomtide`, run as a person runs it. What needs no process of its own is tested in the library.
+//! The built program `roomtide`, run as a person runs it. Tests that need no process are beside the code.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]

@@ -1,4 +1,4 @@
-//! Drafts become readings: one per device and timestamp, the bad ones named. Asks nobody and stores nothing.
+//! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;

@@ -1,4 +1,4 @@
-//! A reading as a format says it, before the rules for senders and timestamps; and why it may be refused.
+//! A reading as its format says it, before the rules for senders and timestamps; and the refusal of one.
 
 use std::collections::BTreeMap;
 use std::fmt;

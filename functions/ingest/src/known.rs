@@ -1,4 +1,4 @@
-//! The registry's knowledge of the devices and rooms of a request, which completes or refuses readings.
+//! Looks up the devices and rooms that a request names. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Devices and rooms that stored readings name, into the registry and into this process's memory of it.
+//! Registers the devices and rooms that stored readings name, in the table and in this process's cache.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const REGISTER_CONCURRENCY: usize = 8;
 const MAX_REGISTERED: usize = 500;
 
 /// Registers the devices and rooms that the registry does not know. Done twice, or by many at
-/// once, it leaves the items of whoever came first; a failure is left to the stream function.
+/// once, the first items stay; a failure is left to the stream function.
 pub(crate) async fn register(
     registry: &CachedRegistry<impl Clock>,
     store: &impl RegisterDevices,

@@ -1,4 +1,4 @@
-//! The outcome of a request's readings. The answers that tell it are one file per kind of client.
+//! The outcome of a request's readings. Each kind of client has a file that writes the reply.
 
 pub(crate) mod native;
 

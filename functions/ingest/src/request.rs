@@ -1,4 +1,4 @@
-//! A request or a message, before its readings are read: who sends it, how large it is, in which format.
+//! A request or a message before its readings are parsed: its sender, its size, its format.
 
 use std::borrow::Cow;
 

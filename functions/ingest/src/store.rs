@@ -1,4 +1,4 @@
-//! Readings into the table, with the rooms that the registry knows. Reads no request.
+//! Stores readings, with the rooms that the registry has. Parses no request.
 
 use api::FieldError;
 use chrono::TimeDelta;

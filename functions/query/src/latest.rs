@@ -1,4 +1,4 @@
-//! Newest values, by the readings' own time. Keeps none: they are asked for each time.
+//! Newest values, by the readings' own time. Caches none.
 
 use api::{Problem, ProblemKind, Response};
 use domain::{Device, MAX_METRICS, Order, Reading, TimeRange, Timestamp};

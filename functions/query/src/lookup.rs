@@ -1,4 +1,4 @@
-//! The registry as the handlers of this function ask it: by the ids of paths, failures as problems. Lists nothing.
+//! Looks up a device or a room by the id in a path, with failures as problems. Makes no list.
 
 use std::sync::Arc;
 

@@ -71,7 +71,7 @@ impl ListRequest {
     }
 }
 
-/// Refuses a list that would leave entries out: whoever reads it would take them for absent.
+/// Refuses a list that would omit entries: a client would take them for absent.
 pub(crate) fn ensure_complete(is_complete: bool, what: &str) -> Result<(), Problem> {
     if is_complete {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The body of a PATCH: members that are there are set, `null` clears, all others stay. Edits nothing.
+//! Parses the body of a PATCH: given members are set, `null` clears, all others stay. Edits nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Writes to the registry what the observations of a batch add to it. Reads no record and sends no letter.
+//! Applies the observations of a batch to the registry. Parses no record and sends no dead letter.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,7 +40,7 @@ struct Endpoint {
     warnings: WarningLimiter,
 }
 
-/// Answers whoever signs with the access key `key`, until told to stop.
+/// Answers requests that are signed with the access key `key`, until told to stop.
 pub(super) async fn serve(
     listener: TcpListener,
     operations: Operations,

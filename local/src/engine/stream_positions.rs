@@ -1,4 +1,4 @@
-//! How far each consumer of the stream has come, in a table beside the engine's own. Reads no record.
+//! The position of each consumer of the stream, in a table beside the engine's own. Reads no record.
 //!
 //! A position and the records that it allows to be removed change in one transaction. So after a crash a
 //! position may lie before records that were delivered, which are then delivered again, but never behind

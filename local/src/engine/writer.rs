@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 /// How many requests share a transaction at most, so that the first does not wait long for the last.
 const MAX_GROUP: usize = 32;
 
-/// A request that waits, and whoever waits for its answer.
+/// A request that waits, and the channel for its answer.
 struct Job {
     request: Request,
     answer: oneshot::Sender<dynoxide::Result<Response>>,
@@ -67,7 +67,7 @@ impl Writer {
     }
 }
 
-/// The connection, which belongs to whoever has the turn.
+/// The connection, which belongs to the holder of the turn.
 pub(super) struct WriterConnection {
     file: PathBuf,
     storage: Storage,
@@ -116,7 +116,7 @@ impl WriterConnection {
         match self.commit(requests).await {
             Ok(answers) => {
                 for (waiting, answer) in waiting.into_iter().zip(answers) {
-                    // Whoever has gone meanwhile is not told.
+                    // The client may have gone meanwhile.
                     let _ = waiting.send(answer);
                 }
             }

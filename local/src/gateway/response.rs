@@ -1,4 +1,4 @@
-//! The HTTP response to a request: made of a function's answer, or the gateway's own. Invokes nothing.
+//! The HTTP response to a request: a function's answer, or the gateway's own. Invokes nothing.
 
 use anyhow::Context as _;
 use aws_lambda_events::encodings;

@@ -1,4 +1,4 @@
-//! What an event source mapping does with a batch that fails. Only decides: does not wait, invokes nothing.
+//! The policy of an event source mapping for a batch that fails. Does not wait and invokes nothing.
 //!
 //! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`: what precedes
 //! the first reported failure is done; what follows is tried again from that record; a batch that

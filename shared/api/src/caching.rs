@@ -1,4 +1,4 @@
-//! Caching headers of answers that a client may keep: `ETag`, `Cache-Control` and 304. Keeps nothing itself.
+//! Caching headers of answers that a client may keep: `ETag`, `Cache-Control` and 304. Caches nothing itself.
 
 use sha2::{Digest as _, Sha256};
 

@@ -1,4 +1,4 @@
-//! The secret that a request carries, wherever a client may put one. Judges nothing.
+//! Takes the token's secret from a request's headers or query. Does not check it.
 
 use std::collections::BTreeMap;
 use std::fmt;

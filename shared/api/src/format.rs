@@ -1,4 +1,4 @@
-//! The form of an answer that is a list: JSON, CSV or NDJSON, as the client asks. Writes none.
+//! The format of a list that the client asks for: JSON, CSV or NDJSON. Writes none.
 
 use super::is_ndjson;
 use super::preferences::weighted;

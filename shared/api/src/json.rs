@@ -1,4 +1,4 @@
-//! A JSON object's members as they were written: no digit and no duplicate is lost. Gives no meaning to any.
+//! The members of a JSON object as text, so that no digit and no duplicate is lost. Knows no member by name.
 
 use std::borrow::Cow;
 use std::fmt;

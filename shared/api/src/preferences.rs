@@ -1,4 +1,4 @@
-//! `Accept` and `Accept-Encoding`: names with weights, and the coding that follows. Knows no form of an answer.
+//! Parses `Accept` and `Accept-Encoding`: names with weights. Knows no format of an answer.
 
 /// The names of an `Accept` header of any kind, in lower case, each with its weight from 0 to 1.
 ///

@@ -1,4 +1,4 @@
-//! A request, decoded: method, path, query, headers, body. Routes nothing.
+//! A request: method, path, query, headers, body. Routes nothing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

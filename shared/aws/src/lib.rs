@@ -1,4 +1,4 @@
-//! What every client of AWS is built with: keys, patience and TLS. Asks nobody.
+//! The settings of every AWS client: credentials, time-outs, retries and TLS. Sends no request.
 
 mod ca_bundle;
 mod config;

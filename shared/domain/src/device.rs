@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sighting_is_the_same_in_any_order_and_when_repeated() {
+    fn an_observation_is_the_same_in_any_order_and_when_repeated() {
         let readings = [
             reading(3, Some("b"), "humidity"),
             reading(1, Some("a"), "temperature"),

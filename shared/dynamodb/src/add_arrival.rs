@@ -1,4 +1,4 @@
-//! `PutItem` where nothing is: a reading without a timestamp, which must take nobody's place.
+//! `PutItem` if absent: stores a reading without a timestamp and replaces none.
 
 use chrono::TimeDelta;
 

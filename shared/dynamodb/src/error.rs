@@ -1,4 +1,4 @@
-//! The SDK's errors as the store's. Retries nothing: the SDK has retried already.
+//! Converts the SDK's errors. Retries nothing: the SDK has retried already.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};

@@ -1,4 +1,4 @@
-//! `BatchGetItem` on the registry's two partitions, consistent. Lists nothing.
+//! `BatchGetItem` on the registry's two partitions, consistent. Makes no list.
 
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 

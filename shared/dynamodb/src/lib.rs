@@ -1,4 +1,4 @@
-//! The ports on `DynamoDB`, one file per operation. Decides nothing of the domain.
+//! The ports on `DynamoDB`, one file per operation. Contains no rule of the domain.
 
 mod add_arrival;
 mod attribute;

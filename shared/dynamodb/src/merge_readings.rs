@@ -1,4 +1,4 @@
-//! `UpdateItem`: metrics set beside those that a reading has already. Reads nothing and removes nothing.
+//! `UpdateItem`: sets metrics of a reading and keeps its others. Reads nothing and removes nothing.
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;

@@ -1,4 +1,4 @@
-//! Pauses between tries at what `DynamoDB` left undone: growing, jittered, within the time left. Tries nothing.
+//! Pauses between retries: growing, jittered, within the time left. Sends no request.
 
 use std::time::Duration;
 

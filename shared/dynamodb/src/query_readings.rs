@@ -1,4 +1,4 @@
-//! Readings of a device or a room in a range; without its index, a room's are merged from its devices.
+//! Reads a range of a device or a room; without the index, a room's range is merged from its devices.
 //! Writes nothing.
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! `Query` between two sort keys, through 1 MB pages, whatever the items are. Builds no key.
+//! `Query` between two sort keys, through 1 MB pages, for items of any kind. Builds no key.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 

@@ -35,7 +35,7 @@ struct Built {
 }
 
 impl Update {
-    /// An update of the item under `key`, which is made where there is none.
+    /// An update of the item under `key`, which creates the item if there is none.
     pub(super) fn or_put(key: Key) -> Self {
         Self {
             key,
@@ -48,7 +48,7 @@ impl Update {
         }
     }
 
-    /// An update of the item under `key`, refused where there is none.
+    /// An update of the item under `key`, whose condition fails if there is none.
     pub(super) fn of(key: Key) -> Self {
         let mut update = Self::or_put(key);
         let pk = update.name(&[PK]);

@@ -1,4 +1,4 @@
-//! `UpdateItem`: what readings teach the registry. Never touches what a person set.
+//! `UpdateItem`: applies what readings say to the registry. Never changes what a person set.
 
 use crate::DynamoStore;
 use crate::update::Update;

@@ -1,4 +1,4 @@
-//! Authentication: a request's token, looked up once and cached for a short while, against what the endpoint asks. Issues none.
+//! Authentication: looks up a request's token, caches it and checks the endpoint's access. Issues none.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -13,7 +13,8 @@ use table::{FindToken, Invocation};
 
 /// How long a looked-up token is cached; a revoked token keeps working for at most this long.
 pub const TOKEN_CACHE_AGE: Duration = Duration::from_secs(30);
-/// How many tokens are cached, unknown ones among them: whoever tries many only empties the cache.
+/// The largest number of cached tokens, including unknown ones. A client that tries many tokens only
+/// empties the cache.
 const MAX_CACHED_TOKENS: usize = 10_000;
 
 /// Checks the tokens of requests. One process has one; it is shared by reference.

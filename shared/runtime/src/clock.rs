@@ -1,4 +1,4 @@
-//! The only door to the time of day. How much time is left is known to [`Deadline`].
+//! The only door to the time of day. [`Deadline`] tells how much time is left.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The only door to the environment: read once, at cold start. Holds no defaults of other modules.
+//! The only door to the environment: read once, at cold start. Has no defaults of other modules.
 
 use std::path::Path;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! One HTTP invocation, from its event to its answer and its log line. Knows what no endpoint does.
+//! One HTTP invocation, from its event to its answer and its log line. Does not know the endpoints.
 
 use api::endpoints::{self, Endpoint, Function};
 use api::{Params, Problem, Request, Response, gateway};

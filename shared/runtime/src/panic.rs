@@ -1,4 +1,4 @@
-//! A panic as an error: one mistake of ours ends one invocation, not the process. Recovers nothing else.
+//! Turns a panic into an error: one bug ends one invocation, not the process. Recovers nothing else.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! One invocation by the table's stream: records to changes, what a batch's failures mean, and the answer.
+//! One invocation by the table's stream: records to changes, the policy for failures, and the answer.
 //! A consumer says what a record means and applies it; the policy for failures is written here, once.
 
 mod record;

@@ -1,4 +1,4 @@
-//! One wide JSON event per invocation, and metrics in `CloudWatch`'s embedded format. Never bodies or tokens.
+//! One wide JSON event per invocation, and metrics in `CloudWatch`'s embedded format. Logs no bodies and no tokens.
 
 use std::fmt;
 use std::io::Write as _;

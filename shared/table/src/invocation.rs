@@ -1,4 +1,4 @@
-//! The time left to an invocation and the capacity that it has consumed. Decides nothing.
+//! The time left to an invocation and the capacity that it has consumed. Has no policy.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Domain to item and back: one codec for ingest, query and the stream. Speaks neither the SDK nor events.
+//! Domain to item and back: one codec for ingest, query and the stream. Uses neither the SDK nor events.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub enum ItemError {
     /// An attribute that has to be there is not, or has another type.
     #[error("{0} is missing or has another type")]
     Missing(&'static str),
-    /// The key is none of the table's, or of another kind of item.
+    /// The key is not one of the table's, or belongs to another kind of item.
     #[error("the key {0:?}, {1:?} is not that of such an item")]
     Key(String, String),
     /// An attribute whose content cannot be.

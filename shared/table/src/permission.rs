@@ -1,4 +1,4 @@
-//! What a port must be permitted, and how a function's store adds that up. Asks nobody.
+//! The permissions that a port needs, and the sum of them for a function's store. Checks none.
 
 /// An action on items, by its name in IAM's `dynamodb:` service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

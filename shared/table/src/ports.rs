@@ -199,9 +199,9 @@ pub trait ManageTokens: Send + Sync {
     ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
-/// The registration of what is met for the first time.
+/// Registers devices and rooms that are new.
 ///
-/// Done twice, or by many at once, it leaves the item of whoever came first.
+/// Done twice, or by many at once, the first item stays.
 pub trait RegisterDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
@@ -232,7 +232,7 @@ pub trait RegisterDevices: Send + Sync {
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
 }
 
-/// What the stream's readings add to the registry.
+/// Applies to the registry what the stream's readings say.
 ///
 /// Done twice, the second time is refused and changes nothing: each part is written only while it is
 /// newer, earlier or absent.

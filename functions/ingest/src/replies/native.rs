@@ -1,4 +1,4 @@
-//! The answers of Roomtide's own API to readings. Decides nothing about a reading.
+//! The replies of Roomtide's own API to readings. Decides nothing about a reading.
 
 use api::problem::told_in_full;
 use api::{FieldError, Problem, ProblemKind, Response};

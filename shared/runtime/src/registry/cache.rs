@@ -123,7 +123,7 @@ impl<C: Clock> RegistryCache<C> {
         if self.age(&current) < self.max_age || self.must_wait() {
             return Ok((current, None));
         }
-        // Whoever reads it reads it for all; but while the table does not answer nobody waits for that.
+        // One reader reads for all; but while the table does not answer, no request waits for that.
         let _reading = match self.reading.try_lock() {
             Ok(reading) => reading,
             Err(_) if self.back_off().is_some() => return Ok((current, None)),

@@ -15,7 +15,7 @@ pub struct Registered {
 /// Registers the device of an observation unless it is `known`, then every room that the observation names
 /// and `is_known` does not know, as long as the device may introduce another.
 ///
-/// Done twice, or by many at once, it leaves the items of whoever came first. The device notes a room
+/// Done twice, or by many at once, the first items stay. The device notes a room
 /// before the room is registered, so that no two functions together register more than it may introduce.
 pub async fn register(
     store: &impl RegisterDevices,

@@ -1,4 +1,4 @@
-//! One stream record, parsed to what it says in words of the domain. Asks nobody and stores nothing.
+//! Parses one stream record into words of the domain. Reads and writes no table.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{Reading, excerpt};
