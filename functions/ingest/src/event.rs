@@ -1,4 +1,4 @@
-//! The events that invoke the function, and its replies: HTTP requests and IoT Core messages. Reads no reading.
+//! The events that invoke the function, and its replies: HTTP requests and IoT Core messages. Parses no payload.
 
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Stores readings: `POST /readings` and IoT Core rule messages. Reads nothing but the registry.
+//! Stores readings: `POST /readings` and IoT Core rule messages. Queries no reading.
 //!
 //! The way of a reading: `request` says who sends it and in which format, `formats` reads drafts, `assemble`
 //! makes readings of the good ones and names the bad ones, `store` completes them by what the registry

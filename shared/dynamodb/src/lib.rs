@@ -1,4 +1,4 @@
-//! The ports on `DynamoDB`, one file per operation. Contains no rule of the domain.
+//! The ports on `DynamoDB`, one file per port or group of ports. Contains no rule of the domain.
 
 mod add_arrival;
 mod attribute;
