@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use smol_str::SmolStr;
 
 use super::excerpt;
 
@@ -17,7 +18,7 @@ use super::excerpt;
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Decimal(String);
+pub struct Decimal(SmolStr);
 
 /// The reasons for which a text is not a [`Decimal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +42,7 @@ impl Decimal {
     /// Parses decimal or scientific notation as in JSON; a leading `+` and a bare `.5` are also accepted.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
         if is_canonical(text) {
-            return Ok(Self(text.to_owned()));
+            return Ok(Self(text.into()));
         }
         let unreadable = || DecimalError::Unreadable(excerpt(text));
         let out_of_range = || DecimalError::OutOfRange(excerpt(text));
@@ -64,7 +65,7 @@ impl Decimal {
         let all = [whole, fraction].concat();
         let significant = all.trim_start_matches('0').trim_end_matches('0');
         if significant.is_empty() {
-            return Ok(Self("0".to_owned()));
+            return Ok(Self(SmolStr::new_static("0")));
         }
         if significant.len() > MAX_DIGITS {
             return Err(DecimalError::TooPrecise(significant.len()));
@@ -80,7 +81,7 @@ impl Decimal {
         if !(-129..=126).contains(&point) {
             return Err(out_of_range());
         }
-        Ok(Self(canonical(negative, significant, point)))
+        Ok(Self(canonical(negative, significant, point).into()))
     }
 
     /// The number as text, in JSON's notation.
@@ -130,7 +131,7 @@ impl fmt::Display for Decimal {
 impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A raw JSON value keeps all 38 digits; serde's own number types do not.
-        RawValue::from_string(self.0.clone())
+        RawValue::from_string(self.0.to_string())
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
     }
@@ -160,7 +161,7 @@ mod tests {
             ("9.99e125", "9.99E125"),
             ("12345678901234567890123456789012345678", "12345678901234567890123456789012345678"),
         ] {
-            assert_eq!(Decimal::parse(text).map(|n| n.0), Ok(canonical.to_owned()), "{text}");
+            assert_eq!(Decimal::parse(text).map(|n| n.0), Ok(canonical.into()), "{text}");
         }
     }
 

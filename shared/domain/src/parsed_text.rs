@@ -6,7 +6,7 @@ macro_rules! parsed_text {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
         #[serde(try_from = "String")]
-        pub struct $name(String);
+        pub struct $name(smol_str::SmolStr);
 
         impl $name {
             /// The text.
@@ -20,7 +20,7 @@ macro_rules! parsed_text {
             type Err = $error;
 
             fn from_str(text: &str) -> Result<Self, $error> {
-                $check(text).map(|()| Self(text.to_owned()))
+                $check(text).map(|()| Self(text.into()))
             }
         }
 
@@ -28,13 +28,13 @@ macro_rules! parsed_text {
             type Error = $error;
 
             fn try_from(text: String) -> Result<Self, $error> {
-                $check(&text).map(|()| Self(text))
+                $check(&text).map(|()| Self(text.into()))
             }
         }
 
         impl From<$name> for String {
             fn from(text: $name) -> String {
-                text.0
+                text.0.into()
             }
         }
 
