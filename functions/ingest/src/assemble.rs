@@ -1,7 +1,7 @@
 //! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::hash_map::Entry as Slot;
 
 use api::{FieldError, Problem};
 use domain::{DeviceId, Reading, Timestamp};
@@ -35,41 +35,41 @@ pub(crate) struct Assembled {
 }
 
 impl Readings {
-    /// Adds a reading, or merges it into the one that has its place.
-    fn place<K>(
+    /// Adds a reading, or merges it into the one in its slot.
+    fn add_or_merge<K>(
         &mut self,
-        place: Place<'_, K, usize>,
+        slot: Slot<'_, K, usize>,
         reading: Reading,
         origin: usize,
     ) -> Result<(), Refusal> {
-        match place {
-            Place::Vacant(place) => {
-                place.insert(self.readings.len());
+        match slot {
+            Slot::Vacant(slot) => {
+                slot.insert(self.readings.len());
                 self.readings.push(reading);
                 self.origins.push(vec![origin]);
             }
-            Place::Occupied(place) => {
-                self.readings[*place.get()].absorb(reading).map_err(Refusal::whole)?;
-                self.origins[*place.get()].push(origin);
+            Slot::Occupied(slot) => {
+                self.readings[*slot.get()].absorb(reading).map_err(Refusal::whole)?;
+                self.origins[*slot.get()].push(origin);
             }
         }
         Ok(())
     }
 
-    /// Adds or merges a reading that shares no metric with the one that has its place.
-    fn place_once<K>(
+    /// Adds or merges a reading that shares no metric with the one in its slot.
+    fn add_once<K>(
         &mut self,
-        place: Place<'_, K, usize>,
+        slot: Slot<'_, K, usize>,
         reading: Reading,
         origin: usize,
     ) -> Result<(), Refusal> {
-        if let Place::Occupied(place) = &place
-            && let Some(metric) = self.readings[*place.get()].shared_metric(&reading)
+        if let Slot::Occupied(slot) = &slot
+            && let Some(metric) = self.readings[*slot.get()].shared_metric(&reading)
         {
             let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
             return Err(Refusal::of("timestamp", fault));
         }
-        self.place(place, reading, origin)
+        self.add_or_merge(slot, reading, origin)
     }
 }
 
@@ -95,11 +95,11 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     for (index, entry) in entries.into_iter().enumerate() {
         let added = reading(entry, sender, times).and_then(|(reading, has_timestamp)| {
             if has_timestamp {
-                let place = by_key.entry(ReadingKey::of(&reading));
-                all.timed.place(place, reading, index)
+                let slot = by_key.entry(ReadingKey::of(&reading));
+                all.timed.add_or_merge(slot, reading, index)
             } else {
-                let place = arrivals.entry(reading.device.clone());
-                all.arrivals.place_once(place, reading, index)
+                let slot = arrivals.entry(reading.device.clone());
+                all.arrivals.add_once(slot, reading, index)
             }
         });
         if let Err(refusal) = added {

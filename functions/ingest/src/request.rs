@@ -22,7 +22,7 @@ pub(crate) struct Submission<'a> {
     /// When the gateway or the broker took it.
     pub(crate) arrived: Timestamp,
     /// Its identity among all submissions. A repeated event has the same one.
-    pub(crate) arrival: String,
+    pub(crate) arrival_id: String,
     pub(crate) mode: Mode,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Submission<'a> {
             format: Format::of(request.header("content-type").unwrap_or_default()),
             body: request.json_body()?,
             arrived: request.arrived.unwrap_or(now),
-            arrival: request.arrival.clone().unwrap_or_else(random),
+            arrival_id: request.arrival.clone().unwrap_or_else(random),
             mode: Mode {
                 merge: params.flag("merge"),
                 rooms_given: params.get("rooms") == Some("given"),
@@ -58,7 +58,7 @@ impl<'a> Submission<'a> {
             format: Format::Json,
             body: inflate(&message.payload)?,
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
-            arrival: digest(&message.payload),
+            arrival_id: digest(&message.payload),
             mode: Mode::default(),
         })
     }

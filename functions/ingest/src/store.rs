@@ -39,7 +39,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let Submission { mode, arrival, .. } = submission;
+        let Submission { mode, arrival_id, .. } = submission;
         let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
@@ -76,7 +76,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         };
         let mut stored = outcome.add(timed, put);
         // After the others, because one of them may have the very timestamp of the arrival.
-        stored.extend(self.add_arrivals(arrivals, arrival, &mut outcome, invocation).await);
+        stored.extend(self.add_arrivals(arrivals, arrival_id, &mut outcome, invocation).await);
         outcome.not_stored.sort_unstable();
         outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
@@ -93,14 +93,14 @@ impl<S: Store, C: Clock> Intake<S, C> {
     async fn add_arrivals(
         &self,
         arrivals: Readings,
-        arrival: &str,
+        arrival_id: &str,
         outcome: &mut Outcome,
         invocation: &Invocation,
     ) -> Vec<Reading> {
         let mut added = Vec::with_capacity(arrivals.readings.len());
         // A request under way takes some 13 KB: only so many are made at a time.
         for some in arrivals.readings.chunks(ARRIVAL_CONCURRENCY) {
-            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival, invocation));
+            let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival_id, invocation));
             added.extend(join_all(adding).await);
         }
         let mut stored = Vec::new();
@@ -135,14 +135,14 @@ impl<S: Store, C: Clock> Intake<S, C> {
     async fn add_arrival(
         &self,
         mut reading: Reading,
-        arrival: &str,
+        arrival_id: &str,
         invocation: &Invocation,
     ) -> StoreResult<Option<Reading>> {
         let arrived = reading.at;
         for slot in 0..ARRIVAL_SLOTS {
             reading.at = arrived.saturating_add(TimeDelta::milliseconds(slot));
             let added =
-                self.store.add_arrival(&reading, arrival, self.retention(), invocation).await?;
+                self.store.add_arrival(&reading, arrival_id, self.retention(), invocation).await?;
             if added == Added::Stored {
                 return Ok(Some(reading));
             }
