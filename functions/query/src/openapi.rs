@@ -102,7 +102,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
 fn responses(endpoint: &Endpoint) -> Value {
     let answer = |description: &str, schema: Value| json!({"description": description, "content": {"application/json": {"schema": schema}}});
     let mut responses = match endpoint.reply {
-        Reply::One(schema) => json!({"200": answer(schema, reference(schema))}),
+        Reply::One(schema) => json!({"200": answer(endpoint.summary, reference(schema))}),
         Reply::Page(schema) => {
             let mut page = answer("A page", list(schema));
             page["content"]["text/csv"] = json!({"schema": {"type": "string"}});
@@ -116,7 +116,7 @@ fn responses(endpoint: &Endpoint) -> Value {
     };
     let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"));
     if endpoint.method == "GET" && is_cached {
-        responses["304"] = json!({"description": "If-None-Match names what it is still"});
+        responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
     }
     for status in failures(endpoint) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
