@@ -1,7 +1,7 @@
 //! The one table, in words of the domain: its ports, and behind them its keys and items. No SDK.
 //!
 //! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
-//! [`memory`] for tests.
+//! `memory` for tests.
 
 pub mod item;
 pub mod keys;

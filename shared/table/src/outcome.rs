@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 
-/// The outcome of [`AddArrival`].
+/// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     /// It is stored.
