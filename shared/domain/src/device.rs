@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fold_settings::extent_of_change;
 use super::{
-    Decimal, DeviceId, Label, MetricKind, MetricName, Place, Reading, RoomId, Tags, Timestamp, Unit,
+    DeviceId, FoldSettings, Label, MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId,
+    Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -25,6 +27,11 @@ pub struct Device {
     pub first_seen: Timestamp,
     /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
+    /// The device behind whose meter it is. What it measures is a part of what that one measures, so sums
+    /// over a room leave it out; a person sets it.
+    pub behind: Option<DeviceId>,
+    /// The number of the settings that rollups are folded with.
+    pub fold_settings: FoldSettings,
 }
 
 /// The number of rooms that one device may add to the registry; further rooms stay in its readings.
@@ -37,28 +44,6 @@ pub const MAX_INTRODUCED_ROOMS: usize = 32;
 /// Without this limit a device that writes a counter into metric names would grow its item beyond
 /// `DynamoDB`'s 400 KB.
 pub(super) const MAX_KNOWN_METRICS: usize = 256;
-
-/// One metric of one device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MetricInfo {
-    /// Gauge or counter.
-    pub kind: MetricKind,
-    /// The unit of its values.
-    pub unit: Option<Unit>,
-    /// The value at which a counter wraps to zero, in the metric's unit.
-    pub modulus: Option<Decimal>,
-    /// The largest power that the meter can measure, in W.
-    pub max_w: Option<Decimal>,
-    /// The largest fall of a counter that is noise, in the metric's unit.
-    pub dip: Option<Decimal>,
-}
-
-impl From<&MetricName> for MetricInfo {
-    fn from(name: &MetricName) -> Self {
-        let (kind, unit) = name.well_known();
-        Self { kind, unit, modulus: None, max_w: None, dip: None }
-    }
-}
 
 /// A summary of some readings of one device.
 ///
@@ -135,6 +120,8 @@ impl DeviceObservation {
                 .collect(),
             first_seen: self.first,
             introduced_rooms: introduced,
+            behind: None,
+            fold_settings: FoldSettings::default(),
         }
     }
 }
@@ -214,23 +201,12 @@ pub struct DevicePatch {
     pub kind: Edit<Label>,
     /// The tags.
     pub tags: Edit<Tags>,
+    /// See [`Device::behind`].
+    pub behind: Edit<DeviceId>,
     /// Settings of metrics; the device has to have sent each of them.
     pub metrics: BTreeMap<MetricName, MetricPatch>,
     /// Metrics to remove from the registry; none of them is in [`metrics`](Self::metrics).
     pub dropped_metrics: BTreeSet<MetricName>,
-}
-
-/// A person's edit of one metric of a device.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MetricPatch {
-    /// The unit.
-    pub unit: Edit<Unit>,
-    /// See [`MetricInfo::modulus`].
-    pub modulus: Edit<Decimal>,
-    /// See [`MetricInfo::max_w`].
-    pub max_w: Edit<Decimal>,
-    /// See [`MetricInfo::dip`].
-    pub dip: Edit<Decimal>,
 }
 
 impl<T: Clone> Edit<T> {
@@ -240,6 +216,18 @@ impl<T: Clone> Edit<T> {
             Self::Keep => {}
             Self::Clear => *field = None,
             Self::Set(value) => *field = Some(value.clone()),
+        }
+    }
+
+    /// Applies the edit to a field that is empty when it is cleared.
+    pub fn apply_or_empty(&self, field: &mut T)
+    where
+        T: Default,
+    {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *field = T::default(),
+            Self::Set(value) => field.clone_from(value),
         }
     }
 }
@@ -260,25 +248,24 @@ impl DevicePatch {
             Edit::Clear => device.place = Place::Unknown,
             Edit::Set(room) => device.place = Place::Chosen(room.clone()),
         }
-        match &self.tags {
-            Edit::Keep => {}
-            Edit::Clear => device.tags = Tags::default(),
-            Edit::Set(tags) => device.tags.clone_from(tags),
-        }
+        self.tags.apply_or_empty(&mut device.tags);
+        self.behind.apply(&mut device.behind);
+        let before = device.metrics.clone();
         for (name, patch) in &self.metrics {
             let Some(info) = device.metrics.get_mut(name) else { continue };
-            patch.unit.apply(&mut info.unit);
-            patch.modulus.apply(&mut info.modulus);
-            patch.max_w.apply(&mut info.max_w);
-            patch.dip.apply(&mut info.dip);
+            patch.apply(name, info);
         }
         device.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
+        if let Some(extent) = extent_of_change(&before, &device.metrics) {
+            device.fold_settings.note(extent);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Decimal;
 
     fn reading(millis: i64, room: Option<&str>, metric: &str) -> Reading {
         let metrics = [(metric.parse().expect("a name"), Decimal::parse("1").expect("a number"))];

@@ -1,29 +1,44 @@
 //! The domain: readings, devices, rooms, timestamps, tokens. No I/O, no AWS, no clock, no keys.
 
+mod bucket;
+mod counter;
 mod decimal;
 mod device;
+mod energy;
+mod exact;
+mod fold_settings;
 mod id;
 mod label;
 mod metric;
+mod metric_settings;
 mod parsed_text;
 mod place;
 mod range;
 mod reading;
+mod rollup;
 mod room;
 mod timestamp;
 mod token;
 
+pub use bucket::Quarter;
+pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo,
-    MetricPatch, Stay,
+    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,
 };
+pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
+pub use exact::Exact;
+pub use fold_settings::{Extent, FoldSettings};
 pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use metric::{MetricKind, MetricName, MetricNameError};
+pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};
 pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
+pub use rollup::{
+    DEFAULT_HOLD, FoldRules, MetricRollup, MetricRule, OfKind, Rollup, Sample, watts,
+};
 pub use room::{Room, RoomPatch};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};

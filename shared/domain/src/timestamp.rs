@@ -67,6 +67,12 @@ impl Timestamp {
         Self(self.0.saturating_add(delta.num_milliseconds()).clamp(Self::MIN.0, Self::MAX.0))
     }
 
+    /// The time from `earlier` to this timestamp.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> TimeDelta {
+        TimeDelta::milliseconds(self.0 - earlier.0)
+    }
+
     /// Parses RFC 3339 with any offset, an epoch number, or a time relative to `now`.
     ///
     /// The unit of an epoch number follows from its size: with `abs/1e9` below 5 it counts seconds,

@@ -1,0 +1,69 @@
+//! The quarters of an hour by which readings are rolled up. Knows no time zone.
+
+use chrono::TimeDelta;
+
+use super::{TimeRange, Timestamp};
+
+/// A quarter of an hour that begins at a multiple of 15 minutes in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quarter(Timestamp);
+
+impl Quarter {
+    /// Its length.
+    pub const LENGTH: TimeDelta = TimeDelta::minutes(15);
+
+    /// The quarter in which a timestamp lies.
+    #[must_use]
+    pub fn of(at: Timestamp) -> Self {
+        let start = at.as_millis() - at.as_millis() % Self::LENGTH.num_milliseconds();
+        Self(Timestamp::from_millis(start).expect("not before 1970"))
+    }
+
+    /// The quarter that begins at a timestamp, if one does.
+    #[must_use]
+    pub fn starting_at(start: Timestamp) -> Option<Self> {
+        Some(Self::of(start)).filter(|quarter| quarter.0 == start)
+    }
+
+    /// The first timestamp inside.
+    #[must_use]
+    pub const fn start(self) -> Timestamp {
+        self.0
+    }
+
+    /// The first timestamp of the next one; of the very last, the last timestamp that there is.
+    #[must_use]
+    pub fn end(self) -> Timestamp {
+        self.0.saturating_add(Self::LENGTH)
+    }
+
+    /// Its timestamps.
+    #[must_use]
+    pub fn range(self) -> TimeRange {
+        TimeRange::new(self.0, self.end()).expect("it is longer than nothing")
+    }
+
+    /// The quarter that follows; the last one follows itself.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self::of(self.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_begins_at_a_multiple_of_15_minutes() {
+        let at = |text: &str| Timestamp::parse(text, Timestamp::MIN).expect("a timestamp");
+        let quarter = Quarter::of(at("2026-01-11T16:14:59.999Z"));
+        assert_eq!(quarter.start(), at("2026-01-11T16:00:00Z"));
+        assert_eq!(quarter.end(), at("2026-01-11T16:15:00Z"));
+        assert_eq!(Quarter::of(quarter.end()), quarter.next());
+        assert_eq!(Quarter::starting_at(quarter.start()), Some(quarter));
+        assert_eq!(Quarter::starting_at(at("2026-01-11T16:00:00.001Z")), None);
+        let last = Quarter::of(Timestamp::MAX);
+        assert_eq!((last.end(), last.next()), (Timestamp::MAX, last));
+    }
+}

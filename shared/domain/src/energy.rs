@@ -1,0 +1,158 @@
+//! What the rows of a series get of the steps and powers that span their edges. Folds no reading.
+
+use chrono::TimeDelta;
+
+use super::counter::{CounterRule, Flags, Step};
+use super::exact::Exact;
+use super::rollup::{MetricRollup, OfKind, Sample};
+use super::{TimeRange, Timestamp};
+
+/// A part of a range, and the rollup of the values in it, if there are any.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The part of the range. Rows follow each other without a gap.
+    pub range: TimeRange,
+    /// The rollup of the values inside.
+    pub rollup: Option<&'a MetricRollup>,
+}
+
+/// The nearest values outside of a range.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// The last value before the range.
+    pub before: Option<Sample>,
+    /// The first value at or after its end.
+    pub after: Option<Sample>,
+}
+
+/// What a counter counted in one row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowIncrease {
+    /// The amount, in the metric's unit. `None` if no two values tell anything of the row.
+    pub amount: Option<Exact>,
+    /// What was notable about the steps that touch the row.
+    pub flags: Flags,
+    /// Whether a part of a step between two values that lie more than 15 minutes apart is in it.
+    pub estimated: bool,
+}
+
+/// What a power amounts to in one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowArea {
+    /// The sum of value times time, in the metric's unit times milliseconds.
+    pub area: Exact,
+    /// The time during which a value held.
+    pub held: TimeDelta,
+}
+
+/// Two values that lie farther apart than this make what is between them an estimate.
+const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
+
+/// What a counter counted in each row.
+///
+/// A step that spans edges is divided by time: the part before an edge is the step times the time elapsed,
+/// rounded down to 9 decimals, and a row gets the difference of two such parts. So any partition of a range
+/// adds up to the same total, to the last digit.
+#[must_use]
+pub fn increases(
+    rows: &[Row<'_>],
+    neighbours: &Neighbours,
+    rule: &CounterRule,
+) -> Vec<RowIncrease> {
+    let mut increases: Vec<RowIncrease> = rows.iter().map(|row| inside(row.rollup)).collect();
+    for Pair { from, to, first, last } in pairs(rows, neighbours) {
+        let Some(to) = to else { continue };
+        let step = rule.step(from, to);
+        let whole = to.at.since(from.at);
+        for (row, increase) in rows[first..=last].iter().zip(&mut increases[first..=last]) {
+            let Some((start, end)) = overlap(row.range, from.at, to.at) else { continue };
+            let part = |edge: Timestamp| {
+                step.amount.part(edge.since(from.at).num_milliseconds(), whole.num_milliseconds())
+            };
+            let share = &part(end) - &part(start);
+            add(increase, &share, &step, whole);
+        }
+    }
+    increases
+}
+
+fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
+    match rollup.map(|it| (it.count, &it.of_kind)) {
+        // A single value tells nothing by itself.
+        Some((2.., OfKind::Counter { increase, flags })) => {
+            RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
+        }
+        _ => RowIncrease::default(),
+    }
+}
+
+fn add(increase: &mut RowIncrease, share: &Exact, step: &Step, whole: TimeDelta) {
+    *increase.amount.get_or_insert_with(Exact::zero) += share;
+    increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
+    increase.estimated |= whole > MAX_MEASURED;
+}
+
+/// What a power amounts to in each row. Each value holds until the next, for at most `hold`, and not beyond
+/// `now`; `None` where no value held.
+#[must_use]
+pub fn areas(
+    rows: &[Row<'_>],
+    neighbours: &Neighbours,
+    hold: TimeDelta,
+    now: Timestamp,
+) -> Vec<Option<RowArea>> {
+    let inside = |row: &Row<'_>| match row.rollup.map(|it| &it.of_kind) {
+        Some(OfKind::Power { area, held }) => Some(RowArea { area: area.clone(), held: *held }),
+        _ => None,
+    };
+    let mut areas: Vec<Option<RowArea>> = rows.iter().map(inside).collect();
+    for Pair { from, to, first, last } in pairs(rows, neighbours) {
+        let until = from.at.saturating_add(hold).min(to.map_or(now, |to| to.at)).max(from.at);
+        for (row, area) in rows[first..=last].iter().zip(&mut areas[first..=last]) {
+            let Some((start, end)) = overlap(row.range, from.at, until) else { continue };
+            let time = end.since(start);
+            let area = area.get_or_insert_with(RowArea::default);
+            area.area += &(&Exact::from(&from.value) * time.num_milliseconds());
+            area.held += time;
+        }
+    }
+    areas
+}
+
+impl Default for RowArea {
+    fn default() -> Self {
+        Self { area: Exact::zero(), held: TimeDelta::zero() }
+    }
+}
+
+/// Two neighbouring values that are not in the same row, and the rows that they span.
+struct Pair<'a> {
+    from: &'a Sample,
+    /// `None` behind the very last value.
+    to: Option<&'a Sample>,
+    first: usize,
+    last: usize,
+}
+
+/// The pairs of neighbouring values between rows, in order.
+fn pairs<'a>(rows: &'a [Row<'a>], neighbours: &'a Neighbours) -> Vec<Pair<'a>> {
+    let mut pairs = Vec::new();
+    let mut from = neighbours.before.as_ref().map(|sample| (0, sample));
+    for (position, row) in rows.iter().enumerate() {
+        let Some(rollup) = row.rollup else { continue };
+        if let Some((first, from)) = from {
+            pairs.push(Pair { from, to: Some(&rollup.first), first, last: position });
+        }
+        from = Some((position, &rollup.last));
+    }
+    if let (Some((first, from)), Some(last)) = (from, rows.len().checked_sub(1)) {
+        pairs.push(Pair { from, to: neighbours.after.as_ref(), first, last });
+    }
+    pairs
+}
+
+/// The part of `range` between two timestamps, if it is longer than nothing.
+fn overlap(range: TimeRange, start: Timestamp, end: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let (start, end) = (range.from().max(start), range.to().min(end));
+    (start < end).then_some((start, end))
+}

@@ -1,0 +1,100 @@
+//! The number of a device's settings that rollups are folded with, and what each change of them concerns.
+
+use std::collections::BTreeMap;
+
+use super::{Timestamp, metric_settings::MetricInfo, rollup::MetricRule};
+use crate::MetricName;
+
+/// The number of changes whose extent is kept; an older change counts as one that concerns everything.
+const MAX_CHANGES: usize = 16;
+
+/// The number of a device's settings, and the timestamps that each of the newest changes concerns.
+///
+/// Every change of a setting that matters to the fold adds 1. A rollup says the number that it was folded
+/// with, and one of a smaller number never replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoldSettings {
+    /// The number of changes so far.
+    pub number: u64,
+    /// What the newest changes concern, by their numbers.
+    pub changes: BTreeMap<u64, Extent>,
+}
+
+/// The timestamps that a change of settings concerns, both ends inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The first.
+    pub first: Timestamp,
+    /// The last.
+    pub last: Timestamp,
+}
+
+impl Extent {
+    /// All timestamps.
+    pub const ALL: Self = Self { first: Timestamp::MIN, last: Timestamp::MAX };
+
+    fn join(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+impl FoldSettings {
+    /// Notes a change.
+    pub(crate) fn note(&mut self, extent: Extent) {
+        self.number += 1;
+        self.changes.insert(self.number, extent);
+        while self.changes.len() > MAX_CHANGES {
+            self.changes.pop_first();
+        }
+    }
+
+    /// What has changed since the settings had the number `done`; `None` if nothing has.
+    #[must_use]
+    pub fn changed_since(&self, done: u64) -> Option<Extent> {
+        if done >= self.number {
+            return None;
+        }
+        let newer = self.changes.range(done + 1..);
+        if newer.clone().count() as u64 == self.number - done {
+            newer.map(|(_, extent)| *extent).reduce(Extent::join)
+        } else {
+            Some(Extent::ALL)
+        }
+    }
+}
+
+/// What a change of metrics concerns; `None` if every reading is folded as before.
+pub(crate) fn extent_of_change(
+    before: &BTreeMap<MetricName, MetricInfo>,
+    after: &BTreeMap<MetricName, MetricInfo>,
+) -> Option<Extent> {
+    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    let extents = names.filter_map(|name| {
+        let unknown = || MetricInfo::from(name);
+        let old = before.get(name).cloned().unwrap_or_else(unknown);
+        let new = after.get(name).cloned().unwrap_or_else(unknown);
+        if old == new || MetricRule::of(&old) == MetricRule::of(&new) {
+            return None;
+        }
+        let judged = |it: &MetricInfo| MetricInfo {
+            exchanges: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
+            ..it.clone()
+        };
+        if MetricRule::of(&judged(&old)) != MetricRule::of(&judged(&new)) {
+            return Some(Extent::ALL);
+        }
+        let exchanges = differing(&old.exchanges, &new.exchanges);
+        let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
+        changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)
+    });
+    extents.reduce(Extent::join)
+}
+
+/// The keys whose values differ.
+fn differing<'a, T: PartialEq>(
+    old: &'a BTreeMap<Timestamp, T>,
+    new: &'a BTreeMap<Timestamp, T>,
+) -> impl Iterator<Item = Timestamp> + 'a {
+    old.keys().chain(new.keys()).filter(|at| old.get(at) != new.get(at)).copied()
+}

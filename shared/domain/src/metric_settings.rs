@@ -1,0 +1,121 @@
+//! What the registry knows of one metric of a device, and a person's edits of it. Folds no reading.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use super::{Decimal, Edit, MetricKind, MetricName, Timestamp, Unit};
+
+/// The largest number of exchanges, and likewise of verdicts, of one metric.
+pub const MAX_JUDGEMENTS: usize = 64;
+
+/// One metric of one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricInfo {
+    /// Gauge or counter.
+    pub kind: MetricKind,
+    /// The unit of its values.
+    pub unit: Option<Unit>,
+    /// The value at which a counter wraps to zero, in the metric's unit.
+    pub modulus: Option<Decimal>,
+    /// The largest power that the meter can measure, in W.
+    pub max_w: Option<Decimal>,
+    /// The largest fall of a counter that is noise, in the metric's unit.
+    pub tolerance: Option<Decimal>,
+    /// The longest time for which a power holds when no further value comes.
+    pub hold: Option<TimeDelta>,
+    /// The exchanges of a meter, by the time at which the new one took over.
+    pub exchanges: BTreeMap<Timestamp, Exchange>,
+    /// A person's verdicts on suspect steps, by the timestamp of the reading that ends the step.
+    pub verdicts: BTreeMap<Timestamp, Verdict>,
+}
+
+/// An exchange of a meter, in the metric's unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// The last figure of the old meter.
+    pub old: Decimal,
+    /// The first figure of the new meter.
+    pub new: Decimal,
+}
+
+/// A person's verdict on a suspect step of a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The step counts: a rise as it is, a fall as a reset.
+    Accept,
+    /// The step counts nothing, and is no longer suspect.
+    Discard,
+}
+
+impl Verdict {
+    /// The verdict as the table and the API write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Discard => "discard",
+        }
+    }
+
+    /// Reads what [`as_str`](Self::as_str) writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Accept, Self::Discard].into_iter().find(|verdict| verdict.as_str() == text)
+    }
+}
+
+impl From<&MetricName> for MetricInfo {
+    fn from(name: &MetricName) -> Self {
+        let (kind, unit) = name.well_known();
+        Self {
+            kind,
+            unit,
+            modulus: None,
+            max_w: None,
+            tolerance: None,
+            hold: None,
+            exchanges: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
+        }
+    }
+}
+
+/// A person's edit of one metric of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MetricPatch {
+    /// Gauge or counter. When it is cleared, the metric's name decides.
+    pub kind: Edit<MetricKind>,
+    /// The unit.
+    pub unit: Edit<Unit>,
+    /// See [`MetricInfo::modulus`].
+    pub modulus: Edit<Decimal>,
+    /// See [`MetricInfo::max_w`].
+    pub max_w: Edit<Decimal>,
+    /// See [`MetricInfo::tolerance`].
+    pub tolerance: Edit<Decimal>,
+    /// See [`MetricInfo::hold`].
+    pub hold: Edit<TimeDelta>,
+    /// All exchanges.
+    pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
+    /// All verdicts.
+    pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
+}
+
+impl MetricPatch {
+    /// Applies the edit to the metric called `name`.
+    pub fn apply(&self, name: &MetricName, info: &mut MetricInfo) {
+        match self.kind {
+            Edit::Keep => {}
+            Edit::Clear => info.kind = name.well_known().0,
+            Edit::Set(kind) => info.kind = kind,
+        }
+        self.unit.apply(&mut info.unit);
+        self.modulus.apply(&mut info.modulus);
+        self.max_w.apply(&mut info.max_w);
+        self.tolerance.apply(&mut info.tolerance);
+        self.hold.apply(&mut info.hold);
+        self.exchanges.apply_or_empty(&mut info.exchanges);
+        self.verdicts.apply_or_empty(&mut info.verdicts);
+    }
+}

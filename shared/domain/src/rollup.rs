@@ -1,0 +1,261 @@
+//! The rollup of a device's readings: the fold of a bucket, and how two that follow each other combine.
+//! Stores nothing and knows no calendar.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+
+use super::counter::{CounterRule, Flags};
+use super::device::MAX_KNOWN_METRICS;
+use super::exact::Exact;
+use super::{
+    Decimal, Device, MetricInfo, MetricKind, MetricName, Reading, RoomId, Timestamp, Unit,
+};
+
+/// The rollup of some consecutive readings of one device.
+///
+/// [`append`](Self::append) is associative, and the empty rollup is its identity: the rollup of a day is the
+/// fold of its quarters, to the last digit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rollup {
+    /// The rooms of the readings; `None` stands for readings without a room.
+    pub rooms: BTreeSet<Option<RoomId>>,
+    /// The rollup of each metric.
+    pub metrics: BTreeMap<MetricName, MetricRollup>,
+}
+
+/// The rollup of some consecutive values of one metric; there is at least one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricRollup {
+    /// The number of values.
+    pub count: u64,
+    /// The sum of the values.
+    pub sum: Exact,
+    /// The smallest value.
+    pub min: Decimal,
+    /// The largest value.
+    pub max: Decimal,
+    /// The earliest value.
+    pub first: Sample,
+    /// The latest value.
+    pub last: Sample,
+    /// The part that only counters and powers have.
+    pub of_kind: OfKind,
+}
+
+/// The part of a metric's rollup that only its kind has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OfKind {
+    /// Nothing further.
+    Gauge,
+    /// Of a counter: the steps between the values inside, none across an edge.
+    Counter {
+        /// The sum of the steps, in the metric's unit.
+        increase: Exact,
+        /// What was notable about any of them.
+        flags: Flags,
+    },
+    /// Of a power: each value holds until the next value inside, for at most the time that the rule allows.
+    Power {
+        /// The sum of value times time, in the metric's unit times milliseconds.
+        area: Exact,
+        /// The time during which a value held.
+        held: TimeDelta,
+    },
+}
+
+/// One value and its timestamp.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The timestamp.
+    pub at: Timestamp,
+    /// The value.
+    pub value: Decimal,
+}
+
+/// The rule by which a metric is folded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetricRule {
+    /// Its values are levels.
+    Gauge,
+    /// Its values are totals.
+    Counter(CounterRule),
+    /// Its values are powers, each of which holds for at most this time.
+    Power(TimeDelta),
+}
+
+/// The time for which a power holds where no `hold` is set.
+pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
+
+impl MetricRule {
+    /// The rule for a metric.
+    #[must_use]
+    pub fn of(info: &MetricInfo) -> Self {
+        match info.kind {
+            MetricKind::Counter => Self::Counter(CounterRule::of(info)),
+            MetricKind::Gauge if watts(info.unit.as_ref()).is_some() => {
+                Self::Power(info.hold.unwrap_or(DEFAULT_HOLD))
+            }
+            MetricKind::Gauge => Self::Gauge,
+        }
+    }
+
+    /// The rule for a metric that nobody has set anything for.
+    #[must_use]
+    pub fn of_unknown(name: &MetricName) -> Self {
+        Self::of(&name.into())
+    }
+}
+
+/// The watts of a unit of power; `None` for other units.
+#[must_use]
+pub fn watts(unit: Option<&Unit>) -> Option<i64> {
+    match unit?.as_str() {
+        "W" => Some(1),
+        "kW" => Some(1_000),
+        "MW" => Some(1_000_000),
+        _ => None,
+    }
+}
+
+/// The rules by which the readings of a device are folded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoldRules {
+    known: BTreeMap<MetricName, MetricRule>,
+}
+
+impl FoldRules {
+    /// The rules for a device.
+    #[must_use]
+    pub fn of(device: &Device) -> Self {
+        let rules = device.metrics.iter().map(|(name, info)| (name.clone(), MetricRule::of(info)));
+        Self { known: rules.collect() }
+    }
+
+    /// The rule for a metric. One that the registry does not know yet is folded as its name says: the
+    /// registry may learn of it later than its readings are folded.
+    #[must_use]
+    pub fn rule(&self, name: &MetricName) -> MetricRule {
+        self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
+    }
+
+    /// Removes metrics that would make the rollup too large: beside those that the registry knows, the
+    /// first of the others are kept.
+    fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
+        if metrics.len() <= MAX_KNOWN_METRICS {
+            return;
+        }
+        let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
+        metrics.retain(|name, _| {
+            let is_known = self.known.contains_key(name);
+            let is_kept = is_known || free > 0;
+            free -= usize::from(is_kept && !is_known);
+            is_kept
+        });
+    }
+}
+
+impl Rollup {
+    /// The rollup of readings of one device, given in the order of their timestamps.
+    #[must_use]
+    pub fn fold<'a>(readings: impl IntoIterator<Item = &'a Reading>, rules: &FoldRules) -> Self {
+        let mut rollup = Self::default();
+        let mut used: BTreeMap<&'a MetricName, MetricRule> = BTreeMap::new();
+        for reading in readings {
+            rollup.rooms.insert(reading.room.clone());
+            for (name, value) in reading.metrics() {
+                let rule = used.entry(name).or_insert_with(|| rules.rule(name));
+                let sample = Sample { at: reading.at, value: value.clone() };
+                let Some(single) = MetricRollup::of(sample, rule) else { continue };
+                match rollup.metrics.get_mut(name) {
+                    Some(metric) => metric.append(&single, rule),
+                    None => drop(rollup.metrics.insert(name.clone(), single)),
+                }
+            }
+        }
+        rules.limit(&mut rollup.metrics);
+        rollup
+    }
+
+    /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rooms.is_empty() && self.metrics.is_empty()
+    }
+
+    /// Appends the rollup of later readings.
+    pub fn append(&mut self, later: &Self, rules: &FoldRules) {
+        self.rooms.extend(later.rooms.iter().cloned());
+        for (name, metric) in &later.metrics {
+            match self.metrics.get_mut(name) {
+                Some(earlier) => earlier.append(metric, &rules.rule(name)),
+                None => drop(self.metrics.insert(name.clone(), metric.clone())),
+            }
+        }
+        rules.limit(&mut self.metrics);
+    }
+}
+
+impl MetricRollup {
+    /// The rollup of one value; `None` if the value takes no part.
+    #[must_use]
+    pub fn of(sample: Sample, rule: &MetricRule) -> Option<Self> {
+        let of_kind = match rule {
+            MetricRule::Gauge => OfKind::Gauge,
+            MetricRule::Counter(_) if !CounterRule::counts(&sample.value) => return None,
+            MetricRule::Counter(_) => {
+                OfKind::Counter { increase: Exact::zero(), flags: Flags::default() }
+            }
+            MetricRule::Power(_) => OfKind::Power { area: Exact::zero(), held: TimeDelta::zero() },
+        };
+        Some(Self {
+            count: 1,
+            sum: Exact::from(&sample.value),
+            min: sample.value.clone(),
+            max: sample.value.clone(),
+            first: sample.clone(),
+            last: sample,
+            of_kind,
+        })
+    }
+
+    /// Appends the rollup of later values of the same metric.
+    ///
+    /// Rollups of different kinds come from before and after a change of the metric's settings; then what
+    /// only the kind has is taken from the later one, until the earlier one is folded again.
+    pub fn append(&mut self, later: &Self, rule: &MetricRule) {
+        match (&mut self.of_kind, &later.of_kind, rule) {
+            (
+                OfKind::Counter { increase, flags },
+                OfKind::Counter { increase: further, flags: further_flags },
+                MetricRule::Counter(rule),
+            ) => {
+                let step = rule.step(&self.last, &later.first);
+                *increase += &step.amount;
+                *increase += further;
+                let flag = step.flag.map(Flags::from).unwrap_or_default();
+                *flags = flags.union(flag).union(*further_flags);
+            }
+            (
+                OfKind::Power { area, held },
+                OfKind::Power { area: further, held: further_held },
+                MetricRule::Power(hold),
+            ) => {
+                let time = (*hold).min(later.first.at.since(self.last.at));
+                *area += &(&Exact::from(&self.last.value) * time.num_milliseconds());
+                *area += further;
+                *held += time + *further_held;
+            }
+            (mine, others, _) => mine.clone_from(others),
+        }
+        self.count += later.count;
+        self.sum += &later.sum;
+        if later.min < self.min {
+            self.min = later.min.clone();
+        }
+        if later.max > self.max {
+            self.max = later.max.clone();
+        }
+        self.last = later.last.clone();
+    }
+}
