@@ -10,6 +10,8 @@ pub const NAMED_ROOM: &str = "_named_room";
 pub const ARRIVAL: &str = "_arrival";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
+/// The number of times that the item was written, where each write expects the version that it read.
+pub const VERSION: &str = "ver";
 pub const NAME: &str = "name";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
