@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Place, Reading, RoomId};
+use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
@@ -75,11 +75,7 @@ pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Read
             continue;
         }
         let mut device = device.clone();
-        if let Some((at, room)) = update.room {
-            device.place = Place::Learned(room, at);
-        }
-        let metrics = update.metrics.iter().map(|name| (name.clone(), name.into()));
-        device.metrics.extend(metrics);
+        update.apply(&mut device);
         registry.keep_device(device);
     }
 }
