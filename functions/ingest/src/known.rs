@@ -1,4 +1,4 @@
-//! Looks up the devices and rooms that a request names. Writes nothing.
+//! Looks up the devices and rooms that a request names, and fills in rooms. Writes nothing to the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
 use crate::assemble::Readings;
 
-/// The largest number of rooms that a request looks up in the table; the stream looks up the rest.
+/// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
 
-/// The registry, with what the cache lacked looked up.
+/// The cached registry, and the devices and rooms that the cache lacked and the table has.
 pub(crate) struct Known {
     snapshot: Arc<Snapshot>,
     devices: BTreeMap<DeviceId, Device>,
@@ -32,8 +32,8 @@ impl Known {
     }
 }
 
-/// Looks up the readings' devices and rooms: what the cache lacks is asked of the table, because another
-/// instance may have met it, or a person may have edited it.
+/// Looks up the devices and rooms that the readings name, first in the cache, then in the table: another
+/// instance may have registered them after this one read the registry.
 pub(crate) async fn look_up(
     registry: &CachedRegistry<impl Clock>,
     store: &(impl ReadRegistry + FindRegistry),
@@ -72,8 +72,10 @@ pub(crate) async fn look_up(
     Ok(known)
 }
 
-/// Fills in rooms: the one that the device names in the same request at or before the reading, else the
-/// registry's.
+/// Fills in the rooms of readings that name none: the room that the device named last in the same request,
+/// at or before the reading's timestamp, otherwise the room in the registry.
+///
+/// The room that a person chose replaces both, also in readings that name a room.
 pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
     if readings.iter().any(|reading| reading.named_room.is_some()) {
         carry_named_rooms(readings);
@@ -85,7 +87,8 @@ pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
     }
 }
 
-/// Gives readings that name no room the one that their device named last. Sorts them.
+/// Sorts the readings by device and timestamp. Gives each reading without a room the room that its device
+/// named last before it.
 fn carry_named_rooms(readings: &mut [&mut Reading]) {
     readings.sort_by(|a, b| (&a.device, a.at).cmp(&(&b.device, b.at)));
     let mut named: Option<(DeviceId, RoomId)> = None;
@@ -98,8 +101,11 @@ fn carry_named_rooms(readings: &mut [&mut Reading]) {
     }
 }
 
-/// Merging writes may add up: a reading could grow for ever, and every merge costs what the whole weighs.
-/// So they bring no metric beyond those that the registry may know of a device.
+/// Refuses a merging reading if the registry keeps no further metric of the device and lacks one of the
+/// reading's.
+///
+/// Without this limit a stored reading could grow with every merge, and a merge costs as many write units
+/// as the whole reading.
 pub(crate) fn refuse_endless_metrics(
     timed: &mut Readings,
     known: &Known,

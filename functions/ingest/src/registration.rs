@@ -1,8 +1,9 @@
-//! Registers the devices and rooms that stored readings name, in the table and in this process's cache.
+//! Registers the devices and rooms that stored readings name, and updates the cached devices. Does not
+//! change the room or the metrics of a registered device in the table.
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Place, Reading, RoomId};
+use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registry::CachedRegistry;
@@ -11,13 +12,16 @@ use table::{Invocation, RegisterDevices, StoreResult};
 
 use crate::known::Known;
 
-/// The number of devices that are registered at once.
+/// The number of devices that one request registers at the same time.
 const REGISTER_CONCURRENCY: usize = 8;
-/// The largest number of new devices that a request registers; the stream registers the rest.
+/// The maximum number of devices that one request registers. The registry function registers the others
+/// from the stream.
 const MAX_REGISTERED: usize = 500;
 
-/// Registers the devices and rooms that the registry does not know. Done twice, or by many at
-/// once, the first items stay; a failure is left to the stream function.
+/// Registers the devices and rooms that the registry does not know.
+///
+/// Repeated or concurrent calls keep the item that was stored first. An error is only logged, because the
+/// registry function registers the same devices and rooms from the stream.
 pub(crate) async fn register(
     registry: &CachedRegistry<impl Clock>,
     store: &impl RegisterDevices,
@@ -55,12 +59,13 @@ pub(crate) async fn register(
     }
 }
 
-/// Keeps in memory what stored readings say of devices, until the registry is read again: the next reading
-/// without a room is where the device has moved, and merging writes stay within the metrics that the
-/// registry may know.
+/// Applies the stored readings to the cached devices. The table is updated by the registry function.
+///
+/// The next request then fills in the room to which a device has just moved, and counts the device's new
+/// metrics when it limits merging writes.
 pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Reading]) {
     let Some(current) = registry.current() else { return };
-    // Most readings tell nothing new.
+    // Most readings change nothing, and this test is cheaper than a summary.
     let is_news = |reading: &&Reading| {
         current.devices.get(&reading.device).is_some_and(|device| {
             let is_elsewhere = |room| device.place.room() != Some(room);
@@ -75,11 +80,7 @@ pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Read
             continue;
         }
         let mut device = device.clone();
-        if let Some((at, room)) = update.room {
-            device.place = Place::Learned(room, at);
-        }
-        let metrics = update.metrics.iter().map(|name| (name.clone(), name.into()));
-        device.metrics.extend(metrics);
+        update.apply(&mut device);
         registry.keep_device(device);
     }
 }
@@ -98,7 +99,8 @@ fn observations<'a>(
     observations
 }
 
-/// The first device that names each new room and may introduce it: it is registered once.
+/// Maps each new room to the first device that names it and may introduce it. Only this device registers
+/// the room, so that a request writes it once.
 fn introducers<'a>(known: &Known, stored: &'a [Reading]) -> BTreeMap<&'a RoomId, &'a DeviceId> {
     let mut introduced_by = BTreeMap::new();
     let mut free: BTreeMap<&DeviceId, usize> = BTreeMap::new();

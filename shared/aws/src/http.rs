@@ -18,14 +18,15 @@ use rustls::CertificateError;
 
 use crate::CaBundle;
 
-/// The roots of Amazon Trust Services. Reading the system's some 140 takes most of a cold start.
+/// The five roots of Amazon Trust Services. Parsing the system's roots, about 140, would take most of a
+/// cold start.
 const AMAZON_ROOTS: &[u8] = include_bytes!("../roots/amazon.pem");
 
-/// The client for `endpoint`, or for AWS's own endpoints where there is none.
+/// The client for `endpoint`, or for AWS's own endpoints if it is `None`.
 ///
-/// Trusts the certificates of `bundle` and no others where there is one. Else it trusts Amazon's roots,
-/// and the system's from the moment when a server turns out to have a certificate of somebody else's: an
-/// endpoint of one's own, or a proxy that looks into what passes.
+/// With a `bundle`, the client trusts only the certificates in it. Without one, it trusts Amazon's roots.
+/// When a server presents a certificate of another authority, it trusts the system's roots from then on:
+/// the endpoint may be a private one, or a proxy may terminate TLS.
 pub(crate) fn client(endpoint: Option<&str>, bundle: Option<&CaBundle>) -> SharedHttpClient {
     if endpoint.is_some_and(|url| url.starts_with("http:")) {
         return Builder::new().build_http();
@@ -40,18 +41,20 @@ fn https(roots: TrustStore) -> SharedHttpClient {
     let context = TlsContext::builder().with_trust_store(roots).build();
     Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .tls_context(context.expect("a trust store is all that it needs"))
+        .tls_context(context.expect("a TLS context needs only a trust store"))
         .build_https()
 }
 
-/// A client that trusts Amazon's roots until they prove too few.
+/// A client that trusts Amazon's roots, and other roots after the first server whose issuer is not among
+/// Amazon's.
 #[derive(Debug)]
 struct AmazonFirst {
     amazon: SharedHttpClient,
     others: Arc<Others>,
 }
 
-/// The client with other roots, which is made when it is needed: reading them takes milliseconds.
+/// The client with the other roots. It is built when it is first needed, because parsing the roots takes
+/// milliseconds.
 #[derive(Debug)]
 struct Others {
     roots: TrustStore,
@@ -79,8 +82,9 @@ impl HttpClient for AmazonFirst {
     }
 }
 
-/// An attempt with Amazon's roots. Where it fails for want of others, the SDK's next attempt has them: the
-/// SDK tries again whenever no connection came about, and asks for a connector each time.
+/// A connector with Amazon's roots. If it fails with an unknown issuer, it builds the client with the other
+/// roots, and the SDK's next attempt uses that one: the SDK retries failed connections, and asks for a
+/// connector at each attempt.
 #[derive(Debug)]
 struct Attempt {
     amazon: SharedHttpConnector,
@@ -101,14 +105,14 @@ impl HttpConnector for Attempt {
     }
 }
 
-/// Whether a server was refused because none of the roots stands behind its certificate.
+/// True if the server's certificate was refused because none of the trusted roots issued it.
 fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
             return *why == CertificateError::UnknownIssuer;
         }
-        // The source of an I/O error is that of the error which it carries, not that error itself.
+        // `source` of an `io::Error` skips the error inside it and returns the source of that one.
         next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(carried) => Some(carried),
             None => error.source(),
@@ -136,7 +140,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    /// The URL of a server and the root of the authority that stands behind its certificate.
+    /// Starts a server. Returns its URL and the root of the authority that issued its certificate.
     async fn server(name: &str) -> (String, String) {
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, name);
@@ -162,7 +166,7 @@ mod tests {
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                // A client that trusts others ends the handshake.
+                // A client that does not trust the certificate ends the handshake.
                 let Ok(mut connection) = acceptor.accept(connection).await else { continue };
                 let mut request = [0; 4096];
                 let _ = connection.read(&mut request).await.unwrap();
@@ -174,7 +178,7 @@ mod tests {
         (url, root.pem())
     }
 
-    /// The status that the server answers with.
+    /// Sends one request and returns the status of the response.
     async fn ask(client: &impl HttpClient, url: &str) -> Result<u16, ConnectorError> {
         let components = RuntimeComponentsBuilder::for_tests()
             .with_time_source(Some(SystemTimeSource::new()))
@@ -192,10 +196,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_of_somebody_else_is_trusted_at_the_second_attempt() {
+    async fn a_server_of_another_authority_is_trusted_at_the_second_attempt() {
         let (url, root) = server("an authority").await;
         let client = AmazonFirst::or(only(&root));
-        let refused = ask(&client, &url).await.expect_err("Amazon does not stand behind it");
+        let refused = ask(&client, &url).await.expect_err("not issued by Amazon");
         assert!(refused.is_io(), "the SDK tries again: {refused:?}");
         for _ in 0..2 {
             assert_eq!(ask(&client, &url).await.expect("trusted"), 200);
@@ -203,19 +207,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_behind_whom_nobody_stands_is_refused_and_the_error_says_why() {
+    async fn a_server_of_an_unknown_authority_is_refused_and_the_error_says_why() {
         let (url, _) = server("another authority").await;
         let (_, root) = server("an authority").await;
         let client = AmazonFirst::or(only(&root));
         for _ in 0..3 {
-            let refused = ask(&client, &url).await.expect_err("nobody stands behind it");
+            let refused = ask(&client, &url).await.expect_err("issued by neither");
             assert!(is_unknown_issuer(&refused), "{refused:?}");
             assert!(format!("{refused:?}").contains("UnknownIssuer"), "{refused:?}");
         }
     }
 
     #[tokio::test]
-    async fn a_bundle_is_trusted_instead_of_all_others() {
+    async fn a_client_with_a_bundle_trusts_no_other_roots() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (url, root) = server("an authority").await;
         std::fs::write(file.path(), &root).unwrap();
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_has_certificates() {
+    fn a_file_without_valid_certificates_is_no_bundle() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for text in ["", "no PEM", broken] {
@@ -238,9 +242,9 @@ mod tests {
         assert!(CaBundle::read(&file.path().join("absent")).is_err());
     }
 
-    /// Each certificate of the file stands under its digest.
+    /// The file names each certificate by its SHA-256 digest.
     #[test]
-    fn the_roots_are_those_that_are_named() {
+    fn the_roots_match_the_digests_in_the_file() {
         let text = std::str::from_utf8(AMAZON_ROOTS).expect("text");
         let is_digest = |word: &&str| word.len() == 64;
         let named: Vec<&str> =

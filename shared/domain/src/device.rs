@@ -143,6 +143,17 @@ impl DeviceUpdate {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Applies the changes to a device. A metric that it has keeps its settings.
+    pub fn apply(&self, device: &mut Device) {
+        device.first_seen = self.first_seen.unwrap_or(device.first_seen);
+        if let Some((at, room)) = &self.room {
+            device.place = Place::Learned(room.clone(), *at);
+        }
+        for name in &self.metrics {
+            device.metrics.entry(name.clone()).or_insert_with(|| name.into());
+        }
+    }
 }
 
 impl Device {
@@ -316,6 +327,25 @@ mod tests {
     }
 
     #[test]
+    fn an_applied_update_leaves_nothing_to_change_and_keeps_a_metrics_settings() {
+        let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        let unit: Unit = "K".parse().expect("a unit");
+        let known = device.metrics.values_mut().next().expect("one");
+        known.unit = Some(unit.clone());
+        let mut observation = DeviceObservation::of(&reading(6, Some("b"), "t"));
+        observation.see(&reading(4, None, "u"));
+        let mut update = device.diff(&observation, |_| true);
+        assert_eq!(update.metrics.len(), 1);
+        update.metrics.insert("t".parse().expect("a name"));
+        update.apply(&mut device);
+        assert_eq!(device.first_seen.as_millis(), 4);
+        assert_eq!(device.place.room().map(RoomId::as_str), Some("b"));
+        assert_eq!(device.metrics.values().next().map(|info| &info.unit), Some(&Some(unit)));
+        assert!(device.diff(&observation, |_| true).is_empty());
+    }
+
+    #[test]
     fn a_device_with_endless_metrics_stays_within_its_item() {
         let mut observation = DeviceObservation::of(&reading(5, None, "t"));
         observation.metrics =
@@ -330,7 +360,7 @@ mod tests {
             .new_device("d".parse().expect("an id"), |_| true);
         let learned = small.diff(&observation, |_| true);
         assert_eq!(learned.metrics.len(), MAX_KNOWN_METRICS - 1);
-        small.metrics.extend(learned.metrics.iter().map(|name| (name.clone(), name.into())));
+        learned.apply(&mut small);
         assert!(small.diff(&observation, |_| true).is_empty());
     }
 

@@ -1,22 +1,20 @@
 //! `UpdateItem`, and `TransactWriteItems` with a new room: a person's edits of the registry.
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{
-    CancellationReason, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem,
-};
+use aws_sdk_dynamodb::types::{CancellationReason, ReturnConsumedCapacity, TransactWriteItem};
 
-use crate::attribute::{read, to_sdk};
+use crate::attribute::read;
 use crate::error::store_error;
+use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_write};
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Place, Room, RoomId, RoomPatch};
 use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, UNIT};
 use table::item::{self, Attribute};
-use table::keys::{Key, PK};
+use table::keys::Key;
 use table::{
-    EditRegistry, InsertOutcome, Invocation, LookUpRegistry as _, StoreError, StoreResult,
-    UpdateOutcome,
+    EditRegistry, Expected, InsertOutcome, Invocation, LookUpRegistry as _, StoreError,
+    StoreResult, UpdateOutcome,
 };
 
 impl EditRegistry for DynamoStore {
@@ -36,14 +34,7 @@ impl EditRegistry for DynamoStore {
         room: &Room,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
-        let put = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(to_sdk(item::from_room(room))))
-            .condition_expression("attribute_not_exists(#p)")
-            .expression_attribute_names("#p", PK)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .expect("item and table are set");
+        let put = Put::new(item::from_room(room), Expected::Absent).transact(self);
         let answer = self
             .client
             .transact_write_items()

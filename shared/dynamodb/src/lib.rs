@@ -7,6 +7,7 @@ mod error;
 mod find_registry;
 mod merge_readings;
 mod pause;
+mod put;
 mod put_readings;
 mod query_readings;
 mod range;

@@ -11,6 +11,7 @@ pub mod memory;
 
 mod deadline;
 mod error;
+mod expected;
 mod invocation;
 mod listing;
 mod outcome;
@@ -20,6 +21,7 @@ mod range_query;
 
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
+pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{Listing, MAX_CACHED_ENTRIES};

@@ -12,8 +12,8 @@ use super::{
     StoreResult, UpdateOutcome, UpdateRegistry,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS, MetricInfo, Order, Place,
-    Reading, Room, RoomId, RoomPatch, Timestamp, Token, TokenHash,
+    Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
+    RoomId, RoomPatch, Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -417,13 +417,7 @@ impl UpdateRegistry for MemoryStore {
         if !(earlier && (learned.room.is_none() || is_there_still)) {
             return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
         }
-        device.first_seen = learned.first_seen.unwrap_or(device.first_seen);
-        if let Some((at, room)) = &learned.room {
-            device.place = Place::Learned(room.clone(), *at);
-        }
-        for name in &learned.metrics {
-            device.metrics.entry(name.clone()).or_insert_with(|| MetricInfo::from(name));
-        }
+        learned.apply(device);
         Ok(UpdateOutcome::Updated(device.clone()))
     }
 

@@ -1,0 +1,14 @@
+//! The condition of a put on the item under its key. Says nothing of the item that is put.
+
+/// The item that a conditional put expects under its key; the put is refused if there is another.
+///
+/// Two writers that read the same item both expect what they read, so only the first of them writes.
+/// The second reads again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// No item.
+    Absent,
+    /// An item whose [`VERSION`](crate::item::attribute::VERSION) is this number. An item without a
+    /// version is refused.
+    Version(u64),
+}

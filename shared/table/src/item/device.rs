@@ -1,0 +1,176 @@
+//! A device's item, with its place, tags and metrics. Says nothing of its readings.
+
+use super::attribute::{
+    DIP, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT,
+};
+use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
+use super::{Attribute, Decode, Item, ItemError, key};
+use crate::keys::{self, Key};
+use domain::{
+    Decimal, Device, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags, Timestamp,
+};
+
+/// The item of a device.
+#[must_use]
+pub fn from_device(device: &Device) -> Item {
+    let mut item = key(&Key::Device(device.id.clone()));
+    put(&mut item, NAME, device.name.clone().map(String::from));
+    for (name, value) in from_place(&device.place) {
+        item.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    put(&mut item, KIND, device.kind.clone().map(String::from));
+    put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
+    if !device.tags.is_empty() {
+        item.insert(TAGS.to_owned(), tags(&device.tags));
+    }
+    if !device.introduced_rooms.is_empty() {
+        let rooms = device.introduced_rooms.iter().map(RoomId::to_string).collect();
+        item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
+    }
+    // Always there, even empty: a nested attribute can be set only where its parent exists.
+    let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
+    item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
+    item
+}
+
+/// When a room was learned, of one that a person chose: newer than any reading.
+const CHOSEN: Timestamp = Timestamp::MAX;
+
+/// The attributes of a device's place: its room, and the timestamp of the reading that named it. What
+/// has no value is absent from the item.
+#[must_use]
+pub fn from_place(place: &Place) -> [(&'static str, Option<Attribute>); 2] {
+    let (room, at) = match place {
+        Place::Unknown => (None, None),
+        Place::Learned(room, at) => (Some(room), Some(*at)),
+        Place::Chosen(room) => (Some(room), Some(CHOSEN)),
+    };
+    let text = |text: String| Attribute::S(text);
+    [
+        (keys::ROOM, room.map(|room| text(room.to_string()))),
+        (ROOM_AT, at.map(|at| text(at.to_string()))),
+    ]
+}
+
+fn to_place(item: &mut Item) -> Result<Place, ItemError> {
+    match (parsed(item, keys::ROOM)?, timestamp(item, ROOM_AT)?) {
+        (None, None) => Ok(Place::Unknown),
+        (Some(room), Some(CHOSEN)) => Ok(Place::Chosen(room)),
+        (Some(room), Some(at)) => Ok(Place::Learned(room, at)),
+        (Some(_), None) => Err(ItemError::Missing(ROOM_AT)),
+        (None, Some(_)) => Err(ItemError::Missing(keys::ROOM)),
+    }
+}
+
+impl Decode for Device {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        to_device(attributes.into_iter().collect())
+    }
+}
+
+fn to_device(mut item: Item) -> Result<Device, ItemError> {
+    let Key::Device(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
+    let metrics = match item.remove(METRICS) {
+        Some(Attribute::M(metrics)) => metrics,
+        _ => Item::new(),
+    };
+    let tags = match item.remove(TAGS) {
+        Some(Attribute::L(tags)) => tags,
+        _ => Vec::new(),
+    };
+    let introduced_rooms = match item.remove(INTRODUCED_ROOMS) {
+        Some(Attribute::Ss(rooms)) => rooms,
+        _ => Vec::new(),
+    };
+    Ok(Device {
+        id,
+        name: parsed(&mut item, NAME)?,
+        place: to_place(&mut item)?,
+        kind: parsed(&mut item, KIND)?,
+        tags: tags
+            .into_iter()
+            .filter_map(string)
+            .map(|tag| tag.try_into().map_err(invalid(TAGS)))
+            .collect::<Result<Vec<Label>, _>>()?
+            .try_into()
+            .map_err(invalid(TAGS))?,
+        metrics: metrics
+            .into_iter()
+            .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
+            .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
+            .collect::<Result<_, _>>()?,
+        first_seen,
+        introduced_rooms: introduced_rooms
+            .into_iter()
+            .map(RoomId::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(invalid(INTRODUCED_ROOMS))?,
+    })
+}
+
+/// The attribute of a device's labels.
+#[must_use]
+pub fn tags(tags: &Tags) -> Attribute {
+    Attribute::L(tags.iter().map(|tag| Attribute::S(tag.to_string())).collect())
+}
+
+/// The attribute of what is known of a metric.
+#[must_use]
+pub fn metric(info: &MetricInfo) -> Attribute {
+    let mut item = Item::new();
+    put(&mut item, KIND, Some(info.kind.as_str().to_owned()));
+    put(&mut item, UNIT, info.unit.clone().map(String::from));
+    for (name, value) in [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (DIP, &info.dip)] {
+        if let Some(value) = value {
+            item.insert(name.to_owned(), Attribute::N(value.to_string()));
+        }
+    }
+    Attribute::M(item)
+}
+
+fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError> {
+    let Attribute::M(mut item) = info else { return Err(ItemError::Missing(METRICS)) };
+    let kind = text(&mut item, KIND).and_then(|kind| MetricKind::parse(&kind));
+    let mut number = |attribute| match item.remove(attribute) {
+        Some(Attribute::N(value)) => Decimal::parse(&value).map(Some).map_err(invalid(attribute)),
+        _ => Ok(None),
+    };
+    let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
+    let kind = kind.unwrap_or_else(|| name.well_known().0);
+    Ok(MetricInfo { kind, unit: parsed(&mut item, UNIT)?, modulus, max_w, dip })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{DeviceObservation, Reading};
+
+    fn label(text: &str) -> Label {
+        text.parse().expect("a label")
+    }
+
+    #[test]
+    fn a_device_comes_back() {
+        let reading = Reading::new(
+            "remo-e".parse().expect("an id"),
+            Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp"),
+            Some("chiyoda1-a".parse().expect("an id")),
+            [("current_w".parse().expect("a name"), Decimal::parse("512").expect("a number"))]
+                .into(),
+        );
+        let mut device = DeviceObservation::of(&reading.expect("a reading"))
+            .new_device("remo-e".parse().expect("an id"), |_| false);
+        assert_eq!(device.introduced_rooms.len(), 1);
+        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        device.name = Some(label("Smart meter"));
+        device.kind = Some(label("power"));
+        device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
+        device.place = Place::Chosen("hall".parse().expect("an id"));
+        let info = device.metrics.values_mut().next().expect("one");
+        info.modulus = Some(Decimal::parse("100000").expect("a number"));
+        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+    }
+}

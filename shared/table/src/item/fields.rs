@@ -1,0 +1,68 @@
+//! One field of an item at a time: its key, texts and timestamps. Knows no kind of item.
+
+use super::{Attribute, Item, ItemError};
+use crate::keys::{self, Key};
+use domain::Timestamp;
+
+pub(super) fn parse_key(item: &Item) -> Result<Key, ItemError> {
+    let (pk, sk) = key_parts(item)?;
+    Key::parse(pk, sk).ok_or_else(|| foreign_key(pk, sk))
+}
+
+fn key_parts(item: &Item) -> Result<(&str, &str), ItemError> {
+    let part = |name| match item.get(name) {
+        Some(Attribute::S(text)) => Ok(text.as_str()),
+        _ => Err(ItemError::Missing(name)),
+    };
+    Ok((part(keys::PK)?, part(keys::SK)?))
+}
+
+/// The error of an item whose key is that of another kind of item.
+pub(super) fn other_kind(item: &Item) -> ItemError {
+    key_parts(item).map_or_else(|missing| missing, |(pk, sk)| foreign_key(pk, sk))
+}
+
+pub(super) fn foreign_key(pk: &str, sk: &str) -> ItemError {
+    ItemError::Key(domain::excerpt(pk), domain::excerpt(sk))
+}
+
+pub(super) fn put(item: &mut Item, name: &str, text: Option<String>) {
+    if let Some(text) = text {
+        item.insert(name.to_owned(), Attribute::S(text));
+    }
+}
+
+pub(super) fn string(attribute: Attribute) -> Option<String> {
+    match attribute {
+        Attribute::S(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(super) fn text(item: &mut Item, name: &str) -> Option<String> {
+    item.remove(name).and_then(string)
+}
+
+pub(super) fn parsed<T: TryFrom<String>>(
+    item: &mut Item,
+    name: &'static str,
+) -> Result<Option<T>, ItemError>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    text(item, name).map(T::try_from).transpose().map_err(invalid(name))
+}
+
+pub(super) fn timestamp(
+    item: &mut Item,
+    name: &'static str,
+) -> Result<Option<Timestamp>, ItemError> {
+    let parse = |text: String| Timestamp::parse(&text, Timestamp::MIN).map_err(invalid(name));
+    text(item, name).map(parse).transpose()
+}
+
+pub(super) fn invalid<E: std::error::Error + Send + Sync + 'static>(
+    attribute: &'static str,
+) -> impl Fn(E) -> ItemError {
+    move |why| ItemError::Invalid { attribute, why: Box::new(why) }
+}
