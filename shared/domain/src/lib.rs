@@ -1,5 +1,6 @@
 //! The domain: readings, devices, rooms, timestamps, tokens. No I/O, no AWS, no clock, no keys.
 
+mod calendar;
 mod decimal;
 mod device;
 mod id;
@@ -13,6 +14,7 @@ mod room;
 mod timestamp;
 mod token;
 
+pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MetricInfo,
