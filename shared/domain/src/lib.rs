@@ -2,6 +2,7 @@
 
 mod bucket;
 mod counter;
+mod calendar;
 mod decimal;
 mod device;
 mod energy;
@@ -22,6 +23,7 @@ mod token;
 
 pub use bucket::Quarter;
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
+pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,

@@ -1,0 +1,14 @@
+//! The calendar: time zones, local dates, and the buckets in which values are totalled. Reads no clock.
+//!
+//! A local day runs from the first instant of its date to the first instant of the next date. Midnight
+//! is no such edge: in many zones a change of the clock skips it or shows it twice.
+
+mod date;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod zone;
+
+pub use date::{LocalDate, LocalDateError};
+pub use unit::{CalendarUnit, CalendarUnitError};
+pub use zone::{Zone, ZoneError};
