@@ -7,6 +7,7 @@ mod items;
 mod ranges;
 mod readings;
 mod registry;
+mod rollups;
 mod tokens;
 
 use std::io::Write as _;
@@ -14,8 +15,10 @@ use std::sync::Once;
 
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, EditRegistry, FindRegistry, FindToken, LookUpRegistry, ManageTokens, MergeReadings,
-    PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, RegisterDevices, UpdateRegistry,
+    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
+    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PutReadings, PutRollups,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadStoredReadings, RegisterDevices, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -24,7 +27,8 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + EditRegistry + FindToken + ManageTokens
+        + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
+        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
 }
 
 /// A table in memory.
@@ -150,6 +154,8 @@ macro_rules! ports {
                 each_member_is_set_and_taken_away
                 edited_twice_is_edited_once
                 what_is_not_named_stays
+                each_change_of_what_is_folded_has_a_number
+                changes_at_once_have_numbers_of_their_own
                 settings_of_metrics_are_nested
                 metrics_may_be_called_like_anything
                 many_metrics_are_edited_at_once
@@ -158,6 +164,17 @@ macro_rules! ports {
                 a_device_and_its_new_room_are_written_together_or_not_at_all
                 a_room_has_a_name
                 nothing_edited_is_nothing_changed;
+            rollups(store):
+                a_rollup_is_put_only_over_what_was_read
+                of_puts_at_once_one_is_stored
+                newer_settings_are_never_replaced
+                quarters_and_days_are_ranges_of_their_own
+                a_thousand_quarters_are_read
+                a_mark_moves_forward_only
+                the_first_state_stays
+                readings_come_with_their_expiry
+                every_device_is_listed
+                deleted_twice_is_deleted_once;
             tokens(store):
                 a_token_comes_back_as_it_was
                 a_token_is_never_replaced

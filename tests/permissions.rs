@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Room, RoomPatch, Scope, Token,
-    TokenHash,
+    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
+    SWEEP_GROUPS, Scope, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROOMS, TOKENS};
+use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
 use table::{
-    Action, AddArrival, EditRegistry, FindRegistry, FindToken, LookUpRegistry, ManageTokens,
-    MergeReadings, Permission, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, RegisterDevices, Target, UpdateRegistry,
+    Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
+    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices,
+    RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -35,6 +37,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
             .flat_map(|asked| list(&asked["Keys"]))
             .map(|asked| (Action::BatchGetItem, key(&asked)))
             .collect(),
+        "DeleteItem" => [(Action::DeleteItem, key(&body["Key"]))].into(),
         "GetItem" => [(Action::GetItem, key(&body["Key"]))].into(),
         "PutItem" => [(Action::PutItem, key(&body["Item"]))].into(),
         "UpdateItem" => [(Action::UpdateItem, key(&body["Key"]))].into(),
@@ -60,6 +63,8 @@ fn target(pk: &str) -> Target {
         DEVICES => Target::Devices,
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
+        STATE => Target::RollupState,
+        rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
         _ => Target::Readings,
     }
 }
@@ -141,4 +146,33 @@ async fn each_port_asks_what_it_declares() {
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
     check!(FindToken: store.token(&hash, invocation));
+    check!(ListDevices: store.all_devices(invocation));
+    check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
+    check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
+    let quarter = Quarter::of(at(0));
+    let rollup = StoredRollup {
+        key: RollupKey::quarter(d.clone(), quarter),
+        range: quarter.range(),
+        zone: None,
+        version: 1,
+        settings: 0,
+        raw_until: None,
+        expires: None,
+        is_frozen: false,
+        rollup: Rollup::default(),
+    };
+    let date = "2026-01-11".parse().expect("a date");
+    check!(ReadRollups:
+        store.rollup(&rollup.key, invocation),
+        store.quarters(&d, always(), true, invocation),
+        store.days(&d, (date, date), Order::Ascending, 1, invocation));
+    check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
+    let state = RollupState { zone: "UTC".to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] };
+    check!(ReadRollupState: store.rollup_state(invocation));
+    check!(KeepRollupState:
+        store.begin_rollups(&state, invocation),
+        store.advance_sealed(0, at(1), invocation),
+        store.set_rebuilt(at(0), "UTC", invocation),
+        store.refold(&d, invocation),
+        store.set_refold(&d, &Refold::default(), invocation));
 }

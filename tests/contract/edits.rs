@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use chrono::TimeDelta;
 use domain::{
-    Device, DevicePatch, DeviceUpdate, Edit, MetricPatch, Place, Room, RoomPatch, Tags, Unit,
+    Device, DevicePatch, DeviceUpdate, Edit, Exchange, Extent, MetricKind, MetricPatch, Place,
+    Room, RoomPatch, Tags, Unit, Verdict,
 };
+use futures_util::future::join_all;
 use table::{InsertOutcome, UpdateOutcome};
 
 use super::Ports;
@@ -25,6 +28,10 @@ async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
     }
 }
 
+fn exchange() -> Exchange {
+    Exchange { old: number("812.3"), new: number("0.1") }
+}
+
 fn everything() -> DevicePatch {
     DevicePatch {
         name: Edit::Set(label("Smart meter")),
@@ -35,13 +42,18 @@ fn everything() -> DevicePatch {
             metric("temperature"),
             MetricPatch {
                 unit: Edit::Set(unit("K")),
+                kind: Edit::Set(MetricKind::Counter),
                 modulus: Edit::Set(number("100000")),
                 max_w: Edit::Set(number("0.1")),
-                dip: Edit::Set(number("1E-130")),
+                tolerance: Edit::Set(number("1E-130")),
+                hold: Edit::Set(TimeDelta::minutes(5)),
+                exchanges: Edit::Set([(at(5), exchange())].into()),
+                verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
             },
         )]
         .into(),
         dropped_metrics: BTreeSet::new(),
+        behind: Edit::Set(device("main")),
     }
 }
 
@@ -67,13 +79,22 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.unit, Some(unit("K")));
     assert_eq!(info.modulus, Some(number("100000")));
     assert_eq!(info.max_w, Some(number("0.1")));
-    assert_eq!(info.dip, Some(number("1E-130")));
+    assert_eq!(info.tolerance, Some(number("1E-130")));
+    assert_eq!(info.kind, MetricKind::Counter);
+    assert_eq!(info.hold, Some(TimeDelta::minutes(5)));
+    assert_eq!(info.exchanges, [(at(5), exchange())].into());
+    assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
+    assert_eq!(now.behind, Some(device("main")));
 
     let nothing = MetricPatch {
+        kind: Edit::Clear,
         unit: Edit::Clear,
         modulus: Edit::Clear,
         max_w: Edit::Clear,
-        dip: Edit::Clear,
+        tolerance: Edit::Clear,
+        hold: Edit::Clear,
+        exchanges: Edit::Clear,
+        verdicts: Edit::Clear,
     };
     let nothing = DevicePatch {
         name: Edit::Clear,
@@ -82,9 +103,14 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         tags: Edit::Clear,
         metrics: [(metric("temperature"), nothing)].into(),
         dropped_metrics: BTreeSet::new(),
+        behind: Edit::Clear,
     };
+    let fold_settings = now.fold_settings.clone();
+    assert_eq!(fold_settings.number, 1, "a counter is folded otherwise than a gauge");
     let now = edited(store, &nothing).await;
-    let mut expected = Device { place: Place::Unknown, ..before };
+    assert_eq!(now.fold_settings.number, 2);
+    let mut expected =
+        Device { place: Place::Unknown, fold_settings: now.fold_settings.clone(), ..before };
     expected.metrics.values_mut().for_each(|info| info.unit = None);
     assert_eq!(now, expected);
 }
@@ -105,14 +131,52 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     let now = edited(store, &patch).await;
     assert_eq!(now, Device { name: Some(label("Meter")), ..before.clone() });
 
-    let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
+    let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
     let patch = DevicePatch {
         metrics: [(metric("temperature"), settings)].into(),
         ..DevicePatch::default()
     };
     let mut expected = now;
-    expected.metrics.values_mut().for_each(|info| info.dip = None);
-    assert_eq!(edited(store, &patch).await, expected);
+    expected.metrics.values_mut().for_each(|info| info.tolerance = None);
+    let now = edited(store, &patch).await;
+    expected.fold_settings = now.fold_settings.clone();
+    assert_eq!(now, expected);
+}
+
+pub(super) async fn each_change_of_what_is_folded_has_a_number(store: &impl Ports) {
+    registered(store, "d").await;
+    let change = |patch: MetricPatch| DevicePatch {
+        metrics: [(metric("temperature"), patch)].into(),
+        ..DevicePatch::default()
+    };
+    let counter = MetricPatch { kind: Edit::Set(MetricKind::Counter), ..MetricPatch::default() };
+    assert_eq!(edited(store, &change(counter)).await.fold_settings.number, 1);
+    let verdicts = Edit::Set([(at(6), Verdict::Accept)].into());
+    let judged = change(MetricPatch { verdicts, ..MetricPatch::default() });
+    let now = edited(store, &judged).await;
+    assert_eq!(now.fold_settings.number, 2);
+    let extent = Extent { first: at(6), last: at(6) };
+    assert_eq!(now.fold_settings.changed_since(1), Some(extent), "of the others nothing changes");
+    assert_eq!(now.fold_settings.changed_since(0), Some(Extent::ALL));
+    let name = DevicePatch { name: Edit::Set(label("Meter")), ..DevicePatch::default() };
+    assert_eq!(edited(store, &name).await.fold_settings, now.fold_settings);
+    assert_eq!(edited(store, &judged).await.fold_settings, now.fold_settings, "set as it was");
+}
+
+pub(super) async fn changes_at_once_have_numbers_of_their_own(store: &impl Ports) {
+    registered(store, "d").await;
+    let tolerances = ["1", "2", "3"];
+    let change = |tolerance: &str| {
+        let kind = Edit::Set(MetricKind::Counter);
+        let tolerance = Edit::Set(number(tolerance));
+        let patch = MetricPatch { kind, tolerance, ..MetricPatch::default() };
+        DevicePatch { metrics: [(metric("temperature"), patch)].into(), ..DevicePatch::default() }
+    };
+    let patches = tolerances.map(change);
+    join_all(patches.iter().map(|patch| edit(store, patch))).await;
+    let now = device_now(store, "d").await;
+    assert_eq!(now.fold_settings.number, 3);
+    assert_eq!(now.fold_settings.changes.len(), 3);
 }
 
 pub(super) async fn settings_of_metrics_are_nested(store: &impl Ports) {
@@ -157,7 +221,7 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     learn(store, &names).await;
     let settings = MetricPatch {
         unit: Edit::Set(unit("x")),
-        dip: Edit::Set(number("2")),
+        tolerance: Edit::Set(number("2")),
         modulus: Edit::Clear,
         ..MetricPatch::default()
     };
@@ -172,7 +236,7 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     for name in names {
         let info = &now.metrics[&metric(name)];
         assert_eq!(
-            (info.unit.as_ref().map(Unit::as_str), info.dip.as_ref()),
+            (info.unit.as_ref().map(Unit::as_str), info.tolerance.as_ref()),
             (Some("x"), Some(&number("2"))),
             "{name}"
         );
@@ -213,7 +277,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
     let once = edited(store, &patch).await;
     assert_eq!(once.metrics.keys().collect::<Vec<_>>(), before.metrics.keys().collect::<Vec<_>>());
     assert_eq!(edited(store, &patch).await, once);
-    let settings = MetricPatch { dip: Edit::Clear, ..MetricPatch::default() };
+    let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
     let metrics = [(metric("co2"), settings)].into();
     let set = DevicePatch { metrics, ..DevicePatch::default() };
     assert_eq!(edit(store, &set).await, UpdateOutcome::ConditionFailed(Some(once)));

@@ -68,7 +68,7 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_w: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dip: Option<Box<RawValue>>,
+    tolerance: Option<Box<RawValue>>,
 }
 
 /// A room as `GET /rooms` shows it.
@@ -146,12 +146,12 @@ impl DeviceForm {
 impl Settings {
     /// Returns whether they are the defaults of the metric's name.
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
-        let Self { unit, modulus, max_w, dip, .. } = self;
+        let Self { unit, modulus, max_w, tolerance, .. } = self;
         let (_, known) = name.well_known();
         unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
             && modulus.is_none()
             && max_w.is_none()
-            && dip.is_none()
+            && tolerance.is_none()
     }
 }
 

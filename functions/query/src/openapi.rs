@@ -222,7 +222,7 @@ fn schemas() -> Value {
                     "required": ["kind", "unit"],
                     "properties": {
                         "kind": {"enum": ["gauge", "counter"]},
-                        "unit": text, "modulus": metric, "max_w": metric, "dip": metric,
+                        "unit": text, "modulus": metric, "max_w": metric, "tolerance": metric,
                     },
                 }},
                 "first_seen": timestamp,
@@ -270,7 +270,7 @@ fn schemas() -> Value {
                         "unit": text,
                         "modulus": {"type": ["number", "null"], "exclusiveMinimum": 0},
                         "max_w": {"type": ["number", "null"], "exclusiveMinimum": 0},
-                        "dip": {"type": ["number", "null"], "exclusiveMinimum": 0},
+                        "tolerance": {"type": ["number", "null"], "exclusiveMinimum": 0},
                     },
                     "additionalProperties": false,
                 }},

@@ -159,8 +159,8 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "unit" => label(value).map(|edit| patch.unit = edit),
             "modulus" => positive(value).map(|edit| patch.modulus = edit),
             "max_w" => positive(value).map(|edit| patch.max_w = edit),
-            "dip" => positive(value).map(|edit| patch.dip = edit),
-            _ => Err(Fault::Fixed("unit, modulus, max_w and dip")),
+            "tolerance" => positive(value).map(|edit| patch.tolerance = edit),
+            _ => Err(Fault::Fixed("unit, modulus, max_w and tolerance")),
         };
         read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
     }
@@ -229,12 +229,13 @@ mod tests {
         let (_, metric) = patch.metrics.into_iter().next().expect("one");
         assert_eq!(metric.modulus, Edit::Set(Decimal::parse("100000").expect("a number")));
         assert_eq!(metric.max_w, Edit::Clear);
-        assert_eq!(metric.dip, Edit::Keep);
+        assert_eq!(metric.tolerance, Edit::Keep);
     }
 
     #[test]
     fn a_metric_that_is_null_is_dropped() {
-        let patch = patched(r#"{"metrics": {"old": null, "t": {"dip": 1}}}"#).expect("a patch");
+        let patch =
+            patched(r#"{"metrics": {"old": null, "t": {"tolerance": 1}}}"#).expect("a patch");
         let names = |names: &mut dyn Iterator<Item = &MetricName>| -> Vec<String> {
             names.map(ToString::to_string).collect()
         };
@@ -255,7 +256,7 @@ mod tests {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
         let many =
             format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
-        let names = (0..33).map(|n| format!(r#""m{n}": {{"dip": 1}}"#)).collect::<Vec<_>>();
+        let names = (0..33).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
         let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
         for (body, expected) in [
             ("", "no JSON object"),
@@ -278,7 +279,7 @@ mod tests {
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
             (&metrics, "metrics: there are more than 32 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
-            (r#"{"metrics": {"t": {"dip": -1}}}"#, "metrics.t.dip: is -1"),
+            (r#"{"metrics": {"t": {"tolerance": -1}}}"#, "metrics.t.tolerance: is -1"),
             (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: cannot be changed"),
         ] {
             let error = patched(body).expect_err(body);

@@ -105,7 +105,7 @@ struct MetricRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_w: Option<&'a Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dip: Option<&'a Decimal>,
+    tolerance: Option<&'a Decimal>,
 }
 
 impl<'a> From<&'a Device> for DeviceRow<'a> {
@@ -116,7 +116,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
                 unit: info.unit.as_ref(),
                 modulus: info.modulus.as_ref(),
                 max_w: info.max_w.as_ref(),
-                dip: info.dip.as_ref(),
+                tolerance: info.tolerance.as_ref(),
             };
             (name, row)
         });

@@ -1,8 +1,8 @@
-//! The quarters of an hour by which readings are rolled up. Knows no time zone.
+//! The buckets by which readings are rolled up: quarters of an hour, and local days. Knows no time zone.
 
 use chrono::TimeDelta;
 
-use super::{TimeRange, Timestamp};
+use super::{LocalDate, TimeRange, Timestamp};
 
 /// A quarter of an hour that begins at a multiple of 15 minutes in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +48,15 @@ impl Quarter {
     pub fn next(self) -> Self {
         Self::of(self.end())
     }
+}
+
+/// A bucket of readings of one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bucket {
+    /// 15 minutes.
+    Quarter(Quarter),
+    /// A local day, by its date; the zone tells when it begins and ends.
+    Day(LocalDate),
 }
 
 #[cfg(test)]

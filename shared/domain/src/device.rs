@@ -276,7 +276,7 @@ impl DevicePatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Decimal;
+    use crate::{Decimal, Unit};
 
     fn reading(millis: i64, room: Option<&str>, metric: &str) -> Reading {
         let metrics = [(metric.parse().expect("a name"), Decimal::parse("1").expect("a number"))];

@@ -1,8 +1,8 @@
 //! The domain: readings, devices, rooms, timestamps, tokens. No I/O, no AWS, no clock, no keys.
 
 mod bucket;
-mod counter;
 mod calendar;
+mod counter;
 mod decimal;
 mod device;
 mod energy;
@@ -18,12 +18,13 @@ mod range;
 mod reading;
 mod rollup;
 mod room;
+mod sweep_group;
 mod timestamp;
 mod token;
 
-pub use bucket::Quarter;
-pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
+pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
+pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,
@@ -42,6 +43,7 @@ pub use rollup::{
     DEFAULT_HOLD, FoldRules, MetricRollup, MetricRule, OfKind, Rollup, Sample, watts,
 };
 pub use room::{Room, RoomPatch};
+pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};
 

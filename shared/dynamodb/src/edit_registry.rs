@@ -3,13 +3,15 @@
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, ReturnConsumedCapacity, TransactWriteItem};
 
-use crate::attribute::read;
+use crate::attribute;
 use crate::error::store_error;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_write};
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Place, Room, RoomId, RoomPatch};
-use table::item::attribute::{DIP, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, UNIT};
+use table::item::attribute::{
+    BEHIND, EXCHANGES, HOLD, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, TOLERANCE, UNIT, VERDICTS,
+};
 use table::item::{self, Attribute};
 use table::keys::Key;
 use table::{
@@ -24,7 +26,23 @@ impl EditRegistry for DynamoStore {
         patch: &DevicePatch,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        device_update(id, patch).send_and_read(self, invocation).await
+        let mut read = match changes_folding(patch) {
+            true => self.device(id, invocation).await?,
+            false => None,
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let update = device_update(id, patch, read.as_ref());
+            match update.send_and_read::<Device>(self, invocation).await? {
+                // Another change of the settings was faster: this one gets the next number.
+                UpdateOutcome::ConditionFailed(Some(now))
+                    if read.as_ref().is_some_and(|it| it.fold_settings != now.fold_settings) =>
+                {
+                    read = Some(now);
+                }
+                outcome => return Ok(outcome),
+            }
+        }
+        Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
     }
 
     async fn move_device(
@@ -34,13 +52,17 @@ impl EditRegistry for DynamoStore {
         room: &Room,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
+        let read = match changes_folding(patch) {
+            true => self.device(id, invocation).await?,
+            false => None,
+        };
         let put = Put::new(item::from_room(room), Expected::Absent).transact(self);
         let answer = self
             .client
             .transact_write_items()
             .transact_items(
                 TransactWriteItem::builder()
-                    .update(device_update(id, patch).transact(self))
+                    .update(device_update(id, patch, read.as_ref()).transact(self))
                     .build(),
             )
             .transact_items(TransactWriteItem::builder().put(put).build())
@@ -71,11 +93,17 @@ impl EditRegistry for DynamoStore {
             return Err(store_error(error));
         };
         if failed(device) {
-            let was = device.item.clone().map(read).transpose()?;
+            let was: Option<Device> = device.item.clone().map(attribute::read).transpose()?;
+            let settings = |it: &Option<Device>| it.as_ref().map(|it| it.fold_settings.clone());
+            if read.is_some() && settings(&was) != settings(&read) {
+                return Err(StoreError::Unavailable(
+                    format!("the settings of {id} have just changed").into(),
+                ));
+            }
             return Ok(UpdateOutcome::ConditionFailed(was));
         }
         if failed(known) {
-            let known = read(known.item.clone().unwrap_or_default())?;
+            let known = attribute::read(known.item.clone().unwrap_or_default())?;
             return Ok(match self.edit_device(id, patch, invocation).await? {
                 UpdateOutcome::Updated(now) => {
                     UpdateOutcome::Updated((now, InsertOutcome::Exists(known)))
@@ -113,9 +141,31 @@ fn failed(reason: &CancellationReason) -> bool {
     reason.code() == Some("ConditionalCheckFailed")
 }
 
-/// An update of the device, refused where it is not registered or has not sent a metric to be set.
-fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
+/// The number of attempts at an edit of settings that others keep changing.
+const MAX_ATTEMPTS: usize = 5;
+
+/// Whether the edit may change how readings are folded. Such a change has a number, so the device must be
+/// read before.
+fn changes_folding(patch: &DevicePatch) -> bool {
+    !patch.metrics.is_empty() || !patch.dropped_metrics.is_empty()
+}
+
+/// An update of the device, refused where it is not registered, has not sent a metric to be set, or has
+/// other settings than it had when it was `read`.
+fn device_update(id: &DeviceId, patch: &DevicePatch, read: Option<&Device>) -> Update {
     let mut update = Update::of(Key::Device(id.clone()));
+    if let Some(read) = read {
+        let mut edited = read.clone();
+        patch.apply(&mut edited);
+        let [(name, number), _] = item::from_fold_settings(&read.fold_settings);
+        update.only_if_still(&[name], Some(number).filter(|_| read.fold_settings.number > 0));
+        if edited.fold_settings != read.fold_settings {
+            for (name, value) in item::from_fold_settings(&edited.fold_settings) {
+                update.set(&[name], value);
+            }
+        }
+    }
+    edit(&mut update, &[BEHIND], &patch.behind, text);
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
@@ -136,7 +186,18 @@ fn device_update(id: &DeviceId, patch: &DevicePatch) -> Update {
         edit(&mut update, &[METRICS, name, UNIT], &patch.unit, text);
         edit(&mut update, &[METRICS, name, MODULUS], &patch.modulus, number);
         edit(&mut update, &[METRICS, name, MAX_W], &patch.max_w, number);
-        edit(&mut update, &[METRICS, name, DIP], &patch.dip, number);
+        edit(&mut update, &[METRICS, name, TOLERANCE], &patch.tolerance, number);
+        edit(&mut update, &[METRICS, name, HOLD], &patch.hold, item::hold);
+        edit(&mut update, &[METRICS, name, EXCHANGES], &patch.exchanges, item::exchanges);
+        edit(&mut update, &[METRICS, name, VERDICTS], &patch.verdicts, item::verdicts);
+        match patch.kind {
+            Edit::Keep => {}
+            // Without a kind the metric's name decides.
+            Edit::Clear => update.remove(&[METRICS, name, KIND]),
+            Edit::Set(kind) => {
+                update.set(&[METRICS, name, KIND], Attribute::S(kind.as_str().to_owned()));
+            }
+        }
     }
     for name in &patch.dropped_metrics {
         update.remove(&[METRICS, name.as_str()]);

@@ -2,6 +2,7 @@
 
 mod add_arrival;
 mod attribute;
+mod delete_readings;
 mod edit_registry;
 mod error;
 mod find_registry;
@@ -13,6 +14,8 @@ mod query_readings;
 mod range;
 mod read_registry;
 mod register_devices;
+mod rollup_state;
+mod rollups;
 mod tokens;
 mod update;
 mod update_registry;

@@ -9,16 +9,26 @@ use domain::{Device, DeviceId, Room, RoomId};
 use table::item::Decode;
 use table::keys::{DEVICES, Key, PK, ROOMS};
 use table::{
-    Invocation, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, ReadRegistry, StoreResult, item,
+    Invocation, ListDevices, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, ReadRegistry,
+    StoreResult, item,
 };
+
+/// One more than a function keeps in memory, which tells it that the list is incomplete.
+const MAX_LISTED: usize = MAX_CACHED_ENTRIES + 1;
 
 impl ReadRegistry for DynamoStore {
     async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        self.list(DEVICES, invocation).await
+        self.list(DEVICES, MAX_LISTED, invocation).await
     }
 
     async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
-        self.list(ROOMS, invocation).await
+        self.list(ROOMS, MAX_LISTED, invocation).await
+    }
+}
+
+impl ListDevices for DynamoStore {
+    async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.list(DEVICES, usize::MAX, invocation).await
     }
 }
 
@@ -36,6 +46,7 @@ impl DynamoStore {
     pub(super) async fn list<T: Decode>(
         &self,
         partition: &str,
+        limit: usize,
         invocation: &Invocation,
     ) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
@@ -57,8 +68,8 @@ impl DynamoStore {
             note_read(invocation, answer.consumed_capacity());
             answer.items.into_iter().flatten().for_each(|item| listing.add(from_sdk(item)));
             start = answer.last_evaluated_key;
-            if start.is_none() || listing.found.len() > MAX_CACHED_ENTRIES {
-                listing.found.truncate(MAX_CACHED_ENTRIES + 1);
+            if start.is_none() || listing.found.len() >= limit {
+                listing.found.truncate(limit);
                 return Ok(listing);
             }
         }

@@ -129,6 +129,12 @@ impl Update {
         self.conditions.push(clause);
     }
 
+    /// Writes only where `path` is less than `value`.
+    pub(super) fn only_if_below(&mut self, path: &[&str], value: Attribute) {
+        let clause = format!("{} < {}", self.name(path), self.value(value));
+        self.conditions.push(clause);
+    }
+
     fn build(self) -> Built {
         let clause = |word: &str, parts: &[String]| match parts {
             [] => String::new(),

@@ -5,14 +5,18 @@ mod device;
 mod error;
 mod fields;
 mod reading;
+mod rollup;
 mod room;
 mod token;
 
 use std::collections::BTreeMap;
 
-pub use self::device::{from_device, from_place, metric, tags};
+pub use self::device::{
+    exchanges, from_device, from_fold_settings, from_place, hold, metric, tags, verdicts,
+};
 pub use self::error::{ItemError, UnreadableItem};
-pub use self::reading::{Arrival, expiry, from_arrival, from_reading, mark};
+pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
+pub use self::rollup::{from_refold, from_rollup, from_rollup_state, group_name};
 pub use self::room::from_room;
 pub use self::token::from_token;
 use crate::keys::{self, Key};

@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use domain::{DeviceId, RoomId, TimeRange, Timestamp, TokenHash};
+use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
 pub const PK: &str = "pk";
@@ -20,6 +20,19 @@ pub const ROOMS: &str = "ROOM";
 /// The partition of the access tokens.
 pub const TOKENS: &str = "TOKEN";
 
+/// What the partition of a device's rollups begins with.
+pub const ROLLUP_PREFIX: &str = "ROLLUP#";
+/// The partition of what the rollup function keeps of its own work.
+pub const STATE: &str = "STATE#";
+/// What the sort key of the rollup of 15 minutes begins with.
+const QUARTER_PREFIX: &str = "M15#";
+/// What the sort key of the rollup of a day begins with.
+const DAY_PREFIX: &str = "DAY#";
+/// The sort key of the state of the rollups.
+const ROLLUP_STATE: &str = "rollup";
+/// What the sort key of how far a device's rollups are folded again begins with.
+const REFOLD_PREFIX: &str = "refold#";
+
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -31,6 +44,12 @@ pub enum Key {
     Room(RoomId),
     /// An access token.
     Token(TokenHash),
+    /// A rollup.
+    Rollup(DeviceId, Bucket),
+    /// The state of the rollups.
+    RollupState,
+    /// How far the rollups of a device are folded again after a change of its settings.
+    Refold(DeviceId),
 }
 
 impl Key {
@@ -42,6 +61,8 @@ impl Key {
             Self::Device(_) => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
+            Self::Rollup(device, _) => rollup_pk(device),
+            Self::RollupState | Self::Refold(_) => STATE.to_owned(),
         }
     }
 
@@ -54,6 +75,9 @@ impl Key {
             Self::Device(id) => id.to_string(),
             Self::Room(id) => id.to_string(),
             Self::Token(hash) => hash.to_string(),
+            Self::Rollup(_, bucket) => bucket_sk(*bucket),
+            Self::RollupState => ROLLUP_STATE.to_owned(),
+            Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
         }
     }
 
@@ -64,12 +88,15 @@ impl Key {
             DEVICES => sk.parse().ok().map(Self::Device),
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
-            device => {
-                let text = sk.strip_prefix(READING_PREFIX)?;
-                let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
-                // One timestamp has one key: any other writing of it would sort elsewhere.
-                (at.to_string() == text).then_some(Self::Reading(device.parse().ok()?, at))
-            }
+            STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
+            STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
+            pk => match pk.strip_prefix(ROLLUP_PREFIX) {
+                Some(device) => Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?)),
+                None => {
+                    let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
+                    Some(Self::Reading(pk.parse().ok()?, at))
+                }
+            },
         }
     }
 }
@@ -78,6 +105,44 @@ impl Key {
 #[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
+}
+
+/// The partition key of a device's rollups.
+#[must_use]
+pub fn rollup_pk(device: &DeviceId) -> String {
+    format!("{ROLLUP_PREFIX}{device}")
+}
+
+fn bucket_sk(bucket: Bucket) -> String {
+    match bucket {
+        Bucket::Quarter(quarter) => format!("{QUARTER_PREFIX}{}", quarter.start()),
+        Bucket::Day(date) => format!("{DAY_PREFIX}{date}"),
+    }
+}
+
+fn parse_bucket(sk: &str) -> Option<Bucket> {
+    if let Some(text) = sk.strip_prefix(QUARTER_PREFIX) {
+        return Quarter::starting_at(parse_timestamp(text)?).map(Bucket::Quarter);
+    }
+    sk.strip_prefix(DAY_PREFIX)?.parse().ok().map(Bucket::Day)
+}
+
+/// One timestamp has one text in keys: any other writing of it would sort elsewhere.
+fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    let at = Timestamp::parse(text, Timestamp::MIN).ok()?;
+    (at.to_string() == text).then_some(at)
+}
+
+/// Bounds for `BETWEEN`: the rollups of the quarters that begin in a range.
+#[must_use]
+pub fn quarter_range(range: TimeRange) -> (String, String) {
+    (format!("{QUARTER_PREFIX}{}", range.from()), format!("{QUARTER_PREFIX}{}", range.last()))
+}
+
+/// Bounds for `BETWEEN`: the rollups of the days from `first` to `last`, both inside.
+#[must_use]
+pub fn day_range(first: LocalDate, last: LocalDate) -> (String, String) {
+    (bucket_sk(Bucket::Day(first)), bucket_sk(Bucket::Day(last)))
 }
 
 /// Bounds for `BETWEEN`: all readings of a range lie between them, and no others. Neither bound is itself
@@ -113,6 +178,15 @@ mod tests {
             id().prop_map(|id| Key::Device(id.parse().expect("an id"))),
             id().prop_map(|id| Key::Room(id.parse().expect("an id"))),
             id().prop_map(|secret| Key::Token(TokenHash::of(&secret))),
+            (id(), timestamp()).prop_map(|(id, at)| {
+                Key::Rollup(id.parse().expect("an id"), Bucket::Quarter(Quarter::of(at)))
+            }),
+            (id(), timestamp()).prop_map(|(id, at)| {
+                let date = at.to_string()[..10].parse().expect("a date");
+                Key::Rollup(id.parse().expect("an id"), Bucket::Day(date))
+            }),
+            Just(Key::RollupState),
+            id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
         ]
     }
 
@@ -162,6 +236,12 @@ mod tests {
             ("d", "TS#yesterday"),
             ("d", "TS#1768147200"),
             ("d", "M15#2026-01-11T16:00:00.000Z"),
+            ("ROLLUP#d", "M15#2026-01-11T16:01:00.000Z"),
+            ("ROLLUP#d", "M15#2026-01-11T16:00:00Z"),
+            ("ROLLUP#d", "DAY#2026-1-11"),
+            ("ROLLUP#d", "TS#2026-01-11T16:00:00.000Z"),
+            ("ROLLUP#", "DAY#2026-01-11"),
+            ("STATE#", "rollups"),
             ("a#b", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE", "TS#2026-01-11T16:00:00.000Z"),
             ("device", "x"),

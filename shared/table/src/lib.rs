@@ -18,6 +18,8 @@ mod outcome;
 mod permission;
 mod ports;
 mod range_query;
+mod rollup;
+mod rollup_ports;
 
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
@@ -28,7 +30,12 @@ pub use listing::{Listing, MAX_CACHED_ENTRIES};
 pub use outcome::{Added, InsertOutcome, PutOutcome, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, EditRegistry, FindRegistry, FindToken, LookUpRegistry, ManageTokens, MergeReadings,
-    PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, RegisterDevices, UpdateRegistry,
+    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
+    ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry,
+    RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
+pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup_ports::{
+    KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
+};

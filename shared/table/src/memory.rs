@@ -1,5 +1,7 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
+mod rollups;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,8 +10,8 @@ use chrono::TimeDelta;
 use super::{
     AddArrival, Added, EditRegistry, FindRegistry, FindToken, InsertOutcome, Invocation, Listing,
     LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, RegisterDevices, StoreError,
-    StoreResult, UpdateOutcome, UpdateRegistry,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, RollupKey,
+    RollupState, StoreError, StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry,
 };
 use domain::{
     Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
@@ -27,6 +29,10 @@ struct State {
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
     tokens: BTreeMap<TokenHash, Token>,
+    expiries: BTreeMap<ReadingKey, Timestamp>,
+    rollups: BTreeMap<RollupKey, StoredRollup>,
+    rollup_state: Option<RollupState>,
+    refolds: BTreeMap<DeviceId, Refold>,
     failures: Vec<StoreError>,
     write_failures: Vec<StoreError>,
     not_stored: Vec<usize>,
@@ -179,9 +185,18 @@ impl State {
         PutOutcome { not_stored, cause }
     }
 
-    fn put(&mut self, reading: &Reading) {
-        self.arrivals.remove(&ReadingKey::of(reading));
-        self.readings.insert(ReadingKey::of(reading), reading.clone());
+    fn put(&mut self, reading: &Reading, retention: Option<TimeDelta>) {
+        let key = ReadingKey::of(reading);
+        self.arrivals.remove(&key);
+        self.expire(&key, retention);
+        self.readings.insert(key, reading.clone());
+    }
+
+    fn expire(&mut self, key: &ReadingKey, retention: Option<TimeDelta>) {
+        match rollups::expiry(key.at, retention) {
+            Some(expires) => self.expiries.insert(key.clone(), expires),
+            None => self.expiries.remove(key),
+        };
     }
 }
 
@@ -189,10 +204,10 @@ impl PutReadings for MemoryStore {
     async fn put_readings(
         &self,
         readings: &[Reading],
-        _retention: Option<TimeDelta>,
+        retention: Option<TimeDelta>,
         _invocation: &Invocation,
     ) -> PutOutcome {
-        self.call().store(readings, State::put)
+        self.call().store(readings, |state, reading| state.put(reading, retention))
     }
 }
 
@@ -200,10 +215,13 @@ impl MergeReadings for MemoryStore {
     async fn merge_readings(
         &self,
         readings: &[Reading],
-        _retention: Option<TimeDelta>,
+        retention: Option<TimeDelta>,
         _invocation: &Invocation,
     ) -> PutOutcome {
         self.call().store(readings, |state, reading| {
+            if retention.is_some() {
+                state.expire(&ReadingKey::of(reading), retention);
+            }
             let merged = match state.readings.get(&ReadingKey::of(reading)) {
                 Some(stored) => merged(stored, reading),
                 None => reading.clone(),
@@ -229,7 +247,7 @@ impl AddArrival for MemoryStore {
         &self,
         reading: &Reading,
         arrival: &str,
-        _retention: Option<TimeDelta>,
+        retention: Option<TimeDelta>,
         _invocation: &Invocation,
     ) -> StoreResult<Added> {
         let mut state = self.call();
@@ -242,7 +260,7 @@ impl AddArrival for MemoryStore {
             let is_own = state.arrivals.get(&place).is_some_and(|known| known == arrival);
             return Ok(if is_own { Added::Stored } else { Added::Taken });
         }
-        state.put(reading);
+        state.put(reading, retention);
         state.arrivals.insert(place, arrival.to_owned());
         Ok(Added::Stored)
     }

@@ -11,12 +11,12 @@ pub enum Added {
     Taken,
 }
 
-/// The outcome of storing readings: those not named here are stored.
+/// The outcome of storing or deleting readings: it is done with those not named here.
 #[derive(Debug, Default)]
 pub struct PutOutcome {
-    /// The positions of the readings that may not be stored, ascending.
+    /// The positions of the readings with which it may not be done, ascending.
     pub not_stored: Vec<usize>,
-    /// The error, where anything is not stored.
+    /// The error, where it is not done with all.
     pub cause: Option<StoreError>,
 }
 

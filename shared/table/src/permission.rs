@@ -6,6 +6,7 @@
 pub enum Action {
     BatchGetItem,
     BatchWriteItem,
+    DeleteItem,
     GetItem,
     PutItem,
     Query,
@@ -23,6 +24,10 @@ pub enum Target {
     Rooms,
     /// The access tokens.
     Tokens,
+    /// The rollups, each in the partition of its device's.
+    Rollups,
+    /// What the rollup function keeps of its own work.
+    RollupState,
     /// The index by room.
     RoomIndex,
 }

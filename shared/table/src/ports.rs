@@ -11,7 +11,7 @@ use domain::{
 
 use crate::{
     Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
-    StoreResult, Target, UpdateOutcome,
+    ReadingKey, StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -63,6 +63,19 @@ pub trait AddArrival: Send + Sync {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Added>> + Send;
+}
+
+/// Deletes readings: a person's repair of a wrong one.
+pub trait DeleteReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::DeleteItem, Target::Readings)];
+
+    /// Deletes readings. Done twice, it changes nothing.
+    fn delete_readings(
+        &self,
+        readings: &[ReadingKey],
+        invocation: &Invocation,
+    ) -> impl Future<Output = PutOutcome> + Send;
 }
 
 /// Patterns 3 and 4: readings of a device in a range.

@@ -1,4 +1,4 @@
-//! The names of the attributes of readings and registry items. Has no keys of the table or an index.
+//! The names of the attributes of readings, registry items and rollups. Has no keys of the table or an index.
 
 #![expect(missing_docs, reason = "most are the fields of the same names")]
 
@@ -21,7 +21,32 @@ pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
 pub const MODULUS: &str = "modulus";
 pub const MAX_W: &str = "max_w";
-pub const DIP: &str = "dip";
+pub const TOLERANCE: &str = "tolerance";
+pub const HOLD: &str = "hold";
+pub const EXCHANGES: &str = "exchanges";
+pub const VERDICTS: &str = "verdicts";
+pub const BEHIND: &str = "behind";
+/// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
+/// was folded with.
+pub const SETTINGS: &str = "settings";
+/// What the newest changes of a device's settings concern.
+pub const CHANGES: &str = "changes";
+/// The earliest expiry of the readings of a rollup: epoch seconds.
+pub const RAW_UNTIL: &str = "raw_until";
+/// A mark: a reading of a rollup has changed that can no longer be folded.
+pub const FROZEN: &str = "frozen";
+/// The rooms of a rollup's readings.
+pub const ROOMS: &str = "rooms";
+/// The rollups of the metrics.
+pub const ROLLED_UP: &str = "m";
+pub const ZONE: &str = "tz";
+pub const START: &str = "start";
+pub const END: &str = "end";
+pub const SINCE: &str = "since";
+/// By group of devices, the time up to which every rollup is stored.
+pub const SEALED: &str = "sealed";
+/// The time up to which rollups are folded again.
+pub const DONE_UNTIL: &str = "done_until";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
 pub const CREATED: &str = "created";

@@ -1,13 +1,20 @@
 //! A device's item, with its place, tags and metrics. Says nothing of its readings.
 
+use std::collections::BTreeMap;
+
 use super::attribute::{
-    DIP, FIRST_SEEN, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, TAGS, UNIT,
+    BEHIND, CHANGES, EXCHANGES, FIRST_SEEN, HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS,
+    NAME, ROOM_AT, SETTINGS, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
-use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
+use super::fields::{
+    invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
+};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
+use chrono::TimeDelta;
 use domain::{
-    Decimal, Device, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags, Timestamp,
+    Decimal, Device, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName,
+    Place, RoomId, Tags, Timestamp, Verdict,
 };
 
 /// The item of a device.
@@ -30,7 +37,47 @@ pub fn from_device(device: &Device) -> Item {
     // Always there, even empty: a nested attribute can be set only where its parent exists.
     let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
     item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
+    put(&mut item, BEHIND, device.behind.as_ref().map(ToString::to_string));
+    if device.fold_settings != FoldSettings::default() {
+        item.extend(
+            from_fold_settings(&device.fold_settings).map(|(name, it)| (name.to_owned(), it)),
+        );
+    }
     item
+}
+
+/// The attributes of the settings that rollups are folded with.
+#[must_use]
+pub fn from_fold_settings(settings: &FoldSettings) -> [(&'static str, Attribute); 2] {
+    let millis = |at: Timestamp| Attribute::N(at.as_millis().to_string());
+    let change = |(number, extent): (&u64, &Extent)| {
+        (number.to_string(), Attribute::L(vec![millis(extent.first), millis(extent.last)]))
+    };
+    [
+        (SETTINGS, Attribute::N(settings.number.to_string())),
+        (CHANGES, Attribute::M(settings.changes.iter().map(change).collect())),
+    ]
+}
+
+/// A change that cannot be read concerns everything, as one that is not there.
+fn to_fold_settings(item: &mut Item) -> Result<FoldSettings, ItemError> {
+    let number = whole_number(item, SETTINGS)?.unwrap_or_default();
+    let changes = match item.remove(CHANGES) {
+        Some(Attribute::M(changes)) => changes,
+        _ => Item::new(),
+    };
+    let change = |(number, extent): (String, Attribute)| {
+        let Attribute::L(ends) = extent else { return None };
+        let ends: Option<Vec<Timestamp>> = ends.into_iter().map(to_millis).collect();
+        let [first, last] = ends?[..] else { return None };
+        Some((number.parse().ok()?, Extent { first, last }))
+    };
+    Ok(FoldSettings { number, changes: changes.into_iter().filter_map(change).collect() })
+}
+
+fn to_millis(attribute: Attribute) -> Option<Timestamp> {
+    let Attribute::N(text) = attribute else { return None };
+    Timestamp::from_millis(text.parse().ok()?).ok()
 }
 
 /// When a room was learned, of one that a person chose: newer than any reading.
@@ -85,8 +132,11 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
         Some(Attribute::Ss(rooms)) => rooms,
         _ => Vec::new(),
     };
+    let fold_settings = to_fold_settings(&mut item)?;
     Ok(Device {
         id,
+        behind: parsed(&mut item, BEHIND)?,
+        fold_settings,
         name: parsed(&mut item, NAME)?,
         place: to_place(&mut item)?,
         kind: parsed(&mut item, KIND)?,
@@ -123,12 +173,46 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     let mut item = Item::new();
     put(&mut item, KIND, Some(info.kind.as_str().to_owned()));
     put(&mut item, UNIT, info.unit.clone().map(String::from));
-    for (name, value) in [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (DIP, &info.dip)] {
+    let numbers = [(MODULUS, &info.modulus), (MAX_W, &info.max_w), (TOLERANCE, &info.tolerance)];
+    for (name, value) in numbers {
         if let Some(value) = value {
             item.insert(name.to_owned(), Attribute::N(value.to_string()));
         }
     }
+    if let Some(time) = info.hold {
+        item.insert(HOLD.to_owned(), hold(&time));
+    }
+    if !info.exchanges.is_empty() {
+        item.insert(EXCHANGES.to_owned(), exchanges(&info.exchanges));
+    }
+    if !info.verdicts.is_empty() {
+        item.insert(VERDICTS.to_owned(), verdicts(&info.verdicts));
+    }
     Attribute::M(item)
+}
+
+/// The attribute of the time for which a power holds: milliseconds.
+#[must_use]
+pub fn hold(time: &TimeDelta) -> Attribute {
+    Attribute::N(time.num_milliseconds().to_string())
+}
+
+/// The attribute of the exchanges of a meter.
+#[must_use]
+pub fn exchanges(exchanges: &BTreeMap<Timestamp, Exchange>) -> Attribute {
+    let number = |number: &Decimal| Attribute::N(number.to_string());
+    let exchange = |(at, it): (&Timestamp, &Exchange)| {
+        (at.to_string(), Attribute::L(vec![number(&it.old), number(&it.new)]))
+    };
+    Attribute::M(exchanges.iter().map(exchange).collect())
+}
+
+/// The attribute of the verdicts on suspect steps.
+#[must_use]
+pub fn verdicts(verdicts: &BTreeMap<Timestamp, Verdict>) -> Attribute {
+    let verdict =
+        |(at, it): (&Timestamp, &Verdict)| (at.to_string(), Attribute::S(it.as_str().to_owned()));
+    Attribute::M(verdicts.iter().map(verdict).collect())
 }
 
 fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError> {
@@ -138,9 +222,44 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         Some(Attribute::N(value)) => Decimal::parse(&value).map(Some).map_err(invalid(attribute)),
         _ => Ok(None),
     };
-    let (modulus, max_w, dip) = (number(MODULUS)?, number(MAX_W)?, number(DIP)?);
-    let kind = kind.unwrap_or_else(|| name.well_known().0);
-    Ok(MetricInfo { kind, unit: parsed(&mut item, UNIT)?, modulus, max_w, dip })
+    let (modulus, max_w, tolerance) = (number(MODULUS)?, number(MAX_W)?, number(TOLERANCE)?);
+    Ok(MetricInfo {
+        kind: kind.unwrap_or_else(|| name.well_known().0),
+        unit: parsed(&mut item, UNIT)?,
+        modulus,
+        max_w,
+        tolerance,
+        hold: whole_number(&mut item, HOLD)?.map(TimeDelta::milliseconds),
+        exchanges: by_timestamp(&mut item, EXCHANGES, to_exchange)?,
+        verdicts: by_timestamp(&mut item, VERDICTS, |it| Verdict::parse(&string(it)?))?,
+    })
+}
+
+fn to_exchange(attribute: Attribute) -> Option<Exchange> {
+    let Attribute::L(figures) = attribute else { return None };
+    let number = |it: &Attribute| match it {
+        Attribute::N(text) => Decimal::parse(text).ok(),
+        _ => None,
+    };
+    let [old, new] = &figures[..] else { return None };
+    Some(Exchange { old: number(old)?, new: number(new)? })
+}
+
+fn by_timestamp<T>(
+    item: &mut Item,
+    name: &'static str,
+    read: impl Fn(Attribute) -> Option<T>,
+) -> Result<BTreeMap<Timestamp, T>, ItemError> {
+    let entries = match item.remove(name) {
+        None => return Ok(BTreeMap::new()),
+        Some(Attribute::M(entries)) => entries,
+        Some(_) => return Err(ItemError::Missing(name)),
+    };
+    let entry = |(at, value): (String, Attribute)| {
+        let at = Timestamp::parse_absolute(&at).map_err(invalid(name))?;
+        Ok((at, read(value).ok_or(ItemError::Missing(name))?))
+    };
+    entries.into_iter().map(entry).collect()
 }
 
 #[cfg(test)]
@@ -170,7 +289,19 @@ mod tests {
         device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
         device.place = Place::Chosen("hall".parse().expect("an id"));
         let info = device.metrics.values_mut().next().expect("one");
-        info.modulus = Some(Decimal::parse("100000").expect("a number"));
+        let number = |text: &str| Decimal::parse(text).expect("a number");
+        info.modulus = Some(number("100000"));
+        info.max_w = Some(number("6000"));
+        info.tolerance = Some(number("0.2"));
+        info.hold = Some(TimeDelta::minutes(5));
+        let exchange = Exchange { old: number("812.3"), new: number("0.1") };
+        info.exchanges.insert(device.first_seen, exchange);
+        info.verdicts.insert(device.first_seen, Verdict::Accept);
+        info.verdicts.insert(Timestamp::MAX, Verdict::Discard);
+        device.behind = Some("main".parse().expect("an id"));
+        let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
+        device.fold_settings =
+            FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
         assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
     }
 }

@@ -1,5 +1,7 @@
 //! One field of an item at a time: its key, texts and timestamps. Knows no kind of item.
 
+use std::str::FromStr;
+
 use super::{Attribute, Item, ItemError};
 use crate::keys::{self, Key};
 use domain::Timestamp;
@@ -59,6 +61,31 @@ pub(super) fn timestamp(
 ) -> Result<Option<Timestamp>, ItemError> {
     let parse = |text: String| Timestamp::parse(&text, Timestamp::MIN).map_err(invalid(name));
     text(item, name).map(parse).transpose()
+}
+
+/// A whole number.
+pub(super) fn whole_number<T: FromStr>(
+    item: &mut Item,
+    name: &'static str,
+) -> Result<Option<T>, ItemError>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    match item.remove(name) {
+        None => Ok(None),
+        Some(Attribute::N(text)) => text.parse().map(Some).map_err(invalid(name)),
+        Some(_) => Err(ItemError::Missing(name)),
+    }
+}
+
+/// A time in epoch seconds.
+pub(super) fn epoch_seconds(
+    item: &mut Item,
+    name: &'static str,
+) -> Result<Option<Timestamp>, ItemError> {
+    let seconds: Option<i64> = whole_number(item, name)?;
+    let timestamp = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
+    seconds.map(timestamp).transpose().map_err(invalid(name))
 }
 
 pub(super) fn invalid<E: std::error::Error + Send + Sync + 'static>(

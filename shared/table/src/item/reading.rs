@@ -67,8 +67,13 @@ impl Decode for Arrival {
 /// The attribute by which `DynamoDB` deletes a reading: epoch seconds.
 #[must_use]
 pub fn expiry(at: Timestamp, retention: TimeDelta) -> Attribute {
-    let expires = at.saturating_add(retention + EXPIRY_GRACE);
-    Attribute::N((expires.as_millis() / 1_000).to_string())
+    Attribute::N((expires(at, retention).as_millis() / 1_000).to_string())
+}
+
+/// When an item about a timestamp expires.
+#[must_use]
+pub fn expires(at: Timestamp, retention: TimeDelta) -> Timestamp {
+    at.saturating_add(retention + EXPIRY_GRACE)
 }
 
 impl Decode for Reading {

@@ -1,0 +1,75 @@
+//! `GetItem`, `PutItem` and `UpdateItem` on the state of the rollups. Seals nothing.
+
+use domain::{DeviceId, Timestamp};
+
+use crate::DynamoStore;
+use crate::update::Update;
+use table::item::attribute::{SEALED, SINCE, ZONE};
+use table::item::{self, Attribute, group_name};
+use table::keys::Key;
+use table::{
+    InsertOutcome, Invocation, KeepRollupState, ReadRollupState, Refold, RollupState, StoreResult,
+};
+
+impl ReadRollupState for DynamoStore {
+    async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
+        self.find(&Key::RollupState, invocation).await
+    }
+}
+
+impl KeepRollupState for DynamoStore {
+    async fn begin_rollups(
+        &self,
+        state: &RollupState,
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<RollupState>> {
+        self.put_if_absent(item::from_rollup_state(state), invocation).await
+    }
+
+    async fn advance_sealed(
+        &self,
+        group: usize,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let group = group_name(group);
+        let path = [SEALED, group.as_str()];
+        let sealed = Attribute::S(sealed.to_string());
+        let mut update = Update::of(Key::RollupState);
+        update.set(&path, sealed.clone());
+        update.only_if_below(&path, sealed);
+        update.send(self, invocation).await.map(drop)
+    }
+
+    async fn set_rebuilt(
+        &self,
+        since: Timestamp,
+        zone: &str,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let mut update = Update::of(Key::RollupState);
+        update.set(&[SINCE], Attribute::S(since.to_string()));
+        update.set(&[ZONE], Attribute::S(zone.to_owned()));
+        update.send(self, invocation).await.map(drop)
+    }
+
+    async fn refold(&self, device: &DeviceId, invocation: &Invocation) -> StoreResult<Refold> {
+        Ok(self.find(&Key::Refold(device.clone()), invocation).await?.unwrap_or_default())
+    }
+
+    async fn set_refold(
+        &self,
+        device: &DeviceId,
+        refold: &Refold,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let mut update = Update::or_put(Key::Refold(device.clone()));
+        for (name, value) in item::from_refold(refold) {
+            match value {
+                Some(value) => update.set(&[name], value),
+                None => update.remove(&[name]),
+            }
+        }
+        update.send(self, invocation).await.map(drop)
+    }
+}

@@ -1,0 +1,203 @@
+//! The ports of rollups in memory. Folds nothing.
+
+use chrono::TimeDelta;
+
+use super::MemoryStore;
+use crate::{
+    DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing,
+    PutOutcome, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
+    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
+};
+use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
+
+impl MemoryStore {
+    /// Every rollup.
+    #[must_use]
+    pub fn rollups(&self) -> Vec<StoredRollup> {
+        self.state().rollups.values().cloned().collect()
+    }
+
+    fn rollups_of(
+        &self,
+        device: &DeviceId,
+        keep: impl Fn(&Bucket) -> bool,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        let state = self.read()?;
+        let found = state.rollups.iter();
+        let found = found.filter(|(key, _)| key.device == *device && keep(&key.bucket));
+        Ok(found.map(|(_, rollup)| rollup.clone()).collect())
+    }
+}
+
+impl ReadRollups for MemoryStore {
+    async fn rollup(
+        &self,
+        key: &RollupKey,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<StoredRollup>> {
+        Ok(self.read()?.rollups.get(key).cloned())
+    }
+
+    async fn quarters(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        _consistent: bool,
+        _invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        self.rollups_of(device, |bucket| match bucket {
+            Bucket::Quarter(quarter) => range.contains(quarter.start()),
+            Bucket::Day(_) => false,
+        })
+    }
+
+    async fn days(
+        &self,
+        device: &DeviceId,
+        (first, last): (LocalDate, LocalDate),
+        order: Order,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        let mut found = self.rollups_of(device, |bucket| match bucket {
+            Bucket::Quarter(_) => false,
+            Bucket::Day(date) => (first..=last).contains(date),
+        })?;
+        if order == Order::Descending {
+            found.reverse();
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+impl ReadStoredReadings for MemoryStore {
+    async fn stored_readings(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        _invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredReading>> {
+        let state = self.read()?;
+        let found = state.readings.iter();
+        let found = found.filter(|(key, _)| key.device == *device && range.contains(key.at));
+        let stored = found.map(|(key, reading)| StoredReading {
+            reading: reading.clone(),
+            expires: state.expiries.get(key).copied(),
+        });
+        Ok(stored.collect())
+    }
+}
+
+impl PutRollups for MemoryStore {
+    async fn put_rollup(
+        &self,
+        stored: &StoredRollup,
+        expected: Expected,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut state = self.write()?;
+        let known = state.rollups.get(&stored.key);
+        let is_as_expected = match expected {
+            Expected::Absent => known.is_none(),
+            Expected::Version(version) => {
+                known.is_some_and(|it| it.version == version && it.settings <= stored.settings)
+            }
+        };
+        if is_as_expected {
+            state.rollups.insert(stored.key.clone(), stored.clone());
+        }
+        Ok(is_as_expected)
+    }
+}
+
+impl ReadRollupState for MemoryStore {
+    async fn rollup_state(&self, _invocation: &Invocation) -> StoreResult<Option<RollupState>> {
+        Ok(self.read()?.rollup_state.clone())
+    }
+}
+
+impl KeepRollupState for MemoryStore {
+    async fn begin_rollups(
+        &self,
+        state: &RollupState,
+        _invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<RollupState>> {
+        match &mut self.write()?.rollup_state {
+            Some(known) => Ok(InsertOutcome::Exists(known.clone())),
+            none => {
+                *none = Some(state.clone());
+                Ok(InsertOutcome::Inserted)
+            }
+        }
+    }
+
+    async fn advance_sealed(
+        &self,
+        group: usize,
+        sealed: Timestamp,
+        _invocation: &Invocation,
+    ) -> StoreResult<()> {
+        if let Some(state) = &mut self.write()?.rollup_state {
+            state.sealed[group] = state.sealed[group].max(sealed);
+        }
+        Ok(())
+    }
+
+    async fn set_rebuilt(
+        &self,
+        since: Timestamp,
+        zone: &str,
+        _invocation: &Invocation,
+    ) -> StoreResult<()> {
+        if let Some(state) = &mut self.write()?.rollup_state {
+            state.since = since;
+            zone.clone_into(&mut state.zone);
+        }
+        Ok(())
+    }
+
+    async fn refold(&self, device: &DeviceId, _invocation: &Invocation) -> StoreResult<Refold> {
+        Ok(self.read()?.refolds.get(device).copied().unwrap_or_default())
+    }
+
+    async fn set_refold(
+        &self,
+        device: &DeviceId,
+        refold: &Refold,
+        _invocation: &Invocation,
+    ) -> StoreResult<()> {
+        self.write()?.refolds.insert(device.clone(), *refold);
+        Ok(())
+    }
+}
+
+impl ListDevices for MemoryStore {
+    async fn all_devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        let found = self.read()?.devices.values().cloned().collect();
+        Ok(Listing { found, unreadable: Vec::new() })
+    }
+}
+
+impl DeleteReadings for MemoryStore {
+    async fn delete_readings(
+        &self,
+        readings: &[ReadingKey],
+        _invocation: &Invocation,
+    ) -> PutOutcome {
+        let mut state = self.call();
+        if let Some(cause) = state.pop_failure() {
+            return PutOutcome { not_stored: (0..readings.len()).collect(), cause: Some(cause) };
+        }
+        for key in readings {
+            state.readings.remove(key);
+            state.expiries.remove(key);
+        }
+        PutOutcome::default()
+    }
+}
+
+/// When a reading of that timestamp expires.
+pub(super) fn expiry(at: Timestamp, retention: Option<TimeDelta>) -> Option<Timestamp> {
+    retention.map(|retention| crate::item::expires(at, retention))
+}

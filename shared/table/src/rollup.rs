@@ -1,0 +1,103 @@
+//! Rollups and the state of the rollups, as the table keeps them. Folds nothing.
+
+use domain::{
+    Bucket, DeviceId, LocalDate, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp,
+    sweep_group,
+};
+
+/// The identity of a rollup.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RollupKey {
+    /// The device whose readings it sums up.
+    pub device: DeviceId,
+    /// The bucket of the readings.
+    pub bucket: Bucket,
+}
+
+impl RollupKey {
+    /// The key of the rollup of 15 minutes.
+    #[must_use]
+    pub const fn quarter(device: DeviceId, quarter: Quarter) -> Self {
+        Self { device, bucket: Bucket::Quarter(quarter) }
+    }
+
+    /// The key of the rollup of a local day.
+    #[must_use]
+    pub const fn day(device: DeviceId, date: LocalDate) -> Self {
+        Self { device, bucket: Bucket::Day(date) }
+    }
+}
+
+/// A rollup as the table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRollup {
+    /// Its identity.
+    pub key: RollupKey,
+    /// The timestamps of the bucket.
+    pub range: TimeRange,
+    /// The time zone of a day, by its name; `None` of a quarter.
+    pub zone: Option<String>,
+    /// The number of times that it was put.
+    pub version: u64,
+    /// The number of the device's settings that it was folded with.
+    pub settings: u64,
+    /// The earliest expiry of its readings, if any of them expires.
+    pub raw_until: Option<Timestamp>,
+    /// When it expires itself.
+    pub expires: Option<Timestamp>,
+    /// Whether a reading has changed since, too late to be folded.
+    pub is_frozen: bool,
+    /// The fold of the readings.
+    pub rollup: Rollup,
+}
+
+impl StoredRollup {
+    /// Whether `DynamoDB` may have deleted it already; it deletes some time after the expiry.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+}
+
+/// A reading as the table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredReading {
+    /// The reading.
+    pub reading: Reading,
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+}
+
+/// The state of the rollups of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollupState {
+    /// The time zone of the days, by its name. It was stored first and rules from then on.
+    pub zone: String,
+    /// Rollups are complete from here on; [`Timestamp::MIN`] for a table that was empty when this was made.
+    pub since: Timestamp,
+    /// By group of devices, the time up to which every bucket with readings has its rollup.
+    pub sealed: [Timestamp; SWEEP_GROUPS],
+}
+
+impl RollupState {
+    /// The time up to which the buckets of all devices have their rollups.
+    #[must_use]
+    pub fn sealed(&self) -> Timestamp {
+        self.sealed.iter().copied().min().expect("there are groups")
+    }
+
+    /// The time up to which the buckets of one device have their rollups.
+    #[must_use]
+    pub fn sealed_of(&self, device: &DeviceId) -> Timestamp {
+        self.sealed[sweep_group(device)]
+    }
+}
+
+/// How far the rollups of a device are folded again after a change of its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refold {
+    /// The number of the settings with which all rollups are folded.
+    pub settings: u64,
+    /// Where a fold with newer settings is under way: their number, and the time up to which it is done.
+    pub under_way: Option<(u64, Timestamp)>,
+}

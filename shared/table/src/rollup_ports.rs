@@ -1,0 +1,145 @@
+//! The ports of rollups: reading, putting, and the state of the function that keeps them. Folds nothing.
+
+use std::future::Future;
+
+use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
+
+use crate::{
+    Action, Expected, InsertOutcome, Invocation, Listing, Permission, Refold, RollupKey,
+    RollupState, StoreResult, StoredReading, StoredRollup, Target,
+};
+
+/// Patterns 8 and 9: rollups of a device in a range.
+pub trait ReadRollups: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::GetItem, Target::Rollups), (Action::Query, Target::Rollups)];
+
+    /// One rollup, as it is this moment.
+    fn rollup(
+        &self,
+        key: &RollupKey,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<StoredRollup>>> + Send;
+
+    /// All rollups of the quarters that begin in a range, oldest first. A consistent read sees all that was
+    /// put before, at twice the price.
+    fn quarters(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        consistent: bool,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<StoredRollup>>> + Send;
+
+    /// The rollups of the days from `first` to `last`, both inside: at most `limit`.
+    fn days(
+        &self,
+        device: &DeviceId,
+        dates: (LocalDate, LocalDate),
+        order: Order,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<StoredRollup>>> + Send;
+}
+
+/// Pattern 3b: all readings of a device in a range, with their expiry, as they are this moment.
+pub trait ReadStoredReadings: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Readings)];
+
+    /// All of them, oldest first: for ranges that fit into memory.
+    fn stored_readings(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<StoredReading>>> + Send;
+}
+
+/// Stores rollups.
+///
+/// Each put expects what was read before the readings were: so of two folds the one that read older
+/// readings is refused.
+pub trait PutRollups: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Rollups)];
+
+    /// Puts a rollup; returns whether the item was as expected. A rollup that was folded with newer
+    /// settings is never replaced.
+    fn put_rollup(
+        &self,
+        stored: &StoredRollup,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// Reads the state of the rollups.
+pub trait ReadRollupState: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::RollupState)];
+
+    /// The state, as it is this moment; `None` before the rollup function has run.
+    fn rollup_state(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<RollupState>>> + Send;
+}
+
+/// Keeps the state of the rollups. Done twice, or by many at once, each mark only moves forward.
+pub trait KeepRollupState: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::RollupState),
+        (Action::PutItem, Target::RollupState),
+        (Action::UpdateItem, Target::RollupState),
+    ];
+
+    /// Stores the first state, unless there is one.
+    fn begin_rollups(
+        &self,
+        state: &RollupState,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<InsertOutcome<RollupState>>> + Send;
+    /// Moves the mark of a group of devices forward; an older one is ignored.
+    fn advance_sealed(
+        &self,
+        group: usize,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Notes that the rollups are complete from `since` on, and the time zone of their days.
+    fn set_rebuilt(
+        &self,
+        since: Timestamp,
+        zone: &str,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// How far the rollups of a device are folded again; nothing is folded with newer settings than 0 where
+    /// nothing is stored.
+    fn refold(
+        &self,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Refold>> + Send;
+    /// Stores how far the rollups of a device are folded again.
+    fn set_refold(
+        &self,
+        device: &DeviceId,
+        refold: &Refold,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// Pattern 2e: lists every device, however many there are.
+pub trait ListDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Devices)];
+
+    /// All devices, as they are this moment.
+    fn all_devices(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
+}
