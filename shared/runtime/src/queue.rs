@@ -1,12 +1,15 @@
 //! One invocation by a queue: each message is applied or reported as failed. Sends no message.
 
-use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+mod event;
+
 use serde::de::DeserializeOwned;
 use table::{Invocation, StoreError};
 
 use crate::clock::{Clock, Deadline};
 use crate::panic::catching;
 use crate::telemetry::{Telemetry, WideEvent};
+
+pub use event::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
 /// Why a message is not applied.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -55,15 +58,12 @@ impl<C: Clock> QueueFunction<C> {
         log.set("queue.messages", event.records.len());
         let mut response = SqsBatchResponse::default();
         for message in event.records {
-            // Without an id the whole batch is delivered again.
-            let id = message.message_id.clone().unwrap_or_default();
-            let applied = catching(apply(consumer, message, &invocation, &mut log)).await;
+            let SqsMessage { message_id, body } = message;
+            let applied = catching(apply(consumer, &body, &invocation, &mut log)).await;
             let applied = applied.unwrap_or_else(|panic| Err(panic.into()));
             if let Err(failure) = applied {
                 log.error("queue.error", failure.as_ref());
-                let mut failed = BatchItemFailure::default();
-                failed.item_identifier = id;
-                response.batch_item_failures.push(failed);
+                response.batch_item_failures.push(BatchItemFailure { item_identifier: message_id });
             }
         }
         log.count("queue.failed", response.batch_item_failures.len());
@@ -74,15 +74,14 @@ impl<C: Clock> QueueFunction<C> {
 
 async fn apply<K: MessageConsumer>(
     consumer: &K,
-    message: SqsMessage,
+    body: &str,
     invocation: &Invocation,
     log: &mut WideEvent,
 ) -> Result<(), Failure> {
     if invocation.remaining().is_zero() {
         return Err(StoreError::TimedOut.into());
     }
-    let body = serde_json::from_str(message.body.as_deref().unwrap_or_default())?;
-    consumer.apply(body, invocation, log).await
+    consumer.apply(serde_json::from_str(body)?, invocation, log).await
 }
 
 #[cfg(test)]
