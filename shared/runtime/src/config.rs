@@ -127,8 +127,10 @@ impl Config {
         let (region, credentials) = (required("AWS_REGION")?, read_credentials(&lookup)?);
         let endpoint = |service| optional(service).or_else(|| optional("AWS_ENDPOINT_URL"));
         let ca_bundle = read_ca_bundle(optional("AWS_CA_BUNDLE"))?;
-        let [retention_days, quarter_retention_days, day_retention_days] =
-            retentions(["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"], optional)?;
+        let [retention_days, quarter_retention_days, day_retention_days] = retentions(
+            ["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"],
+            optional,
+        )?;
         let queue = |name| {
             optional(name).map(|url| QueueConfig {
                 url,

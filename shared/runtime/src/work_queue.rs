@@ -97,7 +97,10 @@ mod tests {
             (r#"{"device":"d","quarter":"2026-01-11T16:00:00Z","n":1}"#, "unknown field `n`"),
             (r#"{"device":"a#b","quarter":"2026-01-11T16:00:00Z"}"#, "device: "),
             (r#"{"device":"d","quarter":"yesterday"}"#, "quarter: "),
-            (r#"{"device":"d","quarter":"2026-01-11T16:01:00Z"}"#, "2026-01-11T16:01:00.000Z is not"),
+            (
+                r#"{"device":"d","quarter":"2026-01-11T16:01:00Z"}"#,
+                "2026-01-11T16:01:00.000Z is not",
+            ),
         ] {
             let error = serde_json::from_str::<FoldRequest>(text).expect_err(text).to_string();
             assert!(error.contains(why), "{text}: {error}");

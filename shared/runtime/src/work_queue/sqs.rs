@@ -19,11 +19,7 @@ impl SqsWorkQueue {
 }
 
 impl WorkQueue for SqsWorkQueue {
-    async fn send(
-        &self,
-        messages: &[FoldRequest],
-        invocation: &Invocation,
-    ) -> Result<(), NotSent> {
+    async fn send(&self, messages: &[FoldRequest], invocation: &Invocation) -> Result<(), NotSent> {
         self.0.send(messages, invocation).await
     }
 }
