@@ -102,7 +102,10 @@ pub fn areas(
     now: Timestamp,
 ) -> Vec<Option<RowArea>> {
     let inside = |row: &Row<'_>| match row.rollup.map(|it| &it.of_kind) {
-        Some(OfKind::Power { area, held }) => Some(RowArea { area: area.clone(), held: *held }),
+        // A single value holds for no time inside.
+        Some(OfKind::Power { area, held }) if *held > TimeDelta::zero() => {
+            Some(RowArea { area: area.clone(), held: *held })
+        }
         _ => None,
     };
     let mut areas: Vec<Option<RowArea>> = rows.iter().map(inside).collect();

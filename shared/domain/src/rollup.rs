@@ -139,13 +139,14 @@ impl FoldRules {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
 
-    /// Removes metrics that would make the rollup too large: beside those that the registry knows, the
-    /// first of the others are kept.
+    /// Removes metrics that would make the rollup too large: of those that the registry does not know, the
+    /// first are kept for which it has room. Metrics that it knows keep their room even if they are absent,
+    /// else a part of the rollup would keep what the whole does not.
     fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
-        if metrics.len() <= MAX_KNOWN_METRICS {
+        let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
+        if metrics.len() <= free {
             return;
         }
-        let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
         metrics.retain(|name, _| {
             let is_known = self.known.contains_key(name);
             let is_kept = is_known || free > 0;
