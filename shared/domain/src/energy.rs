@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::counter::{CounterRule, Flags, Step};
+use super::counter::{CounterRule, Flags};
 use super::exact::Exact;
 use super::rollup::{MetricRollup, OfKind, Sample};
 use super::{TimeRange, Timestamp};
@@ -70,7 +70,10 @@ pub fn increases(
                 step.amount.part(edge.since(from.at).num_milliseconds(), whole.num_milliseconds())
             };
             let share = &part(end) - &part(start);
-            add(increase, &share, &step, whole);
+            let is_part = (start, end) != (from.at, to.at);
+            *increase.amount.get_or_insert_with(Exact::zero) += &share;
+            increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
+            increase.estimated |= is_part && whole > MAX_MEASURED;
         }
     }
     increases
@@ -84,12 +87,6 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
         }
         _ => RowIncrease::default(),
     }
-}
-
-fn add(increase: &mut RowIncrease, share: &Exact, step: &Step, whole: TimeDelta) {
-    *increase.amount.get_or_insert_with(Exact::zero) += share;
-    increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
-    increase.estimated |= whole > MAX_MEASURED;
 }
 
 /// What a power amounts to in each row. Each value holds until the next, for at most `hold`, and not beyond

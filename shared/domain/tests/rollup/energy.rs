@@ -166,6 +166,26 @@ fn a_counter_wraps_at_its_modulus() {
 }
 
 #[test]
+fn a_counter_far_from_its_modulus_does_not_wrap() {
+    let list = [("01 10:00", "70000"), ("31 10:00", "0.5")];
+    assert_counts(&with_modulus("100000"), &list, "0.5", &[Flag::Reset]);
+    let water = MetricInfo { modulus: Some(number("100000")), ..meter_in("m³") };
+    let list = [("11 10:00", "5000"), ("11 10:01", "0.1")];
+    assert_counts(&water, &list, "0.1", &[Flag::Reset]);
+}
+
+#[test]
+fn a_counter_that_flickers_at_its_modulus_counts_once() {
+    let list = [
+        ("11 10:00", "99999.9"),
+        ("11 10:10", "0.1"),
+        ("11 10:20", "99999.9"),
+        ("11 10:30", "0.1"),
+    ];
+    assert_counts(&with_modulus("100000"), &list, "0.2", &[Flag::Dip, Flag::Wrapped]);
+}
+
+#[test]
 fn a_wrap_that_would_need_too_much_power_is_a_reset() {
     let list = [("11 10:00", "5000"), ("11 11:00", "0.3")];
     assert_counts(&with_modulus("100000"), &list, "0.3", &[Flag::Reset]);
@@ -271,6 +291,9 @@ fn hourly_values_are_shared_among_quarters() {
     let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 12:00"), Quarter::LENGTH));
     assert_eq!(amounts(&quarters), ["1", "1", "1", "1", "0.025", "0.025", "0.025", "0.025"]);
     assert!(quarters.iter().all(|row| row.estimated));
+    let hours = rows(&meter(), &list, &edges(at("11 10:00"), at("11 12:00"), TimeDelta::hours(1)));
+    assert_eq!(amounts(&hours), ["4", "0.1"]);
+    assert!(hours.iter().all(|row| !row.estimated), "each has the whole of its step");
     // 0.1 kWh in 70 minutes: shares with endless digits still add up.
     let list = values(&[("11 10:00", "808"), ("11 11:10", "808.1")]);
     let quarters = rows(&meter(), &list, &edges(at("11 10:00"), at("11 11:15"), Quarter::LENGTH));

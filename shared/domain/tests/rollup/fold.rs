@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use domain::{Decimal, Exact, FoldRules, MetricInfo, MetricRollup, OfKind, Reading, Rollup};
+use domain::{
+    Decimal, Exact, FoldRules, MAX_ROLLUP_ROOMS, MetricInfo, MetricRollup, OfKind, Reading, Rollup,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -177,6 +179,30 @@ fn a_sum_loses_no_digit_of_the_smallest_value() {
     assert_eq!(Exact::parse(&json), Some(sum(&pieces)));
     pieces.append(&rollup(&readings[2..]), &FoldRules::default());
     assert_eq!(sum(&pieces), exact(1, -20));
+}
+
+#[test]
+fn endless_rooms_stay_bounded_and_combine() {
+    let room = |n: usize| format!("room-{:03}", n * 37 % 100);
+    let readings: Vec<Reading> = (0..)
+        .zip(0..100)
+        .map(|(at, n)| reading(at, Some(&room(n)), [(metric("charge"), thousandths(1))].into()))
+        .collect();
+    let rules = FoldRules::default();
+    let whole = Rollup::fold(&readings, &rules);
+    assert_eq!(whole.rooms.len(), MAX_ROLLUP_ROOMS);
+    for cut in [1, 20, 50, 99] {
+        let mut pieces = Rollup::fold(&readings[..cut], &rules);
+        pieces.append(&Rollup::fold(&readings[cut..], &rules), &rules);
+        assert_eq!(pieces, whole);
+    }
+    for n in 0..100 {
+        let id = room(n).parse().expect("an id");
+        assert!(whole.may_be_of(&id) && !whole.is_only_of(&id), "{id}");
+    }
+    let one = Rollup::fold(&readings[..1], &rules);
+    let (first, other) = (room(0).parse().expect("an id"), room(1).parse().expect("an id"));
+    assert!(one.is_only_of(&first) && one.may_be_of(&first) && !one.may_be_of(&other));
 }
 
 #[test]

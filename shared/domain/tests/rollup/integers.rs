@@ -73,7 +73,14 @@ impl Meter {
         match (new - old, wrapped) {
             (rise @ 0.., _) if possible(rise) => (rise, None),
             (fall @ ..0, _) if -fall <= tolerance && 10 * new >= 9 * old => (fall, Some(Flag::Dip)),
-            (..0, Some(wrapped @ 0..)) if possible(wrapped) => (wrapped, Some(Flag::Wrapped)),
+            (..0, Some(wrapped @ 0..))
+                if possible(wrapped) && self.modulus.is_some_and(|it| 10 * old >= 9 * it) =>
+            {
+                (wrapped, Some(Flag::Wrapped))
+            }
+            (step, _) if self.modulus.is_some_and(|it| (-tolerance..0).contains(&(step - it))) => {
+                (step - self.modulus.expect("there is one"), Some(Flag::Dip))
+            }
             (..0, _) if possible(new) => (new, Some(Flag::Reset)),
             (step, _) => match self.verdicts.get(&end) {
                 Some(Verdict::Accept) if step < 0 => (new, Some(Flag::Accepted)),

@@ -66,7 +66,7 @@ proptest! {
                 let part = |at: i64| elapsed(at).div_euclid(i128::from(b.0 - a.0));
                 *expected.get_or_insert(0) += part(end) - part(start);
                 flags.extend(flag);
-                let is_inside = edge[0] <= a.0 && b.0 < edge[1];
+                let is_inside = edge[0] <= a.0 && b.0 <= edge[1];
                 estimated |= !is_inside && b.0 - a.0 > HOUR / 4;
             }
             prop_assert_eq!(&row.amount, &expected.map(|billionths| exact(billionths, -9)));

@@ -113,7 +113,7 @@ impl PutRollups for MemoryStore {
 
 impl ReadRollupState for MemoryStore {
     async fn rollup_state(&self, _invocation: &Invocation) -> StoreResult<Option<RollupState>> {
-        Ok(self.read()?.rollup_state.clone())
+        Ok(self.read()?.state_of_rollups.clone())
     }
 }
 
@@ -123,7 +123,7 @@ impl KeepRollupState for MemoryStore {
         state: &RollupState,
         _invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<RollupState>> {
-        match &mut self.write()?.rollup_state {
+        match &mut self.write()?.state_of_rollups {
             Some(known) => Ok(InsertOutcome::Exists(known.clone())),
             none => {
                 *none = Some(state.clone());
@@ -138,7 +138,7 @@ impl KeepRollupState for MemoryStore {
         sealed: Timestamp,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
-        if let Some(state) = &mut self.write()?.rollup_state {
+        if let Some(state) = &mut self.write()?.state_of_rollups {
             state.sealed[group] = state.sealed[group].max(sealed);
         }
         Ok(())
@@ -150,7 +150,7 @@ impl KeepRollupState for MemoryStore {
         zone: &str,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
-        if let Some(state) = &mut self.write()?.rollup_state {
+        if let Some(state) = &mut self.write()?.state_of_rollups {
             state.since = since;
             zone.clone_into(&mut state.zone);
         }
