@@ -131,8 +131,7 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
 
 fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
     let Attribute::L(list) = attribute else { return None };
-    let [count, sum, min, max, first, since_first, last, since_last, of_kind @ ..] = &list[..]
-    else {
+    let [count, sum, min, max, first, opened, last, closed, of_kind @ ..] = &list[..] else {
         return None;
     };
     let sample = |value: &Attribute, millis: &Attribute| {
@@ -161,8 +160,8 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
         sum: to_exact(sum)?,
         min: to_decimal(min)?,
         max: to_decimal(max)?,
-        first: sample(first, since_first)?,
-        last: sample(last, since_last)?,
+        first: sample(first, opened)?,
+        last: sample(last, closed)?,
         of_kind,
     })
 }
