@@ -16,8 +16,8 @@ const MAX_PATCH: usize = 128 << 10;
 /// The largest number of members of an object of settings: more than there are, so that the wrong one is
 /// named.
 const MAX_SETTINGS: usize = 16;
-/// With four settings each they fit into one update, whose expression may be 4 KB long.
-pub(crate) const MAX_PATCHED_METRICS: usize = 32;
+/// With eight settings each they fit into one update, whose expression may be 4 KB long.
+pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
 /// A value that cannot be set.
 #[derive(Debug, thiserror::Error)]
@@ -256,7 +256,7 @@ mod tests {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
         let many =
             format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
-        let names = (0..33).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
+        let names = (0..17).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
         let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
         for (body, expected) in [
             ("", "no JSON object"),
@@ -277,7 +277,7 @@ mod tests {
             ),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
-            (&metrics, "metrics: there are more than 32 members"),
+            (&metrics, "metrics: there are more than 16 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"tolerance": -1}}}"#, "metrics.t.tolerance: is -1"),
             (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: cannot be changed"),
