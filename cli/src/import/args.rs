@@ -18,6 +18,10 @@ A line or a cell that cannot be read is refused, and the import goes on. The exi
 if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \
 stopped.
 
+Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
+order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
+names their directory). Standard input keeps its order.
+
 Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
 file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, the \
 import starts over. Importing twice changes nothing: the same reading is stored once.";
