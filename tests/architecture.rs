@@ -150,9 +150,10 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("domain", &[]),
     ("table", &["domain"]),
+    ("rollups", &["domain", "table"]),
     ("aws", &[]),
     ("dynamodb", &["domain", "table", "aws"]),
     ("api", &["domain", "table"]),
@@ -164,11 +165,11 @@ const LAYERS: [(&str, &[&str]); 11] = [
         "local",
         &["ingest", "query", "registry", "domain", "table", "aws", "dynamodb", "api", "runtime"],
     ),
-    ("roomtide", &["local", "domain", "table", "aws", "dynamodb", "api", "runtime"]),
+    ("roomtide", &["local", "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),
 ];
 
 /// A function names `dynamodb` where its `main` wires it, and nowhere else.
-const FUNCTION: &[&str] = &["domain", "table", "aws", "dynamodb", "api", "runtime"];
+const FUNCTION: &[&str] = &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"];
 
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [
