@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::output::print;
+use crate::rollups;
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
@@ -43,6 +44,15 @@ const SOME_REFUSED: u8 = 3;
 pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
+    }
+    if args.rollups {
+        let table = args.place.open().await?;
+        let restored = rollups::restore(&table.store, &args.file, now).await;
+        table.close().await?;
+        return restored.map(|()| ExitCode::SUCCESS);
+    }
+    if args.place.table.is_some() {
+        bail!("--table: readings are imported with --url; only --rollups go into a table");
     }
     // Files and the client block the thread.
     tokio::task::spawn_blocking(move || import(&args, now)).await?

@@ -252,7 +252,8 @@ fn an_import_goes_on_only_if_the_table_has_what_it_stored() {
     assert!(code == 3 && said.contains("starting over"), "{said}");
     let rows = server.get(&format!("/devices/d/readings?{RANGE}"))["data"].clone();
     let values: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["t"].to_string()).collect();
-    let expected: Vec<String> = (1..=10).map(|n| 1_600 * n - 1).chain([99]).map(|t| t.to_string()).collect();
+    let expected: Vec<String> =
+        (1..=10).map(|n| 1_600 * n - 1).chain([99]).map(|t| t.to_string()).collect();
     assert_eq!(values, expected, "everything, and the last line of each");
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::source::Format;
 use super::timestamp::Zone;
+use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
 const AFTER_HELP: &str = "\
@@ -49,6 +50,12 @@ pub(crate) struct ImportArgs {
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Restore rollups that `export --rollups` wrote, into the table of --data-dir or --table, where it has
+    /// none
+    #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "merge", "format"])]
+    pub(super) rollups: bool,
+    #[command(flatten)]
+    pub(super) place: Place,
     /// Stop at the first line or cell that cannot be read
     #[arg(long)]
     pub(super) strict: bool,

@@ -183,7 +183,8 @@ mod tests {
         ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let text = estimate(&lines, 10).to_string();
-        let expected = "rollups      4 of 15 minutes, 3 of days\n             7 write units, 14 read units\n";
+        let expected =
+            "rollups      4 of 15 minutes, 3 of days\n             7 write units, 14 read units\n";
         assert!(text.contains(expected), "{text}");
     }
 
