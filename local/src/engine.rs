@@ -16,6 +16,7 @@
 //! system does without.
 
 mod endpoint;
+mod queue;
 mod stream;
 mod stream_positions;
 mod writer;
@@ -36,13 +37,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
+pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 
 use crate::table_definition::TableDefinition;
 use crate::warning::warn;
 use crate::{Data, private};
 use endpoint::Operations;
-use writer::{Writer, WriterConnection};
+use writer::{Turns, Writer, WriterConnection};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
@@ -60,6 +62,7 @@ pub(crate) struct Engine {
     endpoint: String,
     key: String,
     stream: Arc<Stream>,
+    turns: Turns,
     stop: oneshot::Sender<()>,
     threads: [JoinHandle<()>; 2],
     // Held for as long as the engine runs; the operating system lets go of it with the process.
@@ -91,13 +94,14 @@ impl Engine {
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
-        let operations = Operations { database: database.clone(), writer, turns };
+        let operations =
+            Operations { database: database.clone(), writer, turns: Arc::clone(&turns) };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
         // Under the lock, for `running`.
         write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
             .context("cannot write the engine's address")?;
-        Ok(Self { database, file, endpoint, key, stream, stop, threads, lock, scratch })
+        Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
     /// Where the engine answers.
@@ -120,6 +124,11 @@ impl Engine {
         Arc::clone(&self.stream)
     }
 
+    /// The queue called `name`, which is made where it is missing.
+    pub(crate) fn queue(&self, name: &str) -> anyhow::Result<Arc<Queue>> {
+        Queue::open(Arc::clone(&self.turns), name)
+    }
+
     /// Whether the table holds nothing at all.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
         let first =
@@ -135,10 +144,10 @@ impl Engine {
 
     /// Answers what is under way, then closes the file. Blocks.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { database, stream, stop, threads, lock, scratch, .. } = self;
+        let Self { database, stream, turns, stop, threads, lock, scratch, .. } = self;
         // A receiver that is gone means that the thread has ended, which joining it tells.
         let _ = stop.send(());
-        drop((database, stream));
+        drop((database, stream, turns));
         let failed = threads.map(JoinHandle::join).iter().any(Result::is_err);
         drop((lock, scratch));
         if failed {
