@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::Zone;
+use rollups::Retention;
 use runtime::config::Config;
 
 /// The settings of the function.
@@ -15,17 +16,6 @@ pub struct Settings {
     pub max_read_units: u32,
     /// The table's largest number of write units a second.
     pub max_write_units: u32,
-}
-
-/// How long each level is kept; `None` is for ever. None is shorter than the one before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retention {
-    /// Readings.
-    pub readings: Option<TimeDelta>,
-    /// Rollups of 15 minutes.
-    pub quarters: Option<TimeDelta>,
-    /// Rollups of a day.
-    pub days: Option<TimeDelta>,
 }
 
 impl From<&Config> for Settings {
