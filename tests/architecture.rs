@@ -53,7 +53,7 @@ fn only_a_consumer_of_the_stream_builds_the_queue() {
     let manifests = files("toml");
     let users = manifests.iter().filter(|(_, text)| text.contains("features = [\"sqs\"]"));
     let users: Vec<&str> = users.map(|(path, _)| path.as_str()).collect();
-    assert_eq!(users, ["functions/registry/Cargo.toml"]);
+    assert_eq!(users, ["functions/registry/Cargo.toml", "functions/rollup/Cargo.toml"]);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("domain", &[]),
     ("table", &["domain"]),
     ("rollups", &["domain", "table"]),
@@ -161,9 +161,13 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("ingest", FUNCTION),
     ("query", FUNCTION),
     ("registry", FUNCTION),
+    ("rollup", FUNCTION),
     (
         "local",
-        &["ingest", "query", "registry", "domain", "table", "aws", "dynamodb", "api", "runtime"],
+        &[
+            "ingest", "query", "registry", "rollup", "domain", "table", "aws", "dynamodb", "api",
+            "runtime",
+        ],
     ),
     ("roomtide", &["local", "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),
 ];
@@ -179,9 +183,9 @@ const RESERVED: [(&str, &[&str]); 8] = [
     ("aws-types", &["aws"]),
     (
         "aws_lambda_events",
-        &["api", "runtime", "ingest", "query", "registry", "local", "roomtide", "tests"],
+        &["api", "runtime", "ingest", "query", "registry", "rollup", "local", "roomtide", "tests"],
     ),
-    ("lambda_runtime", &["ingest", "query", "registry"]),
+    ("lambda_runtime", &["ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
     ("rusqlite", &["local"]),
 ];

@@ -31,7 +31,8 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
-    EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings, ReadRegistry,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
+    ReadRegistry, ReadRollupState, ReadRollups,
 };
 
 /// The settings of the function.
@@ -52,7 +53,7 @@ impl From<&Config> for Settings {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken
+        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
 }
 
 /// The function.
