@@ -54,22 +54,23 @@ pub(crate) async fn export(
             bar.set_message(counted(count, "rollup"));
             anyhow::Ok(())
         };
-        // A rollup is of a device's readings, and these begin when the device was first seen.
-        let mut at = range.from().max(devices[id].first_seen.saturating_add(-TimeDelta::days(1)));
-        while let Ok(window) =
-            TimeRange::new(at, at.saturating_add(WINDOW).min(range.to().min(now)))
-        {
+        // Their zone may have been another; what is a day too much is restored all the same.
+        let dates = (Zone::UTC.date(range.from()), Zone::UTC.date(range.last()));
+        let days = patiently(async |invocation| {
+            store.days(id, dates, Order::Ascending, usize::MAX - 1, invocation).await
+        });
+        let days = days.await?;
+        // No quarter is older than the oldest day and than the first reading.
+        let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen]).min();
+        let begin = begin.map_or(range.from(), |it| it.saturating_add(-TimeDelta::days(1)));
+        let (mut at, end) = (range.from().max(begin), range.to().min(now));
+        while let Ok(window) = TimeRange::new(at, at.saturating_add(WINDOW).min(end)) {
             let quarters =
                 async |invocation: &_| store.quarters(id, window, true, invocation).await;
             write(patiently(quarters).await?)?;
             at = window.to();
         }
-        // Their zone may have been another; what is a day too much is restored all the same.
-        let dates = (Zone::UTC.date(range.from()), Zone::UTC.date(range.last()));
-        let all = usize::MAX - 1;
-        let days =
-            async |invocation: &_| store.days(id, dates, Order::Ascending, all, invocation).await;
-        write(patiently(days).await?)?;
+        write(days)?;
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -149,10 +149,16 @@ impl<'a, S: Table> Walk<'a, S> {
         days
     }
 
-    /// The time at which a device begins: its first reading, even if that was deleted since.
+    /// The time at which a device begins: its first reading, even if that was deleted since, or the rollup of
+    /// its first day.
     async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
-        let first = self.first_reading(&device.id, self.range).await?;
-        let begin = first.map_or(device.first_seen, |first| first.min(device.first_seen));
+        let dates = (self.zone.date(self.range.from()), self.zone.date(self.range.to()));
+        let day = patiently(async |invocation| {
+            self.store.days(&device.id, dates, Order::Ascending, 1, invocation).await
+        });
+        let day = day.await?.first().map(|day| day.range.from());
+        let reading = self.first_reading(&device.id, self.range).await?;
+        let begin = day.into_iter().chain(reading).fold(device.first_seen, Timestamp::min);
         Ok(Quarter::of(begin).start().clamp(self.range.from(), self.range.to()))
     }
 
