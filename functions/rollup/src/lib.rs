@@ -16,7 +16,8 @@ use table::{
 };
 
 pub use event::{Event, Reply};
-pub use settings::{Retention, Settings};
+pub use rollups::Retention;
+pub use settings::Settings;
 
 /// The function.
 #[derive(Debug)]
