@@ -130,8 +130,8 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
 }
 
 fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
-    let Attribute::L(list) = attribute else { return None };
-    let [count, sum, min, max, first, opened, last, closed, of_kind @ ..] = &list[..] else {
+    let Attribute::L(parts) = attribute else { return None };
+    let [count, sum, min, max, first, first_at, last, last_at, of_kind @ ..] = &parts[..] else {
         return None;
     };
     let sample = |value: &Attribute, millis: &Attribute| {
@@ -160,8 +160,8 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
         sum: to_exact(sum)?,
         min: to_decimal(min)?,
         max: to_decimal(max)?,
-        first: sample(first, opened)?,
-        last: sample(last, closed)?,
+        first: sample(first, first_at)?,
+        last: sample(last, last_at)?,
         of_kind,
     })
 }
