@@ -53,7 +53,7 @@ fn only_a_consumer_of_the_stream_builds_the_queue() {
     let manifests = files("toml");
     let users = manifests.iter().filter(|(_, text)| text.contains("features = [\"sqs\"]"));
     let users: Vec<&str> = users.map(|(path, _)| path.as_str()).collect();
-    assert_eq!(users, ["functions/registry/Cargo.toml"]);
+    assert_eq!(users, ["functions/registry/Cargo.toml", "functions/rollup/Cargo.toml"]);
 }
 
 #[test]
@@ -150,9 +150,10 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("domain", &[]),
     ("table", &["domain"]),
+    ("rollups", &["domain", "table"]),
     ("aws", &[]),
     ("dynamodb", &["domain", "table", "aws"]),
     ("api", &["domain", "table"]),
@@ -160,15 +161,19 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("ingest", FUNCTION),
     ("query", FUNCTION),
     ("registry", FUNCTION),
+    ("rollup", FUNCTION),
     (
         "local",
-        &["ingest", "query", "registry", "domain", "table", "aws", "dynamodb", "api", "runtime"],
+        &[
+            "ingest", "query", "registry", "rollup", "domain", "table", "aws", "dynamodb", "api",
+            "runtime",
+        ],
     ),
-    ("roomtide", &["local", "domain", "table", "aws", "dynamodb", "api", "runtime"]),
+    ("roomtide", &["local", "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),
 ];
 
 /// A function names `dynamodb` where its `main` wires it, and nowhere else.
-const FUNCTION: &[&str] = &["domain", "table", "aws", "dynamodb", "api", "runtime"];
+const FUNCTION: &[&str] = &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"];
 
 /// Crates with which a layer would reach past its neighbours, and the packages that may use each.
 const RESERVED: [(&str, &[&str]); 8] = [
@@ -178,9 +183,9 @@ const RESERVED: [(&str, &[&str]); 8] = [
     ("aws-types", &["aws"]),
     (
         "aws_lambda_events",
-        &["api", "runtime", "ingest", "query", "registry", "local", "roomtide", "tests"],
+        &["api", "runtime", "ingest", "query", "registry", "rollup", "local", "roomtide", "tests"],
     ),
-    ("lambda_runtime", &["ingest", "query", "registry"]),
+    ("lambda_runtime", &["ingest", "query", "registry", "rollup"]),
     ("dynoxide-rs", &["local"]),
     ("rusqlite", &["local"]),
 ];

@@ -6,25 +6,28 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use domain::{Device, Timestamp};
+use domain::{Device, Timestamp, Zone};
 use ingest::{Ingest, Reply};
 use query::Query;
 use registry::Registry;
+use rollup::Rollup;
 use runtime::clock::{Deadline, TestClock};
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
+use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{Invocation, LookUpRegistry as _, ReadRegistry as _};
 
 use crate::given::{label, unit};
 
-/// The three functions on one table in memory, at 16:05 of the day of the events.
+/// The four functions on one table in memory, at 16:05 of the day of the events.
 struct Bench {
     store: MemoryStore,
     ingest: Ingest<MemoryStore, TestClock>,
     query: Query<MemoryStore, TestClock>,
     registry: Registry<MemoryStore, MemoryQueue, TestClock>,
+    rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
     queue: MemoryQueue,
 }
 
@@ -55,7 +58,20 @@ impl Bench {
                 silent(),
                 query::Settings { registry_max_age: age, auth: false },
             ),
-            registry: Registry::new(store.clone(), queue.clone(), clock, silent()),
+            registry: Registry::new(store.clone(), queue.clone(), clock.clone(), silent()),
+            rollup: Rollup::new(
+                store.clone(),
+                MemoryWorkQueue::default(),
+                queue.clone(),
+                clock,
+                silent(),
+                rollup::Settings {
+                    zone: Zone::UTC,
+                    retention: rollup::Retention::default(),
+                    max_read_units: 500,
+                    max_write_units: 500,
+                },
+            ),
             store,
             queue,
         }
@@ -80,6 +96,10 @@ impl Bench {
             Some("registry") => {
                 let event = serde_json::from_str(&text).expect(file);
                 json!(self.registry.handle(event, deadline).await)
+            }
+            Some("rollup") => {
+                let event = serde_json::from_str(&text).expect(file);
+                json!(self.rollup.handle(event, deadline).await.expect("memory does not fail"))
             }
             _ => panic!("{file} is in no function's folder"),
         }
@@ -353,6 +373,25 @@ cases! {
             ("remo-3", "TS#yesterday"),
         ]);
         assert_eq!(keys.collect::<BTreeSet<_>>(), poison);
+    }
+    "rollup/late-reading.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+    }
+    "rollup/deleted-reading.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+    }
+    "rollup/expired.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+    }
+    "rollup/queued.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, json!({"batchItemFailures": []}));
+    }
+    "rollup/queued-poison.json" after [NEW_DEVICE] |bench, answer| {
+        let failed = json!([{"itemIdentifier": "2e1424d4-f796-459a-8184-9c92662be6da"}]);
+        assert_eq!(answer, json!({"batchItemFailures": failed}));
+    }
+    "rollup/schedule.json" after [NEW_DEVICE] |bench, answer| {
+        assert_eq!(answer, Value::Null);
     }
 }
 

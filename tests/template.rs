@@ -15,7 +15,9 @@ use crate::architecture::rust_files;
 use crate::source::Source;
 
 /// The packages that are deployed.
-const PACKAGES: [&str; 3] = ["ingest", "query", "registry"];
+const PACKAGES: [&str; 4] = ["ingest", "query", "registry", "rollup"];
+/// Those of them that consume the table's stream.
+const CONSUMERS: [&str; 2] = ["registry", "rollup"];
 
 /// What a function asks of the table, by the ports of its store.
 fn permissions(package: &str) -> BTreeSet<Permission> {
@@ -23,6 +25,7 @@ fn permissions(package: &str) -> BTreeSet<Permission> {
         "ingest" => <DynamoStore as ingest::Store>::PERMISSIONS,
         "query" => <DynamoStore as query::Store>::PERMISSIONS,
         "registry" => <DynamoStore as registry::Store>::PERMISSIONS,
+        "rollup" => <DynamoStore as rollup::Store>::PERMISSIONS,
         other => panic!("no function {other}"),
     };
     ports.iter().copied().flatten().copied().collect()
@@ -245,7 +248,7 @@ fn an_mqtt_message_s_device_is_the_topic_s_and_its_payload_is_passed_on_unread()
 #[test]
 fn an_mqtt_message_that_cannot_be_stored_is_kept() {
     let resources = resources();
-    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let queue = dead_letter_queue(&resources);
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
     let invoked = &function(&resources, "ingest")["EventInvokeConfig"];
     assert_eq!(invoked["DestinationConfig"]["OnFailure"]["Destination"], arn);
@@ -256,7 +259,7 @@ fn an_mqtt_message_that_cannot_be_stored_is_kept() {
 #[test]
 fn an_mqtt_message_that_ingest_cannot_be_given_is_kept() {
     let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
-    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let queue = dead_letter_queue(&resources);
     let (_, hands_on) = only(&resources, "AWS::IoT::TopicRule");
     let action = &hands_on["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
     assert_eq!(action["QueueUrl"], json!({"Ref": queue}));
@@ -363,7 +366,9 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
         assert_eq!(resources[role]["Properties"].get("ManagedPolicyArns"), None, "{role}");
         assert_eq!(function(&resources, package).get("Policies"), None, "{package}");
         for statement in statements(&resources, package) {
-            assert!(!statement.to_string().contains('*'), "{package}: {statement}");
+            // The one prefix of partitions is no part of what a role may do, but of which items it may do it to.
+            let text = statement.to_string().replace(r#""ROLLUP#*""#, "");
+            assert!(!text.contains('*'), "{package}: {statement}");
             assert!(!statement.to_string().contains("Scan"), "{package}: {statement}");
         }
     }
@@ -392,7 +397,7 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
             let actions = expected.entry(resource.to_string()).or_default();
             actions.insert(format!("dynamodb:{action:?}"));
         }
-        if package == "registry" {
+        if CONSUMERS.contains(&package) {
             let reads = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
             expected.insert(stream.to_string(), set(&reads));
         }
@@ -429,11 +434,13 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 4] = [
+const PARTITIONS: [(Target, &str); 6] = [
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
     (Target::Rooms, keys::ROOMS),
     (Target::Tokens, keys::TOKENS),
+    (Target::Rollups, "ROLLUP#some-device"),
+    (Target::RollupState, keys::STATE),
 ];
 
 /// Whether statements about one resource permit an action on the partitions that a request names.
@@ -453,12 +460,21 @@ fn may(statements: &[Value], action: Action, partitions: &[&str]) -> bool {
 fn applies(condition: &Value, partitions: &[&str]) -> bool {
     condition.as_object().into_iter().flatten().all(|(operator, keys)| {
         let expected = &keys["dynamodb:LeadingKeys"];
-        let matches = |it: &&str| {
+        let equals = |it: &&str| {
             expected.as_array().is_some_and(|all| all.iter().any(|expected| expected == it))
         };
+        let is_like = |it: &&str| {
+            let all = expected.as_array().expect("a list of patterns");
+            all.iter().map(text).any(|pattern| match pattern.strip_suffix('*') {
+                Some(prefix) => it.starts_with(prefix),
+                None => pattern == *it,
+            })
+        };
         match operator.as_str() {
-            "ForAnyValue:StringEquals" => partitions.iter().any(matches),
-            "ForAllValues:StringEquals" => partitions.iter().all(matches),
+            "ForAnyValue:StringEquals" => partitions.iter().any(equals),
+            "ForAllValues:StringEquals" => partitions.iter().all(equals),
+            "ForAnyValue:StringLike" => partitions.iter().any(is_like),
+            "ForAllValues:StringLike" => partitions.iter().all(is_like),
             "Null" => (expected == "true") == partitions.is_empty(),
             other => panic!("a condition that this test does not know: {other}"),
         }
@@ -471,7 +487,8 @@ fn what_is_allowed_by_partition_is_not_allowed_without_one() {
     let resources = resources();
     for package in PACKAGES {
         for statement in statements(&resources, package) {
-            if !statement["Condition"]["ForAllValues:StringEquals"].is_null() {
+            let condition = statement["Condition"].as_object().into_iter().flatten();
+            if condition.map(|(operator, _)| operator).any(|it| it.starts_with("ForAllValues:")) {
                 assert!(!applies(&statement["Condition"], &[]), "{package}: {statement}");
             }
         }
@@ -481,42 +498,128 @@ fn what_is_allowed_by_partition_is_not_allowed_without_one() {
 // ---- The stream --------------------------------------------------------------------------------
 
 #[test]
-fn the_registry_follows_readings_only() {
+fn each_consumer_follows_readings_only() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
-    let mapping = mapping(&resources);
-    assert_eq!(mapping["Stream"], json!({"Fn::GetAtt": [table, "StreamArn"]}));
-    let filters = mapping["FilterCriteria"]["Filters"].as_array().cloned().unwrap_or_default();
-    let [filter] = filters.as_slice() else { panic!("one filter: {filters:?}") };
-    let pattern: Value = serde_json::from_str(text(&filter["Pattern"])).expect("a pattern is JSON");
-    assert_eq!(
-        pattern,
-        json!({
-            "eventName": ["INSERT", "MODIFY"],
-            "dynamodb": {"Keys": {keys::SK: {"S": [{"prefix": keys::READING_PREFIX}]}}},
-        })
-    );
+    let readings = json!({"Keys": {keys::SK: {"S": [{"prefix": keys::READING_PREFIX}]}}});
+    for (package, expected) in [
+        ("registry", json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": readings})),
+        ("rollup", json!({"dynamodb": readings})),
+    ] {
+        let mapping = mapping(&resources, package);
+        assert_eq!(mapping["Stream"], json!({"Fn::GetAtt": [table, "StreamArn"]}));
+        let filters = mapping["FilterCriteria"]["Filters"].as_array().cloned().unwrap_or_default();
+        let [filter] = filters.as_slice() else { panic!("one filter: {filters:?}") };
+        let pattern: Value =
+            serde_json::from_str(text(&filter["Pattern"])).expect("a pattern is JSON");
+        assert_eq!(pattern, expected, "{package}");
+    }
 }
 
 #[test]
 fn a_poison_record_blocks_no_shard_and_is_not_lost_in_silence() {
     let resources = resources();
-    let mapping = mapping(&resources);
-    assert_eq!(mapping["StartingPosition"], "TRIM_HORIZON");
-    assert_eq!(mapping["BisectBatchOnFunctionError"], true);
-    assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
-    assert_eq!(number(&mapping["BatchSize"]), 100);
-    assert!((1..=5).contains(&number(&mapping["MaximumBatchingWindowInSeconds"])));
-    // Without bounds a record is tried for the 24 hours that the stream keeps it.
-    assert!((1..=100).contains(&number(&mapping["MaximumRetryAttempts"])));
-    assert!((60..=43_200).contains(&number(&mapping["MaximumRecordAgeInSeconds"])));
-
-    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let queue = dead_letter_queue(&resources);
     let arn = json!({"Fn::GetAtt": [queue, "Arn"]});
-    assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
+    for package in CONSUMERS {
+        let mapping = mapping(&resources, package);
+        assert_eq!(mapping["StartingPosition"], "TRIM_HORIZON");
+        assert_eq!(mapping["BisectBatchOnFunctionError"], true);
+        assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+        // Without bounds a record is tried for the 24 hours that the stream keeps it.
+        let retries = number(&mapping["MaximumRetryAttempts"]);
+        let age = number(&mapping["MaximumRecordAgeInSeconds"]);
+        if package == "registry" {
+            assert_eq!(number(&mapping["BatchSize"]), 100);
+            assert!((1..=5).contains(&number(&mapping["MaximumBatchingWindowInSeconds"])));
+            assert!((1..=100).contains(&retries) && (60..=43_200).contains(&age));
+        } else {
+            // The function puts aside what can never be folded; whatever else fails may go on in some hours.
+            assert_eq!((retries, age), (1_000, 86_400));
+            assert_eq!(number(&mapping["BatchSize"]), 500);
+            assert_eq!(mapping["MaximumBatchingWindowInSeconds"], "60");
+        }
+        assert_eq!(mapping["DestinationConfig"]["OnFailure"]["Destination"], arn);
+        assert!(queues_of(&resources, package).contains(&arn), "{package}");
+        let variable = &environment(&resources, package)["DEAD_LETTER_QUEUE_URL"];
+        assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
+    }
     assert_eq!(sends(&resources, "registry"), arn);
-    let variable = &environment(&resources, "registry")["DEAD_LETTER_QUEUE_URL"];
-    assert_eq!(variable, &json!({"Ref": queue}), "what is no reading goes there too");
+}
+
+#[test]
+fn the_rollup_function_is_invoked_every_minute_and_by_its_own_queue() {
+    let resources = resources();
+    let event = |kind: &str| {
+        let mut found = events(&resources, "rollup").filter(|event| event["Type"] == kind);
+        let event = found.next().unwrap_or_else(|| panic!("no {kind}"));
+        assert!(found.next().is_none(), "one {kind}");
+        &event["Properties"]
+    };
+    assert_eq!(event("Schedule")["Schedule"], "rate(1 minute)");
+
+    let url = &environment(&resources, "rollup")["ROLLUP_QUEUE_URL"];
+    let name = text(&url["Ref"]);
+    let dead_letters = dead_letter_queue(&resources);
+    assert_ne!(name, dead_letters);
+    let queued = event("SQS");
+    assert_eq!(queued["Queue"], json!({"Fn::GetAtt": [name, "Arn"]}));
+    assert_eq!(queued["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+    assert!((1..=10).contains(&number(&queued["BatchSize"])));
+    let queue = &resources[name]["Properties"];
+    let timeout = number(&function(&resources, "rollup")["Timeout"]);
+    assert_eq!(number(&queue["VisibilityTimeout"]), 6 * timeout);
+    let redrive = json!({
+        "deadLetterTargetArn": {"Fn::GetAtt": [dead_letters, "Arn"]}, "maxReceiveCount": 8,
+    });
+    assert_eq!(queue["RedrivePolicy"], redrive);
+
+    let own = statements(&resources, "rollup").filter(|it| service(it) == "sqs");
+    let own: Vec<_> = own.filter(|it| it["Resource"] == queued["Queue"]).collect();
+    let needed = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage", "SendMessage"];
+    let needed = needed.map(|action| format!("sqs:{action}"));
+    let [statement] = own.as_slice() else { panic!("{own:?}") };
+    assert_eq!(actions(statement).collect::<Vec<_>>(), needed);
+}
+
+#[test]
+fn the_rollup_function_knows_the_ceilings_of_the_table() {
+    let ceilings = |parameters: &[(&str, &str)]| {
+        let resources = template().resources(parameters).expect("resources");
+        let environment = environment(&resources, "rollup");
+        ["MAX_READ_UNITS", "MAX_WRITE_UNITS"].map(|name| environment[name].clone())
+    };
+    let on_demand = ceilings(&[("MaxReadUnits", "40"), ("MaxWriteUnits", "30")]);
+    assert_eq!(on_demand, [json!("40"), json!("30")]);
+    let provisioned = template().resources(&[("Billing", "provisioned")]).expect("resources");
+    let (_, table) = only(&provisioned, "AWS::DynamoDB::Table");
+    let throughput = &table["Properties"]["ProvisionedThroughput"];
+    let units = ["ReadCapacityUnits", "WriteCapacityUnits"].map(|name| throughput[name].clone());
+    assert_eq!(ceilings(&[("Billing", "provisioned")]), units);
+}
+
+/// CloudFormation's rules compare for equality only; `config.rs` compares the numbers.
+#[test]
+fn nothing_is_kept_for_ever_whose_rollups_are_not() {
+    let rules = template().source()["Rules"].clone();
+    let for_ever = |parameter: &str| json!({"Fn::Equals": [{"Ref": parameter}, 0]});
+    let rule = |finer, coarser, why| {
+        let assertion = json!({"Assert": for_ever(coarser), "AssertDescription": why});
+        json!({"RuleCondition": for_ever(finer), "Assertions": [assertion]})
+    };
+    let expected = json!({
+        "QuartersOutliveReadings": rule(
+            "RetentionDays",
+            "QuarterRetentionDays",
+            "RetentionDays is 0 (for ever), so QuarterRetentionDays must be 0 too.",
+        ),
+        "DaysOutliveQuarters": rule(
+            "QuarterRetentionDays",
+            "DayRetentionDays",
+            "QuarterRetentionDays is 0 (for ever), so DayRetentionDays must be 0 too.",
+        ),
+    });
+    assert_eq!(rules, expected);
 }
 
 /// The queue that a function may send to, and nothing else of it.
@@ -525,6 +628,13 @@ fn sends(resources: &Map<String, Value>, package: &str) -> Value {
     let [send] = sends.as_slice() else { panic!("{sends:?}") };
     assert_eq!(send["Action"], json!(["sqs:SendMessage"]));
     send["Resource"].clone()
+}
+
+/// The queues that a function may send to.
+fn queues_of(resources: &Map<String, Value>, package: &str) -> Vec<Value> {
+    let statements = statements(resources, package);
+    let sends = statements.filter(|it| actions(it).any(|action| action == "sqs:SendMessage"));
+    sends.map(|it| it["Resource"].clone()).collect()
 }
 
 // ---- Alarms ------------------------------------------------------------------------------------
@@ -551,12 +661,15 @@ fn alarms_are_set_for_whom_they_can_reach() {
         all(&resources, "AWS::Serverless::Function").map(|it| it.0.to_owned()).collect();
     let one = |name: &str| vec![name.to_owned()];
     let (api, _) = only(&resources, "AWS::Serverless::HttpApi");
-    let (queue, _) = only(&resources, "AWS::SQS::Queue");
+    let queue = dead_letter_queue(&resources);
     let expected = BTreeMap::from([
         ("5xx".to_owned(), one(api)),
         ("ApproximateNumberOfMessagesVisible".to_owned(), one(queue)),
         ("Errors".to_owned(), functions),
-        ("IteratorAge".to_owned(), one("RegistryFunction")),
+        (
+            "IteratorAge".to_owned(),
+            vec!["RegistryFunction".to_owned(), "RollupFunction".to_owned()],
+        ),
         ("Throttles".to_owned(), Vec::new()),
     ]);
     assert_eq!(watched, expected);
@@ -625,12 +738,21 @@ fn events<'a>(resources: &'a Map<String, Value>, package: &str) -> impl Iterator
     function(resources, package)["Events"].as_object().into_iter().flatten().map(|(_, event)| event)
 }
 
-/// What the stream's event source mapping is told.
-fn mapping(resources: &Map<String, Value>) -> &Value {
-    let found: Vec<_> = events(resources, "registry").collect();
+/// What the stream's event source mapping to a function is told.
+fn mapping<'a>(resources: &'a Map<String, Value>, package: &'a str) -> &'a Value {
+    let found: Vec<_> =
+        events(resources, package).filter(|event| event["Type"] == "DynamoDB").collect();
     let [event] = found.as_slice() else { panic!("one event: {found:?}") };
-    assert_eq!(event["Type"], "DynamoDB");
     &event["Properties"]
+}
+
+/// The queue that hands nothing on.
+fn dead_letter_queue(resources: &Map<String, Value>) -> &str {
+    let queues = all(resources, "AWS::SQS::Queue");
+    let last: Vec<_> =
+        queues.filter(|(_, queue)| queue["Properties"].get("RedrivePolicy").is_none()).collect();
+    let [(name, _)] = last.as_slice() else { panic!("one queue: {last:?}") };
+    name
 }
 
 fn role<'a>(resources: &'a Map<String, Value>, package: &str) -> &'a str {

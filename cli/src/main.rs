@@ -83,6 +83,9 @@ mod tests {
         let cli = Cli::try_parse_from(["roomtide", "serve", "--empty"]).unwrap();
         assert!(matches!(cli.command, Some(Command::Serve(serve::Args { empty: true, .. }))));
         assert!(Cli::try_parse_from(["roomtide", "--memory", "--data-dir", "d"]).is_err());
+        assert!(Cli::try_parse_from(["roomtide", "--time-zone", "Europe/Berlin"]).is_ok());
+        let error = Cli::try_parse_from(["roomtide", "--time-zone", "Berlin"]).unwrap_err();
+        assert!(error.to_string().contains("IANA database"), "{error}");
         assert!(Cli::try_parse_from(["roomtide", "replay"]).is_err());
     }
 }

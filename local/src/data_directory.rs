@@ -8,7 +8,6 @@ use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
 use table::layout::Layout;
 
-use crate::dead_letters::DeadLetters;
 use crate::functions::Functions;
 use crate::{Data, Options, System, engine, gateway};
 
@@ -32,10 +31,8 @@ impl DataDirectory {
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(store) = engine::running(directory) {
-            let dead_letters = DeadLetters::default();
             let table = DynamoStore::connect(&store, Layout::default());
-            let functions =
-                Box::pin(Functions::start(&table, &dead_letters, &options, false)).await;
+            let functions = Box::pin(Functions::start(&table, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }
         if !engine::database_file(directory).exists() {

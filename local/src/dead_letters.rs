@@ -7,21 +7,21 @@ use table::Invocation;
 
 use crate::warning::warn;
 
-/// Records that no function could process.
+/// Records and messages that no function could process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadLetters(Arc<Mutex<Vec<DeadLetter>>>);
 
 impl DeadLetters {
-    /// Adds a record, and warns of it.
+    /// Adds one, and warns of it.
     pub(crate) fn push(&self, letter: DeadLetter) {
         let mut letters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let DeadLetter { pk, sk, reason } = &letter;
         let so_far = letters.len() + 1;
-        warn(format_args!("gave up the record of {pk} {sk}: {reason}; {so_far} given up so far"));
+        warn(format_args!("gave up {pk} {sk}: {reason}; {so_far} given up so far"));
         letters.push(letter);
     }
 
-    /// Returns all records, oldest first.
+    /// Returns all, oldest first.
     pub(crate) fn all(&self) -> Vec<DeadLetter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

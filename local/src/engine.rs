@@ -16,6 +16,7 @@
 //! system does without.
 
 mod endpoint;
+mod queue;
 mod stream;
 mod stream_positions;
 mod writer;
@@ -31,18 +32,21 @@ use anyhow::{Context as _, bail};
 use aws::{Credentials, StoreConfig};
 use dynoxide::Database;
 use dynoxide::actions::scan::ScanRequest;
+use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
+use table::keys::STATE;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
+pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 
 use crate::table_definition::TableDefinition;
 use crate::warning::warn;
 use crate::{Data, private};
 use endpoint::Operations;
-use writer::{Writer, WriterConnection};
+use writer::{Turns, Writer, WriterConnection};
 
 /// The table's name on this machine.
 const TABLE: &str = "roomtide";
@@ -60,6 +64,7 @@ pub(crate) struct Engine {
     endpoint: String,
     key: String,
     stream: Arc<Stream>,
+    turns: Turns,
     stop: oneshot::Sender<()>,
     threads: [JoinHandle<()>; 2],
     // Held for as long as the engine runs; the operating system lets go of it with the process.
@@ -91,13 +96,14 @@ impl Engine {
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
-        let operations = Operations { database: database.clone(), writer, turns };
+        let operations =
+            Operations { database: database.clone(), writer, turns: Arc::clone(&turns) };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
         // Under the lock, for `running`.
         write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
             .context("cannot write the engine's address")?;
-        Ok(Self { database, file, endpoint, key, stream, stop, threads, lock, scratch })
+        Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
     /// Where the engine answers.
@@ -120,11 +126,22 @@ impl Engine {
         Arc::clone(&self.stream)
     }
 
-    /// Whether the table holds nothing at all.
+    /// The queue called `name`, which is made where it is missing.
+    pub(crate) fn queue(&self, name: &str) -> anyhow::Result<Arc<Queue>> {
+        Queue::open(Arc::clone(&self.turns), name)
+    }
+
+    /// Whether the table holds nothing but the state of the functions, which they make by themselves.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
-        let first =
-            ScanRequest { table_name: TABLE.to_owned(), limit: Some(1), ..ScanRequest::default() };
-        Ok(self.database.scan(first)?.count == 0)
+        let others = ScanRequest {
+            table_name: TABLE.to_owned(),
+            filter_expression: Some("pk <> :state".to_owned()),
+            expression_attribute_values: Some(
+                [(":state".to_owned(), AttributeValue::S(STATE.to_owned()))].into(),
+            ),
+            ..ScanRequest::default()
+        };
+        Ok(self.database.scan(others)?.count == 0)
     }
 
     /// What deletes the items that have expired; the engine never does so by itself.
@@ -135,10 +152,10 @@ impl Engine {
 
     /// Answers what is under way, then closes the file. Blocks.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { database, stream, stop, threads, lock, scratch, .. } = self;
+        let Self { database, stream, turns, stop, threads, lock, scratch, .. } = self;
         // A receiver that is gone means that the thread has ended, which joining it tells.
         let _ = stop.send(());
-        drop((database, stream));
+        drop((database, stream, turns));
         let failed = threads.map(JoinHandle::join).iter().any(Result::is_err);
         drop((lock, scratch));
         if failed {

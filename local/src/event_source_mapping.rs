@@ -12,9 +12,9 @@ use filter::Pattern;
 
 /// How the table's stream is delivered to one function.
 ///
-/// The batching window is not read, because nobody at a keyboard wants to wait for it; nor is the
-/// largest age of a record, because a laptop that slept for a night must not lose what it holds; nor the
-/// destination on failure, because there is one dead-letter queue.
+/// A minute of the batching window is a second here, and less is nothing, because nobody at a keyboard
+/// wants to wait. The largest age of a record is not read, because a laptop that slept for a night must not
+/// lose what it holds; nor is the destination on failure, because there is one dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct EventSourceMapping {
     /// The mapping's logical id in CloudFormation, as SAM derives it: the function's and the event's.
@@ -25,6 +25,8 @@ pub(crate) struct EventSourceMapping {
     pub(crate) timeout: Duration,
     /// The most records of one invocation.
     pub(crate) batch_size: usize,
+    /// How long records are gathered before an invocation with less than a batch of them.
+    pub(crate) window: Duration,
     /// How often a batch that fails is tried again.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is tried again in halves.
@@ -61,6 +63,8 @@ impl EventSourceMapping {
         );
         let number = |name: &str, default: u64| match &properties[name] {
             Value::Null => Ok(default),
+            // A parameter's value is text.
+            Value::String(text) => text.parse().with_context(|| format!("{name} is {text:?}")),
             value => value.as_u64().with_context(|| format!("{name} is not a number")),
         };
         let filters =
@@ -70,6 +74,7 @@ impl EventSourceMapping {
             function,
             timeout,
             batch_size: usize::try_from(number("BatchSize", 100)?)?.max(1),
+            window: Duration::from_secs(number("MaximumBatchingWindowInSeconds", 0)? / 60),
             // Without a limit AWS tries for as long as the stream keeps the records.
             retries: u32::try_from(number("MaximumRetryAttempts", u32::MAX.into())?)?,
             bisect: properties["BisectBatchOnFunctionError"] == true,
@@ -100,30 +105,40 @@ mod tests {
         json!({"eventName": name, "dynamodb": {"Keys": {"pk": {"S": "remo-e"}, "sk": {"S": sk}}}})
     }
 
-    /// The mapping to the registry function.
-    fn own() -> EventSourceMapping {
+    /// The mapping to a function of the template.
+    fn own(function: &str) -> EventSourceMapping {
         let mappings = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
-        mappings.into_iter().find(|mapping| mapping.function == "RegistryFunction").unwrap()
+        mappings.into_iter().find(|mapping| mapping.function == function).unwrap()
     }
 
     #[test]
     fn the_template_s_filter_accepts_readings_and_nothing_else() {
-        let mapping = own();
+        let mapping = own("RegistryFunction");
         assert!(mapping.accepts(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
         assert!(mapping.accepts(&record("MODIFY", "TS#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("INSERT", "remo-e")));
         assert!(!mapping.accepts(&json!({"eventName": "INSERT"})));
+
+        let mapping = own("RollupFunction");
+        assert!(mapping.accepts(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(mapping.accepts(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(!mapping.accepts(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
     }
 
     #[test]
     fn the_template_s_mapping_is_understood() {
-        let mapping = own();
+        let mapping = own("RegistryFunction");
         assert_eq!(mapping.name, "RegistryFunctionChanges");
         assert_eq!((mapping.batch_size, mapping.bisect), (100, true));
         assert!(mapping.retries > 0 && mapping.partial_responses);
-        assert_eq!(mapping.timeout, Duration::from_mins(1));
+        assert_eq!((mapping.timeout, mapping.window), (Duration::from_mins(1), Duration::ZERO));
+
+        let mapping = own("RollupFunction");
+        assert_eq!((mapping.batch_size, mapping.retries), (500, 1_000));
+        assert!(mapping.bisect && mapping.partial_responses);
+        assert_eq!(mapping.window, Duration::from_secs(1));
     }
 
     #[test]

@@ -3,14 +3,21 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use chrono::TimeDelta;
 use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, SystemClock};
+use runtime::queue::{SqsBatchResponse, SqsEvent};
 use serde_json::Value;
 
 use crate::Options;
 use crate::dead_letters::DeadLetters;
+use crate::work_queue::LocalWorkQueue;
+
+/// The units a second that the rollup function counts with: the engine has no ceiling of its own.
+const MAX_UNITS: u32 = 100_000;
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
@@ -19,9 +26,19 @@ pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
 pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock>;
 
-/// A function that an event source mapping invokes.
+/// The rollup function on the engine's table.
+pub(crate) type Rollup = rollup::Rollup<DynamoStore, LocalWorkQueue, DeadLetters, SystemClock>;
+
+/// A function that an event source mapping invokes with stream records.
 pub(crate) type StreamFunction = Arc<
     dyn Fn(Event, Deadline) -> Pin<Box<dyn Future<Output = DynamoDbEventResponse> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// A function that an event source mapping invokes with a queue's messages.
+pub(crate) type QueueFunction = Arc<
+    dyn Fn(SqsEvent, Deadline) -> Pin<Box<dyn Future<Output = SqsBatchResponse> + Send>>
         + Send
         + Sync,
 >;
@@ -33,7 +50,7 @@ pub(crate) type ScheduledFunction = Arc<
         + Sync,
 >;
 
-/// One instance of each function.
+/// One instance of each function that answers requests.
 ///
 /// Each has its own cache, as on AWS: one sees what another has stored when its cache is too old.
 #[derive(Clone)]
@@ -42,18 +59,11 @@ pub(crate) struct Functions {
     pub(crate) ingest: Arc<Ingest>,
     /// Answers queries.
     pub(crate) query: Arc<Query>,
-    /// Keeps the registry from the stream.
-    pub(crate) registry: Arc<Registry>,
 }
 
 impl Functions {
     /// Starts the functions on a table, with authentication or without, and does their work of a cold start.
-    pub(crate) async fn start(
-        store: &DynamoStore,
-        dead_letters: &DeadLetters,
-        options: &Options,
-        auth: bool,
-    ) -> Self {
+    pub(crate) async fn start(store: &DynamoStore, options: &Options, auth: bool) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
         let functions = Self {
@@ -69,33 +79,95 @@ impl Functions {
                 telemetry.clone(),
                 query::Settings { registry_max_age, auth },
             )),
-            registry: Arc::new(Registry::new(
-                store.clone(),
-                dead_letters.clone(),
-                SystemClock,
-                telemetry.clone(),
-            )),
         };
         Box::pin(functions.ingest.load()).await;
         Box::pin(functions.query.load()).await;
         functions
     }
+}
+
+/// One instance of each function that consumes the table's stream.
+#[derive(Clone)]
+pub(crate) struct Consumers {
+    /// Keeps the registry.
+    pub(crate) registry: Arc<Registry>,
+    /// Keeps the rollups.
+    pub(crate) rollup: Arc<Rollup>,
+}
+
+impl Consumers {
+    /// Starts the functions on a table.
+    pub(crate) fn start(
+        store: &DynamoStore,
+        work: LocalWorkQueue,
+        dead_letters: &DeadLetters,
+        options: &Options,
+    ) -> Self {
+        let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
+        let settings = rollup::Settings {
+            zone: options.time_zone,
+            retention: rollup::Retention {
+                readings: days(options.retention_days),
+                quarters: days(options.quarter_retention_days),
+                days: days(options.day_retention_days),
+            },
+            max_read_units: MAX_UNITS,
+            max_write_units: MAX_UNITS,
+        };
+        let (letters, telemetry) = (dead_letters.clone(), options.telemetry.clone());
+        let rollup = Rollup::new(
+            store.clone(),
+            work,
+            letters.clone(),
+            SystemClock,
+            telemetry.clone(),
+            settings,
+        );
+        let registry = Registry::new(store.clone(), letters, SystemClock, telemetry);
+        Self { registry: Arc::new(registry), rollup: Arc::new(rollup) }
+    }
 
     /// Returns the function of a logical id in the template, if it takes stream records.
     pub(crate) fn stream_function(&self, logical_id: &str) -> Option<StreamFunction> {
-        let registry = Arc::clone(&self.registry);
+        let Self { registry, rollup } = self.clone();
         match logical_id {
             "RegistryFunction" => Some(Arc::new(move |event, deadline| {
                 let registry = Arc::clone(&registry);
                 Box::pin(async move { registry.handle(event, deadline).await })
             })),
+            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+                let rollup = Arc::clone(&rollup);
+                Box::pin(async move { rollup.handle_stream(event, deadline).await })
+            })),
             _ => None,
         }
     }
 
-    /// Returns the function of a logical id in the template, if a schedule may invoke it: none yet.
-    #[expect(clippy::unused_self, reason = "the functions will be its source")]
-    pub(crate) const fn scheduled_function(&self, _logical_id: &str) -> Option<ScheduledFunction> {
-        None
+    /// Returns the function of a logical id in the template, if it takes a queue's messages.
+    pub(crate) fn queue_function(&self, logical_id: &str) -> Option<QueueFunction> {
+        let rollup = Arc::clone(&self.rollup);
+        match logical_id {
+            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+                let rollup = Arc::clone(&rollup);
+                Box::pin(async move { rollup.handle_queue(event, deadline).await })
+            })),
+            _ => None,
+        }
+    }
+
+    /// Returns the function of a logical id in the template, if a schedule may invoke it.
+    pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
+        let rollup = Arc::clone(&self.rollup);
+        match logical_id {
+            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+                let rollup = Arc::clone(&rollup);
+                Box::pin(async move {
+                    let event = serde_json::from_value(event)?;
+                    let reply = rollup.handle(event, deadline).await;
+                    reply.map(drop).map_err(|error| anyhow!(error))
+                })
+            })),
+            _ => None,
+        }
     }
 }

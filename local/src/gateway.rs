@@ -215,7 +215,6 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::dead_letters::DeadLetters;
     use crate::engine::Engine;
     use crate::table_definition::TableDefinition;
     use crate::{Data, Options};
@@ -240,7 +239,7 @@ mod tests {
         let engine = Engine::start(&Data::Memory, &table).unwrap();
         let store = DynamoStore::connect(&engine.store_config(), table.layout());
         let options = Options::default();
-        let functions = Functions::start(&store, &DeadLetters::default(), &options, true).await;
+        let functions = Functions::start(&store, &options, true).await;
         let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
         let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
         let invocation = Invocation::until(Deadline::after(TIMEOUT));

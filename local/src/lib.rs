@@ -7,7 +7,8 @@
 //! | --- | --- |
 //! | API Gateway | `gateway`: HTTP requests to payload format 2.0 and back |
 //! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
-//! | event source mappings | `stream_poller`: the stream to the functions, as `template.yaml` says |
+//! | event source mappings | `stream_poller`, `queue_poller`: the stream and the queues to the functions, as `template.yaml` says |
+//! | SQS | `engine`: queues in the engine's file |
 //! | `EventBridge` | `scheduler`: the functions' schedules, as `template.yaml` says |
 //!
 //! It does not show the built binaries, the permissions and the real event source mappings.
@@ -22,14 +23,18 @@ mod engine;
 mod event_source_mapping;
 mod functions;
 mod gateway;
+mod queue_poller;
+mod queue_source;
 mod schedule;
 mod scheduler;
 mod stop;
 mod stream_poller;
 mod system;
 mod warning;
+mod work_queue;
 
 pub use data_directory::DataDirectory;
 pub use ingest::{Event as IngestEvent, read_reading};
+pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;
 pub use system::{Data, Options, System};

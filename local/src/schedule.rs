@@ -71,7 +71,7 @@ impl Schedule {
         }
     }
 
-    /// Returns when the schedule is due, if it was due last, or the system started, at `last`.
+    /// Returns when the schedule is due, if it was due last at `last`.
     pub(crate) fn next(&self, last: Timestamp) -> Timestamp {
         last.saturating_add(self.period)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtime::clock::{Clock as _, Deadline, SystemClock};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::functions::ScheduledFunction;
 use crate::schedule::Schedule;
@@ -14,16 +14,18 @@ use crate::warning::warn;
 /// a timer does not.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
-/// Invokes `function` until told to stop.
+/// Invokes `function` until told to stop, and tells `first` when it has been invoked once.
 ///
-/// A rate counts from the start of the system. What was due while the laptop slept is one invocation,
-/// and a failed one is not repeated before it is due again.
+/// It is due at the start of the system, because it may have been due while there was no system. What
+/// was due while the laptop slept is one invocation, and a failed one is not repeated before it is due again.
 pub(crate) async fn run(
     schedule: Schedule,
     function: ScheduledFunction,
+    first: oneshot::Sender<()>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut due = schedule.next(SystemClock.now());
+    let mut first = Some(first);
+    let mut due = SystemClock.now();
     while !is_stopped(&stop) {
         let left = due.as_millis() - SystemClock.now().as_millis();
         if let Ok(left @ 1..) = u64::try_from(left) {
@@ -39,6 +41,10 @@ pub(crate) async fn run(
                 Err(_) => warn(format_args!("{schedule}: the function took too long")),
             }
             due = schedule.next(SystemClock.now());
+            if let Some(first) = first.take() {
+                // Nobody may wait for it any more.
+                let _ = first.send(());
+            }
         }
     }
 }
@@ -68,8 +74,11 @@ mod tests {
             })
         });
         let stop = watch::Sender::new(false);
-        let schedule = Schedule::every(Duration::from_millis(20));
-        let running = tokio::spawn(run(schedule, function, stop.subscribe()));
+        let schedule = Schedule::every(Duration::from_millis(50));
+        let (first, invoked) = oneshot::channel();
+        let running = tokio::spawn(run(schedule, function, first, stop.subscribe()));
+        invoked.await.expect("it is invoked at once");
+        assert_eq!(events.lock().unwrap().len(), 1);
         let three = async {
             while events.lock().unwrap().len() < 3 {
                 tokio::time::sleep(Duration::from_millis(5)).await;

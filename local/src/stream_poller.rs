@@ -52,6 +52,8 @@ pub(crate) struct RunningPoller {
     name: String,
     /// The number of the last record that is delivered, filtered out or given up.
     position: watch::Receiver<i64>,
+    /// The number of the record that somebody waits for: it is not held back to gather more.
+    wanted: watch::Sender<i64>,
     task: JoinHandle<()>,
 }
 
@@ -61,8 +63,9 @@ impl RunningPoller {
         *self.position.borrow()
     }
 
-    /// Waits until the poller has passed the record of this number.
+    /// Waits until the poller has passed the record of this number, which it delivers at once.
     pub(crate) async fn reach(&self, number: i64) -> anyhow::Result<()> {
+        self.wanted.send_modify(|wanted| *wanted = number.max(*wanted));
         let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();
         if reached { Ok(()) } else { Err(anyhow!("{} no longer polls the stream", self.name)) }
     }
@@ -84,17 +87,33 @@ impl StreamPoller {
     pub(crate) fn spawn(self, position: i64, stop: watch::Receiver<bool>) -> RunningPoller {
         let name = self.mapping.name.clone();
         let (sender, receiver) = watch::channel(position);
-        let task = tokio::spawn(self.poll(sender, stop));
-        RunningPoller { name, position: receiver, task }
+        let wanted = watch::Sender::new(0);
+        let task = tokio::spawn(self.poll(sender, wanted.subscribe(), stop));
+        RunningPoller { name, position: receiver, wanted, task }
     }
 
-    async fn poll(self, position: watch::Sender<i64>, mut stop: watch::Receiver<bool>) {
+    async fn poll(
+        self,
+        position: watch::Sender<i64>,
+        mut wanted: watch::Receiver<i64>,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let warnings = WarningLimiter::new();
+        let gathers = !self.mapping.window.is_zero();
+        let mut gathered = false;
         while !is_stopped(&stop) {
             let passed = *position.borrow();
             match self.next_page(passed).await {
                 Ok(records) if records.is_empty() => pause(POLL_INTERVAL, &mut stop).await,
+                Ok(records) if gathers && !gathered && records.len() < self.mapping.batch_size => {
+                    tokio::select! {
+                        () = pause(self.mapping.window, &mut stop) => {}
+                        _ = wanted.wait_for(|wanted| *wanted > passed) => {}
+                    }
+                    gathered = true;
+                }
                 Ok(records) => {
+                    gathered = false;
                     let Some(last) = self.deliver(records, &mut stop).await else { break };
                     // A position that is not kept now is kept with the next page, or else the records
                     // are delivered again.
@@ -336,16 +355,7 @@ Resources:
         }
 
         async fn put(&self, seconds: std::ops::Range<i64>) {
-            let store = DynamoStore::connect(&self.engine.store_config(), Layout::default());
-            let reading = |second| {
-                let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
-                let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
-                Reading::new("d".parse().unwrap(), at, None, metrics).unwrap()
-            };
-            let readings: Vec<Reading> = seconds.map(reading).collect();
-            let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));
-            let put = store.put_readings(&readings, None, &invocation).await;
-            assert!(put.not_stored.is_empty());
+            put(&self.engine, seconds).await;
         }
 
         async fn end(self) {
@@ -354,6 +364,19 @@ Resources:
             self.failing.0.end(Duration::from_secs(10)).await.unwrap();
             tokio::task::spawn_blocking(|| self.engine.stop()).await.unwrap().unwrap();
         }
+    }
+
+    async fn put(engine: &Engine, seconds: std::ops::Range<i64>) {
+        let store = DynamoStore::connect(&engine.store_config(), Layout::default());
+        let reading = |second| {
+            let at = Timestamp::from_millis(1_768_147_200_000 + second * 1_000).unwrap();
+            let metrics = [("t".parse().unwrap(), Decimal::parse("1").unwrap())].into();
+            Reading::new("d".parse().unwrap(), at, None, metrics).unwrap()
+        };
+        let readings: Vec<Reading> = seconds.map(reading).collect();
+        let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));
+        let put = store.put_readings(&readings, None, &invocation).await;
+        assert!(put.not_stored.is_empty());
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -379,6 +402,53 @@ Resources:
         let kept = block_in_place(|| running.engine.stream().read(0, PAGE)).unwrap();
         assert_eq!(kept.len(), 1, "only the newest record stays");
         running.end().await;
+    }
+
+    /// A function with batches of four, and a window of an hour, which is a minute here.
+    const GATHERING: &str = "
+Resources:
+  Gathering:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events:
+        Stream:
+          Type: DynamoDB
+          Properties: {StartingPosition: TRIM_HORIZON, BatchSize: 4, MaximumBatchingWindowInSeconds: 3600}
+";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn records_are_gathered_until_there_is_a_batch_or_somebody_waits_for_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = Data::Dir(directory.path().to_owned());
+        let table = TableDefinition::own().unwrap();
+        let engine = block_in_place(|| Engine::start(&data, &table)).unwrap();
+        let mapping = EventSourceMapping::from_template(&Template::parse(GATHERING).unwrap());
+        let mapping = mapping.unwrap().remove(0);
+        assert_eq!(mapping.window, Duration::from_mins(1));
+        let (function, received) = function(&Arc::default());
+        let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
+        block_in_place(|| stream.set_consumers(std::slice::from_ref(&mapping.name))).unwrap();
+        let stop = watch::Sender::new(false);
+        let poller = StreamPoller { stream, mapping, function, dead_letters };
+        let poller = poller.spawn(0, stop.subscribe());
+
+        put(&engine, 0..3).await;
+        let newest = block_in_place(|| engine.stream().newest()).unwrap();
+        tokio::time::sleep(POLL_INTERVAL * 8).await;
+        assert_eq!((poller.position(), received.lock().unwrap().len()), (0, 0), "they are held");
+        poller.reach(newest).await.unwrap();
+        assert_eq!(received.lock().unwrap().len(), 3);
+
+        put(&engine, 3..7).await;
+        let newest = block_in_place(|| engine.stream().newest()).unwrap();
+        let mut position = poller.position.clone();
+        let full = position.wait_for(|position| *position >= newest);
+        tokio::time::timeout(Duration::from_secs(10), full).await.expect("no window").unwrap();
+        assert_eq!(received.lock().unwrap().len(), 7);
+        stop.send_replace(true);
+        poller.end(Duration::from_secs(10)).await.unwrap();
+        tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -6,26 +6,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use aws::StoreConfig;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use domain::Timestamp;
+use domain::{Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
+use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
-use crate::functions::Functions;
+use crate::functions::{Consumers, Functions};
 use crate::gateway;
 use crate::gateway::{Authorizer, Gateway, Limits};
+use crate::queue_poller::{QueuePoller, RunningQueuePoller};
+use crate::queue_source::QueueSource;
 use crate::schedule::Schedule;
 use crate::scheduler;
 use crate::stop::is_stopped;
@@ -33,11 +36,16 @@ use crate::stream_poller::{RunningPoller, StreamPoller};
 use crate::table_definition::TableDefinition;
 use crate::template::Template;
 use crate::warning::WarningLimiter;
+use crate::work_queue::LocalWorkQueue;
 
 /// How often expired items are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long a shutdown waits for requests and batches under way.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a start waits for the first invocation of what is scheduled.
+const FIRST_INVOCATION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The queue of the rollup function's work, by its logical id in the template.
+const WORK_QUEUE: &str = "RollupQueue";
 /// The deadline of a function that is not invoked over HTTP.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -70,6 +78,14 @@ pub struct Options {
     pub earliest_timestamp: Timestamp,
     /// The number of days after which readings expire; by default they do not.
     pub retention_days: Option<u32>,
+    /// The number of days after which rollups of 15 minutes expire; by default they do not. Not less than
+    /// that of readings.
+    pub quarter_retention_days: Option<u32>,
+    /// The number of days after which rollups of a day expire; by default they do not. Not less than that of
+    /// 15 minutes.
+    pub day_retention_days: Option<u32>,
+    /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
+    pub time_zone: Zone,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -85,6 +101,9 @@ impl Default for Options {
             registry_max_age: Duration::from_secs(1),
             earliest_timestamp: ingest::Settings::default().earliest_timestamp,
             retention_days: None,
+            quarter_retention_days: None,
+            day_retention_days: None,
+            time_zone: Zone::UTC,
             telemetry: Telemetry::silent(),
         }
     }
@@ -94,13 +113,16 @@ impl Default for Options {
 pub struct System {
     url: String,
     store: StoreConfig,
+    time_zone: String,
     engine: Engine,
     /// Functions without authentication: the user who started this process owns the data.
     functions: Functions,
+    consumers: Consumers,
     dead_letters: DeadLetters,
     stop: watch::Sender<bool>,
     gateway: Option<JoinHandle<()>>,
     pollers: Vec<RunningPoller>,
+    queue_pollers: Vec<RunningQueuePoller>,
     /// The schedules and the sweeper, which a shutdown does not wait for.
     background: Vec<JoinHandle<()>>,
 }
@@ -126,6 +148,7 @@ impl System {
         let template = Template::own()?;
         let table = TableDefinition::from_template(&template, &[])?;
         let mappings = EventSourceMapping::from_template(&template)?;
+        let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
         let listener = if options.listens {
             Some(gateway::listen(options.host, options.port).await?)
@@ -141,33 +164,57 @@ impl System {
         let config = engine.store_config();
         let store = DynamoStore::connect(&config, layout);
         let dead_letters = DeadLetters::default();
-        let functions = Box::pin(Functions::start(&store, &dead_letters, &options, false)).await;
+        let functions = Box::pin(Functions::start(&store, &options, false)).await;
         let (served, authorizer) = if options.auth {
-            let authenticating =
-                Box::pin(Functions::start(&store, &dead_letters, &options, true)).await;
+            let authenticating = Box::pin(Functions::start(&store, &options, true)).await;
             (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
         } else {
             (functions.clone(), None)
         };
+        let (engine, work) = tokio::task::spawn_blocking(move || {
+            let work = engine.queue(WORK_QUEUE)?;
+            anyhow::Ok((engine, work))
+        })
+        .await??;
+        let sender = LocalWorkQueue::to(Arc::clone(&work));
+        let consumers = Consumers::start(&store, sender, &dead_letters, &options);
 
         let (stop, stopped) = watch::channel(false);
+        let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
+        for schedule in schedules {
+            let function = consumers.scheduled_function(&schedule.function);
+            let function = function.with_context(|| format!("{schedule} has no function here"))?;
+            let (first, invoked) = oneshot::channel();
+            let running = scheduler::run(schedule, function, first, stopped.clone());
+            background.push(tokio::spawn(running));
+            // Before the first request, so that the function finds a new table empty. Where it has more to
+            // do, requests do not wait for it.
+            drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
+        }
+        let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+        let time_zone =
+            state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
         let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
         let stream = engine.stream();
         let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
         let mut pollers = Vec::new();
         for (mapping, position) in mappings.into_iter().zip(positions) {
-            let function = functions.stream_function(&mapping.function);
+            let function = consumers.stream_function(&mapping.function);
             let function =
                 function.with_context(|| format!("{} has no function here", mapping.name))?;
             let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
             let poller = StreamPoller { stream, mapping, function, dead_letters };
             pollers.push(poller.spawn(position, stopped.clone()));
         }
-        let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
-        for schedule in schedules {
-            let function = functions.scheduled_function(&schedule.function);
-            let function = function.with_context(|| format!("{schedule} has no function here"))?;
-            background.push(tokio::spawn(scheduler::run(schedule, function, stopped.clone())));
+        let mut queue_pollers = Vec::new();
+        for source in sources {
+            let function = consumers.queue_function(&source.function);
+            let function = function.filter(|_| source.queue == work.name());
+            let function = function
+                .with_context(|| format!("{} has no queue or function here", source.queue))?;
+            let (queue, dead_letters) = (Arc::clone(&work), dead_letters.clone());
+            let poller = QueuePoller { queue, source, function, dead_letters };
+            queue_pollers.push(poller.spawn(stopped.clone()));
         }
         let gateway = listener.map(|listener| {
             let gateway = Gateway::new(served, authorizer);
@@ -176,12 +223,15 @@ impl System {
         Ok(Self {
             url,
             store: config,
+            time_zone,
             engine,
             functions,
+            consumers,
             dead_letters,
             stop,
             gateway,
             pollers,
+            queue_pollers,
             background,
         })
     }
@@ -210,7 +260,13 @@ impl System {
         &self.store
     }
 
-    /// Returns whether the table holds no item.
+    /// Returns the name of the time zone of the days by which readings are rolled up: that of the first start.
+    #[must_use]
+    pub fn time_zone(&self) -> &str {
+        &self.time_zone
+    }
+
+    /// Returns whether the table holds nothing but the state of the functions.
     pub fn is_empty(&self) -> anyhow::Result<bool> {
         self.engine.is_empty()
     }
@@ -240,32 +296,57 @@ impl System {
 
     /// Invokes the registry function with stream records.
     pub async fn invoke_registry(&self, event: Event) -> DynamoDbEventResponse {
-        Box::pin(self.functions.registry.handle(event, Deadline::after(TIMEOUT))).await
+        Box::pin(self.consumers.registry.handle(event, Deadline::after(TIMEOUT))).await
     }
 
-    /// Waits until every function has received the stream, with what the functions wrote meanwhile.
+    /// Invokes the rollup function.
+    pub async fn invoke_rollup(&self, event: rollup::Event) -> anyhow::Result<rollup::Reply> {
+        let reply = self.consumers.rollup.handle(event, Deadline::after(TIMEOUT));
+        Box::pin(reply).await.map_err(|error| anyhow!(error))
+    }
+
+    /// Waits until every function has received the stream and the queue, with what the functions wrote and
+    /// sent meanwhile.
     pub async fn settle(&self) -> anyhow::Result<()> {
         loop {
             let stream = self.engine.stream();
             let newest = tokio::task::spawn_blocking(move || stream.newest()).await??;
-            if self.pollers.iter().all(|poller| poller.position() >= newest) {
+            let mut is_settled = self.pollers.iter().all(|poller| poller.position() >= newest);
+            for poller in &self.queue_pollers {
+                is_settled &= !poller.is_busy().await?;
+            }
+            if is_settled {
                 return Ok(());
             }
             for poller in &self.pollers {
                 poller.reach(newest).await?;
             }
+            for poller in &self.queue_pollers {
+                poller.settle().await?;
+            }
         }
     }
 
-    /// Returns the records that no function could process, oldest first.
+    /// Returns the records and messages that no function could process, oldest first.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.dead_letters.all()
     }
 
-    /// Answers the requests under way, then stops. Stream records that are not delivered stay in the file.
+    /// Answers the requests under way, then stops. Stream records and messages that are not delivered stay
+    /// in the file.
     pub async fn shutdown(self) -> anyhow::Result<()> {
-        let Self { engine, functions, stop, gateway, pollers, background, .. } = self;
+        let Self {
+            engine,
+            functions,
+            consumers,
+            stop,
+            gateway,
+            pollers,
+            queue_pollers,
+            background,
+            ..
+        } = self;
         stop.send_replace(true);
         // A client that holds a request open, or a batch that hangs, is not waited for longer.
         if let Some(mut gateway) = gateway {
@@ -277,12 +358,15 @@ impl System {
         for poller in pollers {
             poller.end(SHUTDOWN_TIMEOUT).await?;
         }
+        for poller in queue_pollers {
+            poller.end(SHUTDOWN_TIMEOUT).await?;
+        }
         for task in background {
             task.abort();
             drop(task.await);
         }
         // The clients' connections close with them; the engine waits for open ones.
-        drop(functions);
+        drop((functions, consumers));
         tokio::task::spawn_blocking(move || engine.stop()).await?
     }
 }
@@ -310,6 +394,8 @@ async fn sweep(
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use table::layout::Layout;
+    use table::{KeepRollupState as _, RollupState};
 
     use super::*;
 
@@ -347,6 +433,32 @@ mod tests {
         let system = Box::pin(System::start(options())).await.unwrap();
         system.settle().await.unwrap();
         assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
+        system.shutdown().await.unwrap();
+    }
+    #[tokio::test]
+    async fn the_time_zone_of_the_first_start_rules() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = |zone: &str| Options {
+            data: Data::Dir(directory.path().to_owned()),
+            time_zone: zone.parse().unwrap(),
+            ..Options::default()
+        };
+        let system = Box::pin(System::start(options("Europe/Berlin"))).await.unwrap();
+        let store = DynamoStore::connect(system.store_config(), Layout::default());
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let zone = system.time_zone().to_owned();
+        let state = RollupState {
+            zone,
+            since: Timestamp::MIN,
+            sealed: [Timestamp::MIN; domain::SWEEP_GROUPS],
+        };
+        store.begin_rollups(&state, &invocation).await.unwrap();
+        assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");
+        drop(store);
+        system.shutdown().await.unwrap();
+
+        let system = Box::pin(System::start(options("Asia/Tokyo"))).await.unwrap();
+        assert_eq!(system.time_zone(), "Europe/Berlin");
         system.shutdown().await.unwrap();
     }
 }

@@ -9,11 +9,13 @@ import around
 import panics
 import readings
 import rie
+import rollups
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
 
-FUNCTIONS = ["Ingest", "Query", "Registry"]
+FUNCTIONS = ["Ingest", "Query", "Registry", "Rollup"]
+PARAMETERS = {"RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "TimeZone": "Europe/Brussels"}
 
 
 def main():
@@ -41,7 +43,7 @@ def use(emulator):
     panics.run(emulator, {function: bootstrap(function) for function in panics.REQUESTS})
     ok("a panic of ingest or query is one 500, and the same process answers the next request")
     stack = Stack(emulator)
-    stack.deploy(RegistryMaxAgeSeconds=1, IotTopic="roomtide", AlarmEmail="owner@example.org")
+    stack.deploy(**PARAMETERS)
     ok(f"sam deploy: {stack.api}, table {stack.table}")
     tokens = access.make_tokens(stack)
     revoked_at = access.revoke_one(stack, tokens)
@@ -49,6 +51,9 @@ def use(emulator):
     readings.registered_at_once(stack, tokens)
     readings.stream_reaches_registry(stack, tokens)
     readings.lists_and_ranges(stack, tokens, week)
+    rollups.stored(stack, week)
+    rollups.answers(stack, tokens, week)
+    rollups.follow_changes(stack, tokens)
     readings.edits(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
@@ -80,7 +85,7 @@ def bootstrap(function):
 
 def redeploy(stack, tokens):
     table, before = stack.table, len(stack.items("meter"))
-    stack.deploy(RegistryMaxAgeSeconds=1, IotTopic="roomtide", AlarmEmail="owner@example.org", RetentionDays=30)
+    stack.deploy(**PARAMETERS, RetentionDays=30)
     same("the table after the second deploy", table, stack.table)
     same("the meter's items after it", before, len(stack.items("meter")))
     new = {"device_id": "meter", "current_w": 1}

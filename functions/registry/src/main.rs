@@ -17,7 +17,7 @@ async fn main() -> Result<(), Error> {
     let registry = &Registry::new(store, queue, SystemClock, Telemetry::stdout());
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
-        Ok::<_, Error>(registry.handle(event.payload, deadline).await)
+        Ok::<_, Error>(Box::pin(registry.handle(event.payload, deadline)).await)
     };
     lambda_runtime::run(service_fn(handle)).await
 }

@@ -17,7 +17,7 @@ pub struct StoreConfig {
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// The address of the dead-letter queue, and the keys to reach it.
+/// The address of a queue, and the keys to reach it.
 #[derive(Debug, Clone)]
 pub struct QueueConfig {
     /// The queue's URL.

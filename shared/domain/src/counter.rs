@@ -80,9 +80,10 @@ const HOUR: i64 = 3_600_000;
 /// What was notable about a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
-    /// The counter fell a little, and counts negative, so that coming back cancels it.
+    /// The counter fell a little, perhaps back over its modulus, and counts negative, so that coming back
+    /// cancels it.
     Dip,
-    /// The counter passed its modulus.
+    /// The counter passed its modulus: it was at 90 % of it, or more.
     Wrapped,
     /// The counter began again near zero.
     Reset,
@@ -221,8 +222,13 @@ impl CounterRule {
         }
         if let Some(modulus) = &self.modulus {
             let wrapped = &rise + modulus;
-            if fell && !wrapped.is_negative() && is_possible(&wrapped) {
+            let was_near = &old * 10 >= modulus * 9;
+            if fell && was_near && !wrapped.is_negative() && is_possible(&wrapped) {
                 return Step { amount: wrapped, flag: Some(Flag::Wrapped) };
+            }
+            let unwrapped = &rise - modulus;
+            if unwrapped.is_negative() && -&unwrapped <= tolerance {
+                return Step { amount: unwrapped, flag: Some(Flag::Dip) };
             }
         }
         if fell && is_possible(&new) {

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::counter::{CounterRule, Flags, Step};
+use super::counter::{CounterRule, Flags};
 use super::exact::Exact;
 use super::rollup::{MetricRollup, OfKind, Sample};
 use super::{TimeRange, Timestamp};
@@ -70,7 +70,10 @@ pub fn increases(
                 step.amount.part(edge.since(from.at).num_milliseconds(), whole.num_milliseconds())
             };
             let share = &part(end) - &part(start);
-            add(increase, &share, &step, whole);
+            let is_part = (start, end) != (from.at, to.at);
+            *increase.amount.get_or_insert_with(Exact::zero) += &share;
+            increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
+            increase.estimated |= is_part && whole > MAX_MEASURED;
         }
     }
     increases
@@ -86,12 +89,6 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
     }
 }
 
-fn add(increase: &mut RowIncrease, share: &Exact, step: &Step, whole: TimeDelta) {
-    *increase.amount.get_or_insert_with(Exact::zero) += share;
-    increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
-    increase.estimated |= whole > MAX_MEASURED;
-}
-
 /// What a power amounts to in each row. Each value holds until the next, for at most `hold`, and not beyond
 /// `now`; `None` where no value held.
 #[must_use]
@@ -102,7 +99,10 @@ pub fn areas(
     now: Timestamp,
 ) -> Vec<Option<RowArea>> {
     let inside = |row: &Row<'_>| match row.rollup.map(|it| &it.of_kind) {
-        Some(OfKind::Power { area, held }) => Some(RowArea { area: area.clone(), held: *held }),
+        // A single value holds for no time inside.
+        Some(OfKind::Power { area, held }) if *held > TimeDelta::zero() => {
+            Some(RowArea { area: area.clone(), held: *held })
+        }
         _ => None,
     };
     let mut areas: Vec<Option<RowArea>> = rows.iter().map(inside).collect();

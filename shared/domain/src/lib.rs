@@ -40,7 +40,8 @@ pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use rollup::{
-    DEFAULT_HOLD, FoldRules, MetricRollup, MetricRule, OfKind, Rollup, Sample, watts,
+    DEFAULT_HOLD, FoldRules, MAX_ROLLUP_ROOMS, MetricRollup, MetricRule, OfKind, Rollup, Sample,
+    watts,
 };
 pub use room::{Room, RoomPatch};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};

@@ -18,11 +18,16 @@ use super::{
 /// fold of its quarters, to the last digit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rollup {
-    /// The rooms of the readings; `None` stands for readings without a room.
+    /// The rooms of the readings, the first [`MAX_ROLLUP_ROOMS`] of them; `None` stands for readings
+    /// without a room.
     pub rooms: BTreeSet<Option<RoomId>>,
     /// The rollup of each metric.
     pub metrics: BTreeMap<MetricName, MetricRollup>,
 }
+
+/// The number of rooms that a rollup names. Without this limit a device that names a new room in every reading
+/// would grow its item beyond `DynamoDB`'s 400 KB.
+pub const MAX_ROLLUP_ROOMS: usize = 32;
 
 /// The rollup of some consecutive values of one metric; there is at least one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,13 +144,14 @@ impl FoldRules {
         self.known.get(name).cloned().unwrap_or_else(|| MetricRule::of_unknown(name))
     }
 
-    /// Removes metrics that would make the rollup too large: beside those that the registry knows, the
-    /// first of the others are kept.
+    /// Removes metrics that would make the rollup too large: of those that the registry does not know, the
+    /// first are kept for which it has room. Metrics that it knows keep their room even if they are absent,
+    /// else a part of the rollup would keep what the whole does not.
     fn limit(&self, metrics: &mut BTreeMap<MetricName, MetricRollup>) {
-        if metrics.len() <= MAX_KNOWN_METRICS {
+        let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
+        if metrics.len() <= free {
             return;
         }
-        let mut free = MAX_KNOWN_METRICS.saturating_sub(self.known.len());
         metrics.retain(|name, _| {
             let is_known = self.known.contains_key(name);
             let is_kept = is_known || free > 0;
@@ -174,7 +180,28 @@ impl Rollup {
             }
         }
         rules.limit(&mut rollup.metrics);
+        rollup.limit_rooms();
         rollup
+    }
+
+    /// Keeps the first rooms, in their order: the first of all are those of the parts' first.
+    fn limit_rooms(&mut self) {
+        while self.rooms.len() > MAX_ROLLUP_ROOMS {
+            self.rooms.pop_last();
+        }
+    }
+
+    /// Whether all readings are of this room.
+    #[must_use]
+    pub fn is_only_of(&self, room: &RoomId) -> bool {
+        self.rooms.iter().all(|it| it.as_ref() == Some(room))
+    }
+
+    /// Whether a reading may be of this room.
+    #[must_use]
+    pub fn may_be_of(&self, room: &RoomId) -> bool {
+        self.rooms.len() >= MAX_ROLLUP_ROOMS
+            || self.rooms.iter().any(|it| it.as_ref() == Some(room))
     }
 
     /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.
@@ -186,6 +213,7 @@ impl Rollup {
     /// Appends the rollup of later readings.
     pub fn append(&mut self, later: &Self, rules: &FoldRules) {
         self.rooms.extend(later.rooms.iter().cloned());
+        self.limit_rooms();
         for (name, metric) in &later.metrics {
             match self.metrics.get_mut(name) {
                 Some(earlier) => earlier.append(metric, &rules.rule(name)),

@@ -26,10 +26,7 @@ impl EditRegistry for DynamoStore {
         patch: &DevicePatch,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let mut read = match changes_folding(patch) {
-            true => self.device(id, invocation).await?,
-            false => None,
-        };
+        let mut read = self.read_to_change(id, patch, invocation).await?;
         for _ in 0..MAX_ATTEMPTS {
             let update = device_update(id, patch, read.as_ref());
             match update.send_and_read::<Device>(self, invocation).await? {
@@ -52,10 +49,7 @@ impl EditRegistry for DynamoStore {
         room: &Room,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
-        let read = match changes_folding(patch) {
-            true => self.device(id, invocation).await?,
-            false => None,
-        };
+        let read = self.read_to_change(id, patch, invocation).await?;
         let put = Put::new(item::from_room(room), Expected::Absent).transact(self);
         let answer = self
             .client
@@ -144,10 +138,20 @@ fn failed(reason: &CancellationReason) -> bool {
 /// The number of attempts at an edit of settings that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Whether the edit may change how readings are folded. Such a change has a number, so the device must be
-/// read before.
-fn changes_folding(patch: &DevicePatch) -> bool {
-    !patch.metrics.is_empty() || !patch.dropped_metrics.is_empty()
+impl DynamoStore {
+    /// Reads the device if the edit may change how its readings are folded: such a change gets the number
+    /// after the last.
+    async fn read_to_change(
+        &self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Device>> {
+        if patch.metrics.is_empty() && patch.dropped_metrics.is_empty() {
+            return Ok(None);
+        }
+        self.device(id, invocation).await
+    }
 }
 
 /// An update of the device, refused where it is not registered, has not sent a metric to be set, or has

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aws::{CaBundle, Credentials, QueueConfig, StoreConfig};
-use domain::Timestamp;
+use domain::{Timestamp, Zone};
 use table::layout::Layout;
 
 /// The credentials and the region of the environment, for a command line.
@@ -45,8 +45,10 @@ pub struct Config {
     pub store: StoreConfig,
     /// `ROOM_INDEX`: how the table is laid out; with its index without it.
     pub layout: Layout,
-    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; the registry's alone.
+    /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; of consumers of the stream.
     failures: Option<QueueConfig>,
+    /// `ROLLUP_QUEUE_URL`, with the same endpoints; the rollup function's alone.
+    work: Option<QueueConfig>,
     /// `AUTH`: whether requests need an access token; `on` without it.
     pub auth: bool,
     /// `REGISTRY_MAX_AGE_SECONDS`: how old the cached registry may grow; 60 without it.
@@ -55,6 +57,16 @@ pub struct Config {
     pub earliest_timestamp: Timestamp,
     /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
     pub retention_days: Option<u32>,
+    /// `QUARTER_RETENTION_DAYS`: the same of the rollup of 15 minutes, which is kept at least as long.
+    pub quarter_retention_days: Option<u32>,
+    /// `DAY_RETENTION_DAYS`: the same of the rollup of a day, which is kept at least as long as that.
+    pub day_retention_days: Option<u32>,
+    /// `TIME_ZONE`: the zone of the days by which readings are rolled up; UTC without it.
+    pub time_zone: Zone,
+    /// `MAX_READ_UNITS`: the table's largest number of read units a second; 500 without it.
+    pub max_read_units: u32,
+    /// `MAX_WRITE_UNITS`: the table's largest number of write units a second; 500 without it.
+    pub max_write_units: u32,
 }
 
 /// Readings before it come from clocks that were never set, which begin at 1970.
@@ -76,6 +88,20 @@ pub enum ConfigError {
         /// The expected form.
         expected: &'static str,
     },
+    /// A retention that is shorter than that of what it is made from.
+    #[error(
+        "{name} is {days} and {finer} is {finer_days}; rollups are kept at least as long as what they sum up, and 0 is for ever"
+    )]
+    Shorter {
+        /// The variable of the retention that is too short.
+        name: &'static str,
+        /// Its days.
+        days: u32,
+        /// The variable of the retention that it is compared with.
+        finer: &'static str,
+        /// Its days.
+        finer_days: u32,
+    },
 }
 
 impl Config {
@@ -85,7 +111,12 @@ impl Config {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// The queue of what the registry can never apply.
+    /// The queue of the rollup function's work.
+    pub fn work(&self) -> Result<&QueueConfig, ConfigError> {
+        self.work.as_ref().ok_or(ConfigError::Missing("ROLLUP_QUEUE_URL"))
+    }
+
+    /// The queue of what a consumer of the stream can never apply.
     pub fn failures(&self) -> Result<&QueueConfig, ConfigError> {
         self.failures.as_ref().ok_or(ConfigError::Missing("DEAD_LETTER_QUEUE_URL"))
     }
@@ -96,8 +127,21 @@ impl Config {
         let (region, credentials) = (required("AWS_REGION")?, read_credentials(&lookup)?);
         let endpoint = |service| optional(service).or_else(|| optional("AWS_ENDPOINT_URL"));
         let ca_bundle = read_ca_bundle(optional("AWS_CA_BUNDLE"))?;
-        let days: u32 = number("RETENTION_DAYS", optional("RETENTION_DAYS"), 0)?;
-        let age = optional("REGISTRY_MAX_AGE_SECONDS");
+        let [retention_days, quarter_retention_days, day_retention_days] = retentions(
+            ["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"],
+            optional,
+        )?;
+        let queue = |name| {
+            optional(name).map(|url| QueueConfig {
+                url,
+                region: region.clone(),
+                endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
+                credentials: credentials.clone(),
+                ca_bundle: ca_bundle.clone(),
+            })
+        };
+        let number_of = |name, default| number(name, optional(name), default);
+        let age = number("REGISTRY_MAX_AGE_SECONDS", optional("REGISTRY_MAX_AGE_SECONDS"), 60)?;
         Ok(Self {
             store: StoreConfig {
                 table: required("TABLE_NAME")?,
@@ -107,17 +151,17 @@ impl Config {
                 ca_bundle: ca_bundle.clone(),
             },
             layout: Layout { room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())? },
-            failures: optional("DEAD_LETTER_QUEUE_URL").map(|url| QueueConfig {
-                url,
-                region,
-                endpoint: endpoint("AWS_ENDPOINT_URL_SQS"),
-                credentials,
-                ca_bundle,
-            }),
+            failures: queue("DEAD_LETTER_QUEUE_URL"),
+            work: queue("ROLLUP_QUEUE_URL"),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
-            registry_max_age: Duration::from_secs(number("REGISTRY_MAX_AGE_SECONDS", age, 60)?),
-            retention_days: (days > 0).then_some(days),
+            registry_max_age: Duration::from_secs(age),
+            retention_days,
+            quarter_retention_days,
+            day_retention_days,
+            time_zone: zone("TIME_ZONE", optional("TIME_ZONE"))?,
+            max_read_units: number_of("MAX_READ_UNITS", 500)?,
+            max_write_units: number_of("MAX_WRITE_UNITS", 500)?,
         })
     }
 }
@@ -153,6 +197,33 @@ fn timestamp(name: &'static str, value: Option<String>) -> Result<Timestamp, Con
     })
 }
 
+/// The days of retentions, each of which is at least as long as the one before it; `None` is for ever.
+fn retentions<const N: usize>(
+    names: [&'static str; N],
+    lookup: impl Fn(&'static str) -> Option<String>,
+) -> Result<[Option<u32>; N], ConfigError> {
+    let mut retentions = [None; N];
+    for (at, name) in names.into_iter().enumerate() {
+        let days: u32 = number(name, lookup(name), 0)?;
+        retentions[at] = (days > 0).then_some(days);
+        let finer_days = at.checked_sub(1).and_then(|before| retentions[before]);
+        if at > 0 && days > 0 && finer_days.is_none_or(|finer_days| days < finer_days) {
+            let (finer, finer_days) = (names[at - 1], finer_days.unwrap_or(0));
+            return Err(ConfigError::Shorter { name, days, finer, finer_days });
+        }
+    }
+    Ok(retentions)
+}
+
+fn zone(name: &'static str, value: Option<String>) -> Result<Zone, ConfigError> {
+    let Some(value) = value else { return Ok(Zone::UTC) };
+    value.parse().map_err(|_| ConfigError::Unreadable {
+        name,
+        value,
+        expected: "a time zone of the IANA database such as Europe/Berlin",
+    })
+}
+
 fn number<T: FromStr>(
     name: &'static str,
     value: Option<String>,
@@ -184,7 +255,11 @@ mod tests {
         let config = read(&[]).expect("complete");
         assert!(config.auth && config.layout.room_index && config.store.endpoint.is_none());
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
-        assert_eq!(config.retention_days, None);
+        let Config { retention_days, quarter_retention_days, day_retention_days, .. } = config;
+        assert_eq!([retention_days, quarter_retention_days, day_retention_days], [None; 3]);
+        assert_eq!(config.time_zone, Zone::UTC);
+        assert_eq!((config.max_read_units, config.max_write_units), (500, 500));
+        assert!(config.failures().is_err() && config.work().is_err());
         assert_eq!(config.earliest_timestamp.to_string(), "2000-01-01T00:00:00.000Z");
         assert!(!format!("{config:?}").contains("secret"));
     }
@@ -199,9 +274,34 @@ mod tests {
             ("RETENTION_DAYS", "-1"),
             ("EARLIEST_TIMESTAMP", "-30d"),
             ("REGISTRY_MAX_AGE_SECONDS", "1m"),
+            ("QUARTER_RETENTION_DAYS", "long"),
+            ("DAY_RETENTION_DAYS", "1.5"),
+            ("TIME_ZONE", "Europe/Bern"),
+            ("MAX_READ_UNITS", "all"),
+            ("MAX_WRITE_UNITS", "-500"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+    }
+    #[test]
+    fn rollups_are_kept_at_least_as_long_as_what_they_sum_up() {
+        let kept = |days: [&str; 3]| {
+            let names = ["RETENTION_DAYS", "QUARTER_RETENTION_DAYS", "DAY_RETENTION_DAYS"];
+            let variables: Vec<_> = names.into_iter().zip(days).collect();
+            read(&variables).map_err(|error| error.to_string())
+        };
+        for days in [["0", "0", "0"], ["30", "30", "30"], ["30", "400", "0"], ["7", "0", "0"]] {
+            kept(days).unwrap_or_else(|error| panic!("{days:?}: {error}"));
+        }
+        for (days, expected) in [
+            (["30", "29", "0"], "QUARTER_RETENTION_DAYS is 29 and RETENTION_DAYS is 30;"),
+            (["0", "400", "0"], "QUARTER_RETENTION_DAYS is 400 and RETENTION_DAYS is 0;"),
+            (["30", "400", "399"], "DAY_RETENTION_DAYS is 399 and QUARTER_RETENTION_DAYS is 400;"),
+            (["30", "0", "400"], "DAY_RETENTION_DAYS is 400 and QUARTER_RETENTION_DAYS is 0;"),
+        ] {
+            let error = kept(days).expect_err("shorter than what it sums up");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }

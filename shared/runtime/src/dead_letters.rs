@@ -6,8 +6,9 @@ mod memory;
 mod sqs;
 
 use serde::Serialize;
-use table::{Invocation, StoreError};
+use table::Invocation;
 
+pub use crate::not_sent::NotSent;
 #[cfg(any(test, feature = "fake"))]
 pub use memory::MemoryQueue;
 #[cfg(feature = "sqs")]
@@ -32,22 +33,4 @@ pub trait DeadLetterQueue: Send + Sync {
         letters: &[DeadLetter],
         invocation: &Invocation,
     ) -> impl Future<Output = Result<(), NotSent>> + Send;
-}
-
-/// The letters could not be sent.
-#[derive(Debug, thiserror::Error)]
-#[error("records cannot be sent to the dead-letter queue")]
-pub struct NotSent(#[source] Box<dyn std::error::Error + Send + Sync>);
-
-impl NotSent {
-    /// The error for that cause.
-    pub fn because(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self(cause.into())
-    }
-}
-
-impl From<StoreError> for NotSent {
-    fn from(error: StoreError) -> Self {
-        Self::because(error)
-    }
 }

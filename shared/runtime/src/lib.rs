@@ -1,5 +1,5 @@
-//! The base of every function: configuration, clock, log, HTTP and stream invocations, authentication, the
-//! registry, the dead-letter queue. Contains no rule of the domain and no handler.
+//! The base of every function: configuration, clock, log, invocations by HTTP, stream and queue,
+//! authentication, the registry, the queues that functions send to. Contains no rule of the domain and no handler.
 //!
 //! [`clock`] and [`config`] are the only doors to the time of day and to the environment.
 
@@ -9,6 +9,12 @@ pub mod config;
 pub mod dead_letters;
 pub mod http;
 pub mod panic;
+pub mod queue;
 pub mod registry;
 pub mod stream;
 pub mod telemetry;
+pub mod work_queue;
+
+mod not_sent;
+#[cfg(feature = "sqs")]
+mod sqs;

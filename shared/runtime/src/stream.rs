@@ -16,7 +16,7 @@ use crate::dead_letters::{DeadLetter, DeadLetterQueue};
 use crate::panic::{Panic, catching};
 use crate::telemetry::{Telemetry, WideEvent, chain};
 
-pub use record::written_reading;
+pub use record::{TouchedReading, touched_reading, written_reading};
 
 /// A consumer of the stream.
 pub trait Consumer: Send + Sync {

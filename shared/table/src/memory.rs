@@ -31,7 +31,7 @@ struct State {
     tokens: BTreeMap<TokenHash, Token>,
     expiries: BTreeMap<ReadingKey, Timestamp>,
     rollups: BTreeMap<RollupKey, StoredRollup>,
-    rollup_state: Option<RollupState>,
+    sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
     failures: Vec<StoreError>,
     write_failures: Vec<StoreError>,

@@ -3,8 +3,9 @@
 use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{Reading, excerpt};
 use serde_dynamo::AttributeValue;
+use table::ReadingKey;
 use table::item::{Attribute, Decode as _, ItemError};
-use table::keys::{PK, READING_PREFIX, SK};
+use table::keys::{Key, PK, READING_PREFIX, SK};
 
 /// The two parts of a record's key, cut short.
 pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
@@ -27,6 +28,43 @@ pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError
     }
     let image = record.change.new_image.into_inner().into_iter();
     Reading::decode(image.map(|(name, value)| (name, from_event(value)))).map(Some)
+}
+
+/// A reading that a record says was written or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TouchedReading {
+    /// Its key.
+    pub key: ReadingKey,
+    /// Whether it was deleted.
+    pub is_deleted: bool,
+}
+
+/// The reading that a record says was touched, by its key alone. `None` for an item of another kind and for
+/// a deletion by `DynamoDB`'s own expiry, which changes nothing that is kept of a reading.
+pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, ItemError> {
+    let part = |name| match record.change.keys.get(name) {
+        Some(AttributeValue::S(text)) => Ok(text.as_str()),
+        _ => Err(ItemError::Missing(name)),
+    };
+    let sk = part(SK)?;
+    if !sk.starts_with(READING_PREFIX) {
+        return Ok(None);
+    }
+    let is_deleted = record.event_name == "REMOVE";
+    if is_deleted && is_by_expiry(record) {
+        return Ok(None);
+    }
+    let pk = part(PK)?;
+    let Some(Key::Reading(device, at)) = Key::parse(pk, sk) else {
+        return Err(ItemError::Key(excerpt(pk), excerpt(sk)));
+    };
+    Ok(Some(TouchedReading { key: ReadingKey { at, device }, is_deleted }))
+}
+
+/// `DynamoDB` names itself in records of its own deletions only.
+fn is_by_expiry(record: &EventRecord) -> bool {
+    let by = record.user_identity.as_ref().map(|by| by.principal_id.as_str());
+    by == Some("dynamodb.amazonaws.com")
 }
 
 fn from_event(value: AttributeValue) -> Attribute {

@@ -130,8 +130,8 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
 }
 
 fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
-    let Attribute::L(list) = attribute else { return None };
-    let [count, sum, min, max, first, first_ms, last, last_ms, of_kind @ ..] = &list[..] else {
+    let Attribute::L(parts) = attribute else { return None };
+    let [count, sum, min, max, first, first_at, last, last_at, of_kind @ ..] = &parts[..] else {
         return None;
     };
     let sample = |value: &Attribute, millis: &Attribute| {
@@ -160,8 +160,8 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
         sum: to_exact(sum)?,
         min: to_decimal(min)?,
         max: to_decimal(max)?,
-        first: sample(first, first_ms)?,
-        last: sample(last, last_ms)?,
+        first: sample(first, first_at)?,
+        last: sample(last, last_at)?,
         of_kind,
     })
 }
@@ -219,9 +219,8 @@ impl Decode for RollupState {
     ) -> Result<Self, ItemError> {
         let mut item: Item = attributes.into_iter().collect();
         let Key::RollupState = parse_key(&item)? else { return Err(other_kind(&item)) };
-        let mut groups = match item.remove(SEALED) {
-            Some(Attribute::M(groups)) => groups,
-            _ => return Err(ItemError::Missing(SEALED)),
+        let Some(Attribute::M(mut groups)) = item.remove(SEALED) else {
+            return Err(ItemError::Missing(SEALED));
         };
         let mut sealed = [Timestamp::MIN; SWEEP_GROUPS];
         for (group, sealed) in sealed.iter_mut().enumerate() {

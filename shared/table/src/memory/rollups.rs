@@ -113,7 +113,7 @@ impl PutRollups for MemoryStore {
 
 impl ReadRollupState for MemoryStore {
     async fn rollup_state(&self, _invocation: &Invocation) -> StoreResult<Option<RollupState>> {
-        Ok(self.read()?.rollup_state.clone())
+        Ok(self.read()?.sealing.clone())
     }
 }
 
@@ -123,7 +123,7 @@ impl KeepRollupState for MemoryStore {
         state: &RollupState,
         _invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<RollupState>> {
-        match &mut self.write()?.rollup_state {
+        match &mut self.write()?.sealing {
             Some(known) => Ok(InsertOutcome::Exists(known.clone())),
             none => {
                 *none = Some(state.clone());
@@ -138,7 +138,7 @@ impl KeepRollupState for MemoryStore {
         sealed: Timestamp,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
-        if let Some(state) = &mut self.write()?.rollup_state {
+        if let Some(state) = &mut self.write()?.sealing {
             state.sealed[group] = state.sealed[group].max(sealed);
         }
         Ok(())
@@ -150,7 +150,7 @@ impl KeepRollupState for MemoryStore {
         zone: &str,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
-        if let Some(state) = &mut self.write()?.rollup_state {
+        if let Some(state) = &mut self.write()?.sealing {
             state.since = since;
             zone.clone_into(&mut state.zone);
         }

@@ -1,0 +1,216 @@
+//! Folds buckets by the settings that devices have now, and leaves to the queue what fails for itself.
+//! Chooses no buckets.
+
+use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
+use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow};
+use runtime::clock::Clock;
+use runtime::panic::{Panic, catching};
+use runtime::telemetry::chain;
+use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
+use table::{Invocation, StoreError, StoreResult};
+
+use crate::log::Work;
+use crate::refold::RefoldMemory;
+use crate::registry::Registered;
+use crate::state::StateMemory;
+use crate::{Settings, Store};
+
+/// The function's working part: what its three handlers have in common.
+#[derive(Debug)]
+pub(crate) struct Folder<S, W, C> {
+    pub(crate) store: S,
+    pub(crate) work: W,
+    pub(crate) clock: C,
+    pub(crate) settings: Settings,
+    pub(crate) registered: Registered,
+    pub(crate) state: StateMemory,
+    pub(crate) refolds: RefoldMemory,
+}
+
+/// Why something is not folded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotFolded {
+    /// The table; the same may succeed later.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The bucket could not be folded and the queue does not take it.
+    #[error(transparent)]
+    Queue(#[from] NotSent),
+}
+
+/// The largest number of times that a device is read again because a rollup was folded with newer settings.
+const MAX_READS: usize = 5;
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    pub(crate) fn new(store: S, work: W, clock: C, settings: Settings) -> Self {
+        Self {
+            store,
+            work,
+            clock,
+            settings,
+            registered: Registered::default(),
+            state: StateMemory::default(),
+            refolds: RefoldMemory::default(),
+        }
+    }
+
+    /// Folds a quarter. `rules` become those that the device has now, if they are older than the rollup's.
+    pub(crate) async fn quarter(
+        &self,
+        rules: &mut DeviceRules,
+        quarter: Quarter,
+        invocation: &Invocation,
+    ) -> StoreResult<Folded> {
+        for _ in 0..MAX_READS {
+            match self.fold(rules, invocation).quarter(quarter, Assumed::Nothing).await? {
+                Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
+                folded => return Ok(folded),
+            }
+        }
+        Err(newer_than_the_device(&rules.id))
+    }
+
+    /// Folds a local day likewise.
+    pub(crate) async fn day(
+        &self,
+        rules: &mut DeviceRules,
+        (zone, date): (Zone, LocalDate),
+        assumed: Assumed,
+        invocation: &Invocation,
+    ) -> StoreResult<Folded> {
+        for _ in 0..MAX_READS {
+            match self.fold(rules, invocation).day(zone, date, assumed).await? {
+                Folded::Outdated => *rules = self.rules_of(&rules.id, invocation).await?,
+                folded => return Ok(folded),
+            }
+        }
+        Err(newer_than_the_device(&rules.id))
+    }
+
+    /// Folds all quarters of a range likewise, and one by one where the range fails for itself: then only
+    /// the quarters that fail go to the queue.
+    pub(crate) async fn quarters(
+        &self,
+        rules: &mut DeviceRules,
+        range: TimeRange,
+        assumed: Assumed,
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        let whole = catching(Box::pin(self.window(rules, range, assumed, invocation))).await;
+        if reason(whole, |window| work.quarters += window.folded.len())?.is_none() {
+            return Ok(());
+        }
+        for quarter in quarters_in(range) {
+            let one = Box::pin(self.window(rules, quarter.range(), assumed, invocation));
+            let one = catching(one).await;
+            if let Some(reason) = reason(one, |window| work.quarters += window.folded.len())? {
+                self.leave_to_queue(&rules.id, quarter, &reason, invocation, work).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn window(
+        &self,
+        rules: &mut DeviceRules,
+        range: TimeRange,
+        assumed: Assumed,
+        invocation: &Invocation,
+    ) -> StoreResult<FoldedWindow> {
+        for _ in 0..MAX_READS {
+            let window = self.fold(rules, invocation).quarters_of(range, assumed).await?;
+            if !window.is_outdated {
+                return Ok(window);
+            }
+            *rules = self.rules_of(&rules.id, invocation).await?;
+        }
+        Err(newer_than_the_device(&rules.id))
+    }
+
+    /// Folds the local days that end within `(from, to]`; those that fail for themselves go to the queue.
+    pub(crate) async fn days_ended(
+        &self,
+        rules: &mut DeviceRules,
+        zone: Zone,
+        (range, assumed): (TimeRange, Assumed),
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        let mut date = zone.date(range.from());
+        while let Some(day) = zone.day(date).filter(|day| day.to() <= range.to()) {
+            let folding = Box::pin(self.day(rules, (zone, date), assumed, invocation));
+            let folded = catching(folding).await;
+            let count = |folded| work.days += usize::from(folded != Folded::Skipped);
+            if let Some(reason) = reason(folded, count)? {
+                let last = Quarter::of(day.last());
+                self.leave_to_queue(&rules.id, last, &reason, invocation, work).await?;
+            }
+            date = zone.date(day.to());
+        }
+        Ok(())
+    }
+
+    /// Leaves a quarter and its day to the queue.
+    pub(crate) async fn leave_to_queue(
+        &self,
+        device: &DeviceId,
+        quarter: Quarter,
+        reason: &str,
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        let request = FoldRequest { device: device.clone(), quarter };
+        self.work.send(std::slice::from_ref(&request), invocation).await?;
+        work.left_to_queue(&request, reason);
+        Ok(())
+    }
+
+    fn fold<'a>(&'a self, device: &'a DeviceRules, invocation: &'a Invocation) -> Fold<'a, S> {
+        let Self { store, settings, clock, .. } = self;
+        Fold { store, device, retention: &settings.retention, now: clock.now(), invocation }
+    }
+}
+
+/// The reason for which something fails for itself, and would fail again; `None` if it is done, which is
+/// then counted. Any other error is not of the bucket's own making.
+pub(crate) fn reason<T>(
+    outcome: Result<StoreResult<T>, Panic>,
+    count: impl FnOnce(T),
+) -> StoreResult<Option<String>> {
+    match outcome {
+        Ok(Ok(done)) => {
+            count(done);
+            Ok(None)
+        }
+        Ok(Err(error)) if error.is_permanent() => Ok(Some(chain(&error))),
+        Ok(Err(error)) => Err(error),
+        Err(panic) => Ok(Some(panic.to_string())),
+    }
+}
+
+/// The quarters that begin in a range.
+pub(crate) fn quarters_in(range: TimeRange) -> impl Iterator<Item = Quarter> {
+    let mut next = Quarter::of(range.from());
+    if next.start() < range.from() {
+        next = next.next();
+    }
+    std::iter::from_fn(move || {
+        let quarter = next;
+        next = quarter.next();
+        Some(quarter)
+    })
+    .take_while(move |quarter| range.contains(quarter.start()))
+}
+
+/// The end of a day's stretch from a timestamp on, or `limit` if that is earlier: windows that fit into
+/// memory.
+pub(crate) fn window_end(from: Timestamp, limit: Timestamp) -> Timestamp {
+    from.saturating_add(chrono::TimeDelta::days(1)).min(limit)
+}
+
+/// The device's settings were reset, by a person who wrote its item anew.
+fn newer_than_the_device(device: &DeviceId) -> StoreError {
+    let what = format!("a rollup of {device} was folded with newer settings than the device has");
+    StoreError::Inapplicable(what.into())
+}

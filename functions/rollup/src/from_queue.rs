@@ -1,0 +1,31 @@
+//! Folds what a message of the queue names. Sends none: a message that fails is delivered again.
+
+use rollups::{Assumed, is_over};
+use runtime::clock::Clock;
+use runtime::queue::{Failure, MessageConsumer};
+use runtime::telemetry::WideEvent;
+use runtime::work_queue::{FoldRequest, WorkQueue};
+use table::Invocation;
+
+use crate::Store;
+use crate::folder::Folder;
+
+impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for Folder<S, W, C> {
+    type Message = FoldRequest;
+
+    async fn apply(
+        &self,
+        FoldRequest { device, quarter }: FoldRequest,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> Result<(), Failure> {
+        let zone = self.state(invocation, log).await?.zone;
+        let mut rules = self.rules_of(&device, invocation).await?;
+        self.quarter(&mut rules, quarter, invocation).await?;
+        let date = zone.date(quarter.start());
+        if zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now())) {
+            self.day(&mut rules, (zone, date), Assumed::Nothing, invocation).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Reads keys only: what
+//! a reading says is read from the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_lambda_events::event::dynamodb::EventRecord;
+use domain::{DeviceId, LocalDate, Quarter, Timestamp, Zone};
+use rollups::{Assumed, DeviceRules, is_over};
+use runtime::clock::Clock;
+use runtime::panic::catching;
+use runtime::stream::{self, BatchResult, Consumer, Recorded, TouchedReading};
+use runtime::telemetry::WideEvent;
+use runtime::work_queue::WorkQueue;
+use table::item::ItemError;
+use table::{Invocation, StoreError};
+
+use crate::Store;
+use crate::folder::{Folder, NotFolded, reason};
+use crate::log::Work;
+
+/// The quarters of one device and local day that a batch touches, and the first record that does.
+#[derive(Debug)]
+struct DayOfDevice {
+    quarters: BTreeSet<Quarter>,
+    first_record: usize,
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> Consumer for Folder<S, W, C> {
+    type Change = TouchedReading;
+
+    fn read(record: EventRecord) -> Result<Option<TouchedReading>, ItemError> {
+        stream::touched_reading(&record)
+    }
+
+    async fn apply(
+        &self,
+        changes: Vec<Recorded<TouchedReading>>,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> BatchResult {
+        let mut result = BatchResult::default();
+        let mut work = Work::default();
+        if let Err((record, error)) =
+            Box::pin(self.apply_batch(changes, invocation, log, &mut work)).await
+        {
+            if invocation.remaining().is_zero() {
+                log.set("rollup.out_of_time", true);
+            } else {
+                log.error("rollup.error", &error);
+            }
+            result.retry_from(record);
+        }
+        work.note(log);
+        result
+    }
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    /// An error comes with the first record that is not done.
+    async fn apply_batch(
+        &self,
+        mut changes: Vec<Recorded<TouchedReading>>,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+        work: &mut Work,
+    ) -> Result<(), (usize, NotFolded)> {
+        let Some(first) = changes.iter().map(|it| it.record).min() else { return Ok(()) };
+        let failed = |error: StoreError| (first, NotFolded::from(error));
+        self.ensure_state(invocation, log).await.map_err(failed)?;
+        let unknown = self.registered.unknown(changes.iter().map(|it| &it.change.key.device));
+        self.rules(&unknown, invocation).await.map_err(failed)?;
+        // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
+        // which is not over by this clock finds both.
+        let now = self.clock.now();
+        let touched = changes.len();
+        changes.retain(|it| !self.is_left_to_sweep(&it.change, now));
+        log.set("rollup.left_to_sweep", touched - changes.len());
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let zone = self.state(invocation, log).await.map_err(failed)?.zone;
+        let devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
+        let devices: Vec<_> = devices.into_iter().cloned().collect();
+        let rules = self.rules(&devices, invocation).await.map_err(failed)?;
+        for ((device, date), day) in in_order(by_day(&changes, zone)) {
+            let failed = |error: NotFolded| (day.first_record, error);
+            if invocation.remaining().is_zero() {
+                return Err(failed(StoreError::TimedOut.into()));
+            }
+            let folding = match &rules[&device] {
+                Ok(rules) => {
+                    let rules = rules.clone();
+                    self.fold_day(rules, (zone, date), &day.quarters, invocation, work).await
+                }
+                Err(why) => self.leave_all(&device, &day.quarters, why, invocation, work).await,
+            };
+            folding.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the sweep folds the quarter of a reading, some time after this reading was written.
+    ///
+    /// It passes over a quarter without readings. So a deletion is always folded at once: then a rollup is
+    /// there that refuses a late fold which still saw the reading.
+    fn is_left_to_sweep(&self, touched: &TouchedReading, now: Timestamp) -> bool {
+        let is_open = !is_over(Quarter::of(touched.key.at).end(), now);
+        is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
+    }
+
+    /// Folds the quarters, and then their day, if it is over.
+    async fn fold_day(
+        &self,
+        mut rules: DeviceRules,
+        (zone, date): (Zone, LocalDate),
+        quarters: &BTreeSet<Quarter>,
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        for quarter in quarters {
+            let folding = Box::pin(self.quarter(&mut rules, *quarter, invocation));
+            let folded = catching(folding).await;
+            if let Some(why) = reason(folded, |_| work.quarters += 1)? {
+                self.leave_to_queue(&rules.id, *quarter, &why, invocation, work).await?;
+            }
+        }
+        let is_over = zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now()));
+        let Some(last) = quarters.last().filter(|_| is_over) else { return Ok(()) };
+        let day = Box::pin(self.day(&mut rules, (zone, date), Assumed::Nothing, invocation));
+        let folded = catching(day).await;
+        if let Some(why) = reason(folded, |_| work.days += 1)? {
+            self.leave_to_queue(&rules.id, *last, &why, invocation, work).await?;
+        }
+        Ok(())
+    }
+
+    async fn leave_all(
+        &self,
+        device: &DeviceId,
+        quarters: &BTreeSet<Quarter>,
+        why: &str,
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        for quarter in quarters {
+            self.leave_to_queue(device, *quarter, why, invocation, work).await?;
+        }
+        Ok(())
+    }
+}
+
+type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;
+
+fn by_day(changes: &[Recorded<TouchedReading>], zone: Zone) -> Days {
+    let mut days = Days::new();
+    for Recorded { record, change } in changes {
+        let quarter = Quarter::of(change.key.at);
+        let key = (change.key.device.clone(), zone.date(quarter.start()));
+        let new = DayOfDevice { quarters: BTreeSet::new(), first_record: *record };
+        days.entry(key).or_insert(new).quarters.insert(quarter);
+    }
+    days
+}
+
+/// In the order of the first records: when the time is over, all records before the reported one are done.
+fn in_order(days: Days) -> Vec<((DeviceId, LocalDate), DayOfDevice)> {
+    let mut days: Vec<_> = days.into_iter().collect();
+    days.sort_by_key(|(_, day)| day.first_record);
+    days
+}

@@ -1,0 +1,100 @@
+//! Keeps the rollups: from the table's stream, from a queue of its own and by a schedule. Stores no reading.
+//!
+//! A change of a reading whose quarter is over is folded in the invocation that sees it. A quarter that is
+//! not over is left to the sweep, which folds it once, some minutes after its end; so a rollup of 15 minutes
+//! costs one write and not one a batch. A bucket that fails for itself goes to the queue, and blocks neither
+//! the stream nor the sweep. The folds are `rollups`' own: by compare-and-swap, so that everything here may
+//! be done twice, in any order, and by many at once.
+
+mod event;
+mod folder;
+mod from_queue;
+mod from_stream;
+mod log;
+mod pace;
+mod refold;
+mod registry;
+mod schedule;
+mod settings;
+mod state;
+mod sweep;
+
+use aws_lambda_events::event::dynamodb;
+use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use runtime::clock::{Clock, Deadline};
+use runtime::dead_letters::DeadLetterQueue;
+use runtime::queue::{QueueFunction, SqsBatchResponse, SqsEvent};
+use runtime::stream::StreamFunction;
+use runtime::telemetry::Telemetry;
+use runtime::work_queue::WorkQueue;
+use table::{
+    FindRegistry, KeepRollupState, ListDevices, PutRollups, QueryReadings, ReadRollupState,
+    ReadRollups, ReadStoredReadings,
+};
+
+pub use event::{Event, Reply};
+pub use rollups::Retention;
+pub use schedule::NotDone;
+pub use settings::Settings;
+
+use folder::Folder;
+
+/// The function.
+#[derive(Debug)]
+pub struct Rollup<S, W, Q, C> {
+    stream: StreamFunction<Q, C>,
+    queue: QueueFunction<C>,
+    folder: Folder<S, W, C>,
+    telemetry: Telemetry,
+}
+
+table::store! {
+    /// The ports of the table that the function uses.
+    pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups
+        + ReadRollupState + KeepRollupState + FindRegistry + ListDevices
+}
+
+/// The name of the function in its log.
+const NAME: &str = "rollup";
+
+impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
+    /// The function on a table. A bucket that cannot be folded goes to `work`, a record that names none to
+    /// `dead_letters`.
+    #[must_use]
+    pub fn new(
+        store: S,
+        work: W,
+        dead_letters: Q,
+        clock: C,
+        telemetry: Telemetry,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            stream: StreamFunction::new(NAME, dead_letters, clock.clone(), telemetry.clone()),
+            queue: QueueFunction::new(NAME, clock.clone(), telemetry.clone()),
+            folder: Folder::new(store, work, clock, settings),
+            telemetry,
+        }
+    }
+
+    /// Folds the buckets that a batch of the stream touches. Returns the first record that should be
+    /// delivered again, if there is one.
+    pub async fn handle_stream(
+        &self,
+        event: dynamodb::Event,
+        deadline: Deadline,
+    ) -> DynamoDbEventResponse {
+        Box::pin(self.stream.handle(event, deadline, &self.folder)).await
+    }
+
+    /// Folds the buckets that messages of the queue name. Returns those that should be delivered again.
+    pub async fn handle_queue(&self, event: SqsEvent, deadline: Deadline) -> SqsBatchResponse {
+        Box::pin(self.queue.handle(event, deadline, &self.folder)).await
+    }
+
+    /// Sweeps the devices whose turn it is. Work that the time does not suffice for is left to the next
+    /// invocation; an error means that something failed.
+    pub async fn handle_schedule(&self, deadline: Deadline) -> Result<(), NotDone> {
+        Box::pin(self.folder.handle_schedule(deadline, &self.telemetry)).await
+    }
+}

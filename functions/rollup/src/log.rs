@@ -1,0 +1,42 @@
+//! The work of one invocation, for its log event. Does none.
+
+use runtime::telemetry::WideEvent;
+use runtime::work_queue::FoldRequest;
+
+/// What one invocation has done.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Quarters whose rollups were put.
+    pub(crate) quarters: usize,
+    /// Days whose rollups were put.
+    pub(crate) days: usize,
+    /// Devices that were swept.
+    pub(crate) devices: usize,
+    /// Buckets that are left to the queue, with the reasons for the first of them.
+    queued: usize,
+    reasons: Vec<String>,
+}
+
+/// The largest number of buckets that a log event names; all are counted.
+const MAX_NAMED: usize = 10;
+
+impl Work {
+    /// Counts a bucket that is left to the queue.
+    pub(crate) fn left_to_queue(&mut self, request: &FoldRequest, reason: &str) {
+        self.queued += 1;
+        if self.reasons.len() < MAX_NAMED {
+            let FoldRequest { device, quarter } = request;
+            self.reasons.push(format!("{device} {}: {reason}", quarter.start()));
+        }
+    }
+
+    /// Notes the work in the log event.
+    pub(crate) fn note(self, log: &mut WideEvent) {
+        log.set("rollup.quarters", self.quarters);
+        log.set("rollup.days", self.days);
+        log.count("rollup.queued", self.queued);
+        if !self.reasons.is_empty() {
+            log.set("rollup.queued_buckets", self.reasons);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The pace of work that nobody waits for: a fifth of what the table may consume. Counts no units itself.
+
+use std::time::Duration;
+
+use runtime::clock::Stopwatch;
+use table::Invocation;
+
+use crate::Settings;
+
+/// The part of the table's ceilings that is left to readings and to people.
+const SHARE: f64 = 5.0;
+
+/// The pace of one invocation.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    started: Stopwatch,
+    read_units_per_second: f64,
+    write_units_per_second: f64,
+}
+
+impl Pace {
+    /// Begins.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            started: Stopwatch::start(),
+            read_units_per_second: f64::from(settings.max_read_units) / SHARE,
+            write_units_per_second: f64::from(settings.max_write_units) / SHARE,
+        }
+    }
+
+    /// Waits until as much time has passed as the consumed units are worth, or until none is left.
+    pub(crate) async fn keep(&self, invocation: &Invocation) {
+        let seconds = (invocation.read_units() / self.read_units_per_second)
+            .max(invocation.write_units() / self.write_units_per_second);
+        // Ceilings of zero are worth any time.
+        let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
+        let ahead = due.saturating_sub(self.started.elapsed()).min(invocation.remaining());
+        if !ahead.is_zero() {
+            tokio::time::sleep(ahead).await;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Folds rollups of a device again after a change of its settings. Does not touch what is not sealed yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use domain::{
+    Device, DeviceId, Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group,
+};
+use rollups::{Assumed, DeviceRules, SKEW, newest_sealable_edge};
+use runtime::clock::Clock;
+use runtime::work_queue::WorkQueue;
+use table::{Invocation, RangeQuery, Refold, StoreError, StoreResult};
+
+use crate::Store;
+use crate::folder::{Folder, NotFolded, window_end};
+use crate::schedule::Run;
+
+/// What the instance remembers of folds after changes of settings.
+#[derive(Debug, Default)]
+pub(crate) struct RefoldMemory(Mutex<BTreeMap<DeviceId, Progress>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Everything is folded with the settings of this number, which stays true.
+    Done(u64),
+    /// A fold is under way.
+    UnderWay,
+}
+
+impl RefoldMemory {
+    fn progress(&self, device: &DeviceId) -> Option<Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(device).copied()
+    }
+
+    fn note(&self, device: &DeviceId, progress: Progress) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(device.clone(), progress);
+    }
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    /// Folds again what new settings of a group's devices concern, up to the group's mark.
+    pub(crate) async fn refold_group(
+        &self,
+        group: usize,
+        mark: Timestamp,
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let is_wanted = |device: &Device| sweep_group(&device.id) == group;
+        self.refold_devices(is_wanted, &[mark; SWEEP_GROUPS], zone, run).await
+    }
+
+    /// Goes on with the folds of other groups that an invocation of this instance has left under way.
+    pub(crate) async fn refold_under_way(
+        &self,
+        sealed: &[Timestamp; SWEEP_GROUPS],
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let is_wanted =
+            |device: &Device| self.refolds.progress(&device.id) == Some(Progress::UnderWay);
+        self.refold_devices(is_wanted, sealed, zone, run).await
+    }
+
+    async fn refold_devices(
+        &self,
+        is_wanted: impl Fn(&Device) -> bool,
+        sealed: &[Timestamp; SWEEP_GROUPS],
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        // Any list serves: a change that it does not have yet is found in the next one.
+        let listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
+        // A list without the settings was read before this one, by a clock that may be ahead: it may have
+        // sealed quarters up to here.
+        let oldest_mark = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
+        let is_changed = |device: &&Device| {
+            let number = device.fold_settings.number;
+            number > 0 && self.refolds.progress(&device.id) != Some(Progress::Done(number))
+        };
+        let devices = listed.devices.found.iter();
+        for device in devices.filter(is_changed).filter(|device| is_wanted(device)) {
+            let mark = sealed[sweep_group(&device.id)];
+            self.refold_device(device, (mark, mark >= oldest_mark), zone, run).await?;
+        }
+        Ok(())
+    }
+
+    /// Folds again what the device's newest settings concern up to `mark`, and notes that all is done if
+    /// `mark` is the last one that needed it.
+    async fn refold_device(
+        &self,
+        device: &Device,
+        (mark, is_last): (Timestamp, bool),
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let (id, number) = (&device.id, device.fold_settings.number);
+        let known = self.store.refold(id, run.invocation).await?;
+        let Some(changed) = device.fold_settings.changed_since(known.settings) else {
+            self.refolds.note(id, Progress::Done(number));
+            return Ok(());
+        };
+        self.refolds.note(id, Progress::UnderWay);
+        let mut from = match known.under_way {
+            Some((under_way, until)) if under_way == number => until,
+            _ => self.first_quarter(device, changed, run.invocation).await?,
+        };
+        let last_day = zone.day(zone.date(changed.last));
+        let to = last_day.map_or(mark, |day| day.to().min(mark));
+        let mut rules = DeviceRules::of(device);
+        while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
+            if run.invocation.remaining().is_zero() {
+                return Err(StoreError::TimedOut.into());
+            }
+            let Run { invocation, work, .. } = &mut *run;
+            self.quarters(&mut rules, range, Assumed::Nothing, invocation, work).await?;
+            let ended = (range, Assumed::Nothing);
+            self.days_ended(&mut rules, zone, ended, invocation, work).await?;
+            from = range.to();
+            let under_way = Some((number, from));
+            let refold = Refold { under_way, ..known };
+            self.store.set_refold(id, &refold, invocation).await?;
+            run.pace.keep(run.invocation).await;
+        }
+        if is_last || to < mark {
+            let done = Refold { settings: number, under_way: None };
+            self.store.set_refold(id, &done, run.invocation).await?;
+            self.refolds.note(id, Progress::Done(number));
+        }
+        Ok(())
+    }
+
+    /// The first quarter that a change concerns: not before the first reading, which the registry may not
+    /// have noted yet.
+    async fn first_quarter(
+        &self,
+        device: &Device,
+        changed: Extent,
+        invocation: &Invocation,
+    ) -> StoreResult<Timestamp> {
+        let range =
+            TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
+        let order = Order::Ascending;
+        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
+        let oldest = self.store.device_readings(&device.id, &query, invocation).await?;
+        let first = oldest.readings.first().map_or(device.first_seen, |it| it.at);
+        Ok(Quarter::of(changed.first.max(first.min(device.first_seen))).start())
+    }
+}

@@ -1,0 +1,108 @@
+//! The registry's devices, as they are this moment or as they were at a stated time. Writes none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::{Device, DeviceId, Timestamp};
+use rollups::DeviceRules;
+use runtime::clock::Clock;
+use runtime::telemetry::chain;
+use runtime::work_queue::WorkQueue;
+use table::{Invocation, Listing, StoreError, StoreResult};
+
+use crate::Store;
+use crate::folder::Folder;
+
+/// What the instance remembers of the registry: only what stays true.
+#[derive(Debug, Default)]
+pub(crate) struct Registered {
+    /// Devices that stood in the registry; none is ever removed.
+    devices: Mutex<BTreeSet<DeviceId>>,
+    /// The newest list of all devices.
+    listed: Mutex<Option<Arc<ListedDevices>>>,
+}
+
+/// All devices, as they were at a time.
+#[derive(Debug)]
+pub(crate) struct ListedDevices {
+    pub(crate) devices: Listing<Device>,
+    /// The time before which the list was not begun.
+    pub(crate) read_at: Timestamp,
+}
+
+/// The rules of some devices; the reason where a device's item cannot be read.
+pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
+
+impl Registered {
+    /// Those that are not known to be registered.
+    pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
+        let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();
+        unknown.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn is_known(&self, id: &DeviceId) -> bool {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    fn note<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner).extend(ids.cloned());
+    }
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    /// The rules of devices, as they are this moment.
+    pub(crate) async fn rules(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<Rules> {
+        if ids.is_empty() {
+            return Ok(Rules::new());
+        }
+        let listing = self.store.find_devices(ids, invocation).await?;
+        self.registered.note(listing.found.iter().map(|device| &device.id));
+        let found = listing.found.iter().map(|it| (it.id.clone(), Ok(DeviceRules::of(it))));
+        let mut rules: Rules = found.collect();
+        for id in ids {
+            rules.entry(id.clone()).or_insert_with(|| {
+                match listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
+                    Some(item) => Err(chain(item)),
+                    None => Ok(DeviceRules::of_unknown(id.clone())),
+                }
+            });
+        }
+        Ok(rules)
+    }
+
+    /// The rules of one device likewise; an item that cannot be read is an error.
+    pub(crate) async fn rules_of(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<DeviceRules> {
+        let mut listing = self.store.find_devices(std::slice::from_ref(id), invocation).await?;
+        if let Some(item) = listing.unreadable.pop() {
+            return Err(StoreError::Unreadable(item));
+        }
+        let unknown = || DeviceRules::of_unknown(id.clone());
+        Ok(listing.found.first().map_or_else(unknown, DeviceRules::of))
+    }
+
+    /// All devices, listed at `time` or later. The list of an earlier invocation serves as well.
+    pub(crate) async fn listed_since(
+        &self,
+        time: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Arc<ListedDevices>> {
+        let listed = || self.registered.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = listed().as_ref().filter(|known| known.read_at >= time) {
+            return Ok(Arc::clone(known));
+        }
+        let read_at = self.clock.now();
+        let devices = self.store.all_devices(invocation).await?;
+        let new = Arc::new(ListedDevices { devices, read_at });
+        *listed() = Some(Arc::clone(&new));
+        Ok(new)
+    }
+}

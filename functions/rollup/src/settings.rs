@@ -1,0 +1,35 @@
+//! The settings of the function. Reads no environment.
+
+use chrono::TimeDelta;
+use domain::Zone;
+use rollups::Retention;
+use runtime::config::Config;
+
+/// The settings of the function.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The zone of the days. It counts until the table's state has one.
+    pub zone: Zone,
+    /// How long readings and rollups are kept.
+    pub retention: Retention,
+    /// The table's largest number of read units a second.
+    pub max_read_units: u32,
+    /// The table's largest number of write units a second.
+    pub max_write_units: u32,
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
+        Self {
+            zone: config.time_zone,
+            retention: Retention {
+                readings: days(config.retention_days),
+                quarters: days(config.quarter_retention_days),
+                days: days(config.day_retention_days),
+            },
+            max_read_units: config.max_read_units,
+            max_write_units: config.max_write_units,
+        }
+    }
+}

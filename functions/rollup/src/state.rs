@@ -1,0 +1,91 @@
+//! The state of the rollups: made where there is none, and read as it is this moment. Sweeps nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{Quarter, SWEEP_GROUPS, Timestamp, Zone};
+use rollups::newest_sealable_edge;
+use runtime::clock::Clock;
+use runtime::telemetry::WideEvent;
+use runtime::work_queue::WorkQueue;
+use table::{InsertOutcome, Invocation, RollupState, StoreError, StoreResult};
+
+use crate::Store;
+use crate::folder::Folder;
+
+/// What the instance remembers of the state.
+#[derive(Debug, Default)]
+pub(crate) struct StateMemory {
+    exists: AtomicBool,
+}
+
+/// The state, with its time zone.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) stored: RollupState,
+    pub(crate) zone: Zone,
+}
+
+/// The setting of the time zone is not the one of the stored days.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the setting is {setting}, the stored days are of {stored}, which stays; change it with `roomtide rollups rebuild --time-zone`"
+)]
+struct OtherZone {
+    setting: Zone,
+    stored: Zone,
+}
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    /// Makes the state if there is none. Whoever leaves a reading to the sweep has to know that the sweep
+    /// begins before its quarter.
+    pub(crate) async fn ensure_state(
+        &self,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<()> {
+        if !self.state.exists.load(Ordering::Relaxed) {
+            self.state(invocation, log).await?;
+        }
+        Ok(())
+    }
+
+    /// The state as it is this moment.
+    pub(crate) async fn state(
+        &self,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<State> {
+        let stored = match self.store.rollup_state(invocation).await? {
+            Some(stored) => stored,
+            None => self.begin(invocation).await?,
+        };
+        self.state.exists.store(true, Ordering::Relaxed);
+        let zone = stored.zone.parse().map_err(|error| {
+            // A program with a newer database of zones stored it: this one must not make up days.
+            let what = format!("the time zone of the stored days is unknown here: {error}");
+            StoreError::Refused(what.into())
+        })?;
+        if zone != self.settings.zone {
+            let other = OtherZone { setting: self.settings.zone, stored: zone };
+            log.warn("rollup.time_zone", &other);
+            log.count("rollup.other_time_zone", 1);
+        }
+        Ok(State { stored, zone })
+    }
+
+    /// Begins with the newest quarter: the readings before are complete in rollups only if there are none.
+    async fn begin(&self, invocation: &Invocation) -> StoreResult<RollupState> {
+        let edge = newest_sealable_edge(self.clock.now());
+        let devices = self.store.all_devices(invocation).await?;
+        let is_new = devices.found.is_empty() && devices.unreadable.is_empty();
+        let state = RollupState {
+            zone: self.settings.zone.name().to_owned(),
+            since: if is_new { Timestamp::MIN } else { Quarter::of(edge).next().start() },
+            sealed: [edge; SWEEP_GROUPS],
+        };
+        match self.store.begin_rollups(&state, invocation).await? {
+            InsertOutcome::Inserted => Ok(state),
+            InsertOutcome::Exists(known) => Ok(known),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Sweeps a group of devices: folds each quarter once it is over, and each day. Chooses no groups.
+
+use domain::{Device, DeviceId, TimeRange, Timestamp, Zone, sweep_group};
+use rollups::{Assumed, DeviceRules, GRACE, SKEW};
+use runtime::clock::Clock;
+use runtime::telemetry::chain;
+use runtime::work_queue::WorkQueue;
+use table::{StoreError, UnreadableItem};
+
+use crate::Store;
+use crate::folder::{Folder, NotFolded, quarters_in, window_end};
+use crate::schedule::Run;
+
+impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+    /// Folds the quarters and days of a group's devices that end after the group's mark, up to `target`.
+    ///
+    /// The mark moves a day at a time at most, when all devices are done or left to the queue: a sweep
+    /// that is far behind and stops continues there.
+    pub(crate) async fn sweep(
+        &self,
+        group: usize,
+        (mut mark, target): (Timestamp, Timestamp),
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        while let Ok(range) = TimeRange::new(mark, window_end(mark, target)) {
+            // A device that is registered later than this has left none of these quarters to the sweep.
+            let listed = self.listed_since(target.saturating_add(GRACE + SKEW), run.invocation);
+            let listed = listed.await?;
+            let of_group = |id: &DeviceId| sweep_group(id) == group;
+            for device in listed.devices.found.iter().filter(|device| of_group(&device.id)) {
+                if run.invocation.remaining().is_zero() {
+                    return Err(StoreError::TimedOut.into());
+                }
+                self.sweep_device(device, range, zone, run).await?;
+                run.pace.keep(run.invocation).await;
+            }
+            for item in &listed.devices.unreadable {
+                let id: Option<DeviceId> = item.sk.parse().ok();
+                if let Some(id) = id.filter(of_group) {
+                    self.leave_unreadable(&id, item, range, run).await?;
+                }
+            }
+            self.store.advance_sealed(group, range.to(), run.invocation).await?;
+            mark = range.to();
+        }
+        Ok(())
+    }
+
+    async fn sweep_device(
+        &self,
+        device: &Device,
+        range: TimeRange,
+        zone: Zone,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let Run { invocation, work, .. } = run;
+        let mut rules = DeviceRules::of(device);
+        work.devices += 1;
+        self.quarters(&mut rules, range, Assumed::Absent, invocation, work).await?;
+        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, work).await
+    }
+
+    /// Leaves a device whose item is damaged to the queue, where somebody finds it.
+    async fn leave_unreadable(
+        &self,
+        device: &DeviceId,
+        item: &UnreadableItem,
+        range: TimeRange,
+        run: &mut Run<'_>,
+    ) -> Result<(), NotFolded> {
+        let why = chain(item);
+        for quarter in quarters_in(range) {
+            self.leave_to_queue(device, quarter, &why, run.invocation, &mut run.work).await?;
+        }
+        Ok(())
+    }
+}

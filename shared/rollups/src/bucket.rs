@@ -1,0 +1,77 @@
+//! A bucket with its timestamps, and what it is folded from. Puts nothing.
+
+use domain::{Bucket, LocalDate, Quarter, Rollup, TimeRange, Timestamp, Zone};
+use table::{StoreResult, StoredReading};
+
+use crate::fold::{Fold, Store};
+
+/// A bucket, its timestamps, and the zone of a day.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) bucket: Bucket,
+    pub(crate) range: TimeRange,
+    pub(crate) zone: Option<Zone>,
+}
+
+impl Bounds {
+    pub(crate) fn quarter(quarter: Quarter) -> Self {
+        Self { bucket: Bucket::Quarter(quarter), range: quarter.range(), zone: None }
+    }
+
+    /// `None` for a date that the zone skips.
+    pub(crate) fn day(zone: Zone, date: LocalDate) -> Option<Self> {
+        Some(Self { bucket: Bucket::Day(date), range: zone.day(date)?, zone: Some(zone) })
+    }
+}
+
+/// The fold of a bucket, with what is known of its source.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) rollup: Rollup,
+    /// When the first part of the source expires.
+    pub(crate) until: Option<Timestamp>,
+    /// The newest settings that a part of the source was folded with.
+    pub(crate) settings: u64,
+    /// Whether a rollup has to be stored even if none is there.
+    pub(crate) is_anything: bool,
+}
+
+impl<S: Store> Fold<'_, S> {
+    /// Folds a bucket from what is stored this moment.
+    pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Source> {
+        let is_day = matches!(bounds.bucket, Bucket::Day(_));
+        if is_day && self.retention.has_quarters(bounds.range.from(), self.now) {
+            return self.of_quarters(bounds.range).await;
+        }
+        let device = &self.device.id;
+        let readings = self.store.stored_readings(device, bounds.range, self.invocation).await?;
+        Ok(self.of_readings(&readings))
+    }
+
+    /// Expired readings are passed over: it is up to `DynamoDB` when it deletes them.
+    pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Source {
+        let is_there = |it: &&StoredReading| it.expires.is_none_or(|at| at > self.now);
+        let kept = || readings.iter().filter(is_there);
+        Source {
+            rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
+            until: kept().filter_map(|it| it.expires).min(),
+            settings: 0,
+            is_anything: true,
+        }
+    }
+
+    async fn of_quarters(&self, range: TimeRange) -> StoreResult<Source> {
+        let quarters = self.store.quarters(&self.device.id, range, true, self.invocation).await?;
+        let mut source = Source::default();
+        for quarter in quarters {
+            source.is_anything = true;
+            if quarter.rollup.is_empty() || quarter.is_expired(self.now) {
+                continue;
+            }
+            source.rollup.append(&quarter.rollup, &self.device.rules);
+            source.until = source.until.into_iter().chain(quarter.expires).min();
+            source.settings = source.settings.max(quarter.settings);
+        }
+        Ok(source)
+    }
+}

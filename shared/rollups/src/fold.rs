@@ -1,0 +1,191 @@
+//! Folds a bucket of a device and puts its rollup by compare-and-swap. Chooses no buckets.
+
+use std::time::Duration;
+
+use domain::{Bucket, LocalDate, Quarter, Timestamp, Zone};
+use table::{
+    Expected, Invocation, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, StoreError,
+    StoreResult, StoredRollup,
+};
+
+use crate::bucket::{Bounds, Source};
+use crate::retention::{emptied_expires, is_closing};
+use crate::{DeviceRules, Retention};
+
+/// The ports of the table that a fold uses.
+pub trait Store: ReadStoredReadings + ReadRollups + PutRollups {}
+
+impl<S: ReadStoredReadings + ReadRollups + PutRollups> Store for S {}
+
+/// The folds of one device: reads what is stored, folds it, and puts the rollup.
+///
+/// Done twice, or by many at once, the rollups are the same but for their versions.
+#[derive(Debug)]
+pub struct Fold<'a, S> {
+    /// The table.
+    pub store: &'a S,
+    /// The device. Its rules must be read after the change of a reading that is to be folded.
+    pub device: &'a DeviceRules,
+    /// The times for which readings and rollups are kept.
+    pub retention: &'a Retention,
+    /// The time of day.
+    pub now: Timestamp,
+    /// The time left and the capacity consumed.
+    pub invocation: &'a Invocation,
+}
+
+/// The first assumption about a bucket's rollup in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assumed {
+    /// None: the version of the rollup is read first.
+    Nothing,
+    /// There is no rollup, so none is read. If there is one, its put is refused and it is read then.
+    Absent,
+}
+
+/// The result of folding a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folded {
+    /// The rollup is stored.
+    Stored,
+    /// No rollup is stored: there was nothing to fold, or the rollup would have expired already.
+    Skipped,
+    /// The rollup stays as it is and says so, because its readings may have begun to expire.
+    Frozen,
+    /// The rollup stays, because it was folded with newer settings: the device has to be read again.
+    Outdated,
+}
+
+/// The next step for a bucket, by the rollup that is stored.
+pub(crate) enum Step {
+    /// It is done already.
+    Done(Folded),
+    /// Flag the rollup.
+    Freeze(StoredRollup),
+    /// Fold.
+    Fold,
+}
+
+/// The largest number of attempts at a rollup that keeps changing.
+const MAX_ATTEMPTS: u32 = 5;
+/// The longest pause before the second attempt; it doubles from there on.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+impl<S: Store> Fold<'_, S> {
+    /// Folds the readings of a quarter of an hour.
+    pub async fn quarter(&self, quarter: Quarter, assumed: Assumed) -> StoreResult<Folded> {
+        self.bucket(&Bounds::quarter(quarter), assumed).await
+    }
+
+    /// Folds the quarters of a local day, or its readings where the quarters may have begun to expire.
+    ///
+    /// A stored day of another zone or with other bounds is replaced. A date that the zone skips has no day.
+    pub async fn day(&self, zone: Zone, date: LocalDate, assumed: Assumed) -> StoreResult<Folded> {
+        match Bounds::day(zone, date) {
+            Some(bounds) => self.bucket(&bounds, assumed).await,
+            None => Ok(Folded::Skipped),
+        }
+    }
+
+    async fn bucket(&self, bounds: &Bounds, assumed: Assumed) -> StoreResult<Folded> {
+        let key = self.key(bounds.bucket);
+        for attempt in 0..MAX_ATTEMPTS {
+            let known = if attempt == 0 && assumed == Assumed::Absent {
+                None
+            } else {
+                self.pause_before(attempt).await;
+                self.store.rollup(&key, self.invocation).await?
+            };
+            let (rollup, folded) = match self.step(known.as_ref()) {
+                Step::Done(folded) => return Ok(folded),
+                Step::Freeze(frozen) => (frozen, Folded::Frozen),
+                // What is folded is read after the version: whoever reads it later puts later.
+                Step::Fold => match self.next(bounds, known.as_ref(), self.read(bounds).await?) {
+                    Ok(rollup) => (rollup, Folded::Stored),
+                    Err(folded) => return Ok(folded),
+                },
+            };
+            if self.put(&rollup, known.as_ref()).await? {
+                return Ok(folded);
+            }
+        }
+        Err(StoreError::Unavailable(format!("the rollup {key:?} kept changing").into()))
+    }
+
+    /// The next step, by the stored rollup.
+    pub(crate) fn step(&self, known: Option<&StoredRollup>) -> Step {
+        let Some(known) = known else { return Step::Fold };
+        if known.settings > self.device.settings {
+            return Step::Done(Folded::Outdated);
+        }
+        if !is_closing(known.raw_until, self.now) {
+            return Step::Fold;
+        }
+        if known.is_frozen || known.is_expired(self.now) {
+            return Step::Done(Folded::Frozen);
+        }
+        Step::Freeze(StoredRollup { version: known.version + 1, is_frozen: true, ..known.clone() })
+    }
+
+    /// The rollup to store; `Err` if none is stored.
+    pub(crate) fn next(
+        &self,
+        bounds: &Bounds,
+        known: Option<&StoredRollup>,
+        source: Source,
+    ) -> Result<StoredRollup, Folded> {
+        if source.settings > self.device.settings {
+            return Err(Folded::Outdated);
+        }
+        if known.is_none() && !source.is_anything {
+            return Err(Folded::Skipped);
+        }
+        let is_ahead = |expires: &Timestamp| *expires > self.now;
+        let expires = if source.rollup.is_empty() {
+            Some(emptied_expires(self.now))
+        } else {
+            match self.retention.expires(bounds.bucket, bounds.range.from()) {
+                // A shorter retention than before; the rollup that is there still has to be right.
+                Some(expires) if !is_ahead(&expires) => {
+                    let kept = known.and_then(|known| known.expires).filter(is_ahead);
+                    Some(kept.ok_or(Folded::Skipped)?)
+                }
+                expires => expires,
+            }
+        };
+        Ok(StoredRollup {
+            key: self.key(bounds.bucket),
+            range: bounds.range,
+            zone: bounds.zone.map(|zone| zone.name().to_owned()),
+            version: known.map_or(0, |known| known.version) + 1,
+            settings: self.device.settings,
+            raw_until: source.until,
+            expires,
+            is_frozen: false,
+            rollup: source.rollup,
+        })
+    }
+
+    /// Puts a rollup where `known` still is; returns whether it was.
+    pub(crate) async fn put(
+        &self,
+        rollup: &StoredRollup,
+        known: Option<&StoredRollup>,
+    ) -> StoreResult<bool> {
+        let expected = known.map_or(Expected::Absent, |known| Expected::Version(known.version));
+        self.store.put_rollup(rollup, expected, self.invocation).await
+    }
+
+    fn key(&self, bucket: Bucket) -> RollupKey {
+        RollupKey { device: self.device.id.clone(), bucket }
+    }
+
+    /// Waits a random time, so that two that meet do not meet again.
+    async fn pause_before(&self, attempt: u32) {
+        if let Some(doublings) = attempt.checked_sub(1) {
+            let longest = FIRST_PAUSE * 2_u32.pow(doublings);
+            let pause = longest.mul_f64(fastrand::f64());
+            tokio::time::sleep(pause.min(self.invocation.remaining())).await;
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The error of a queue that does not take messages. Sends nothing.
+
+use table::StoreError;
+
+/// Some messages could not be sent; others may have been.
+#[derive(Debug, thiserror::Error)]
+#[error("the queue does not take messages")]
+pub struct NotSent(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl NotSent {
+    /// The error for that cause.
+    pub fn because(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+impl From<StoreError> for NotSent {
+    fn from(error: StoreError) -> Self {
+        Self::because(error)
+    }
+}

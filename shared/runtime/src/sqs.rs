@@ -1,0 +1,146 @@
+//! Sends JSON messages to a queue of Amazon SQS: the only door to its SDK. Receives none; Lambda does.
+
+use aws::QueueConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use serde::Serialize;
+use table::Invocation;
+
+use crate::not_sent::NotSent;
+use crate::telemetry::chain;
+
+/// The largest number of messages that SQS takes with one request.
+const MAX_BATCH: usize = 10;
+
+/// A client of one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct SqsSender {
+    client: Client,
+    url: String,
+}
+
+impl SqsSender {
+    /// A client of the queue; nothing is sent yet.
+    pub(crate) fn connect(config: &QueueConfig) -> Self {
+        let endpoint = config.endpoint.as_deref();
+        let ca_bundle = config.ca_bundle.as_ref();
+        let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
+        Self { client: Client::new(&settings), url: config.url.clone() }
+    }
+
+    /// Sends all messages, or fails; then some may have been sent.
+    pub(crate) async fn send<T: Serialize>(
+        &self,
+        messages: &[T],
+        invocation: &Invocation,
+    ) -> Result<(), NotSent> {
+        for batch in messages.chunks(MAX_BATCH) {
+            let mut request = self.client.send_message_batch().queue_url(&self.url);
+            for (n, message) in batch.iter().enumerate() {
+                let body = serde_json::to_string(message).map_err(NotSent::because)?;
+                let entry = SendMessageBatchRequestEntry::builder().id(n.to_string());
+                let entry = entry.message_body(body).build().map_err(NotSent::because)?;
+                request = request.entries(entry);
+            }
+            let answer = invocation.within(request.send()).await?;
+            let answer = answer.map_err(|error| NotSent::because(chain(&error)))?;
+            // A batch of which SQS refuses a message is answered with 200.
+            if let Some(refused) = answer.failed().first() {
+                let reason = refused.message().unwrap_or_default();
+                return Err(NotSent::because(format!("{}: {reason}", refused.code())));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use aws::Credentials;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::Deadline;
+
+    /// A queue whose every request is answered with `status` and `answer`, and the requests' bodies.
+    fn answering(status: u16, answer: &'static str) -> (SqsSender, mpsc::Receiver<Value>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let (bodies, received) = mpsc::channel();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.expect("a connection"));
+                let (mut line, mut length) = (String::new(), 0);
+                while stream.read_line(&mut line).is_ok_and(|_| !line.trim().is_empty()) {
+                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().expect("a length");
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).expect("a body");
+                if bodies.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
+                    return;
+                }
+                let text = format!(
+                    "HTTP/1.1 {status} .\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
+                    answer.len()
+                );
+                stream.get_mut().write_all(text.as_bytes()).expect("an answer");
+            }
+        });
+        let key = || "test".to_owned();
+        let queue = SqsSender::connect(&QueueConfig {
+            url: format!("{address}/000000000000/failures"),
+            region: "us-east-1".to_owned(),
+            endpoint: Some(address),
+            credentials: Credentials {
+                access_key_id: key(),
+                secret_access_key: key(),
+                session_token: None,
+            },
+            ca_bundle: None,
+        });
+        (queue, received)
+    }
+
+    async fn send(queue: &SqsSender, number: u32) -> Result<(), NotSent> {
+        let messages: Vec<Value> = (0..number).map(|n| json!({"n": n})).collect();
+        queue.send(&messages, &Invocation::until(Deadline::after(Duration::from_secs(5)))).await
+    }
+
+    #[tokio::test]
+    async fn messages_are_sent_ten_with_a_request() {
+        let (queue, received) = answering(200, r#"{"Successful": [], "Failed": []}"#);
+        send(&queue, 12).await.expect("taken");
+        let requests: Vec<Value> = received.try_iter().collect();
+        let entries = requests.iter().map(|request| request["Entries"].as_array().expect("a list"));
+        assert_eq!(entries.clone().map(Vec::len).collect::<Vec<_>>(), [10, 2]);
+        let bodies = entries.flatten().map(|entry| entry["MessageBody"].as_str().expect("text"));
+        let expected = (0..12).map(|n| format!(r#"{{"n":{n}}}"#));
+        assert_eq!(bodies.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_refused_is_a_failure() {
+        let answer = r#"{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}"#;
+        let (queue, _received) = answering(400, answer);
+        let error = send(&queue, 1).await.expect_err("refused");
+        assert!(chain(&error).contains("gone"), "{}", chain(&error));
+    }
+
+    #[tokio::test]
+    async fn a_batch_of_which_one_message_is_refused_is_a_failure() {
+        let answer = r#"{"Successful": [{"Id": "0", "MessageId": "a", "MD5OfMessageBody": "b"}],
+            "Failed": [{"Id": "1", "SenderFault": false, "Code": "InternalError", "Message": "later"}]}"#;
+        let (queue, _received) = answering(200, answer);
+        let error = send(&queue, 2).await.expect_err("one is refused");
+        assert!(chain(&error).contains("InternalError: later"), "{}", chain(&error));
+    }
+}

@@ -1,0 +1,109 @@
+//! The work queue: the port by which a function leaves for later what it cannot do now. Does no work.
+
+#[cfg(any(test, feature = "fake"))]
+mod memory;
+#[cfg(feature = "sqs")]
+mod sqs;
+
+use domain::{DeviceId, IdError, Quarter, Timestamp, TimestampError};
+use serde::{Deserialize, Serialize};
+use table::Invocation;
+
+pub use crate::not_sent::NotSent;
+#[cfg(any(test, feature = "fake"))]
+pub use memory::MemoryWorkQueue;
+#[cfg(feature = "sqs")]
+pub use sqs::SqsWorkQueue;
+
+/// A message that asks for the readings of a device in a quarter of an hour to be folded again.
+///
+/// It says where to look and not what was found, so it is true however late and often it comes. As JSON:
+/// `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Body", into = "Body")]
+pub struct FoldRequest {
+    /// The device.
+    pub device: DeviceId,
+    /// The quarter of an hour.
+    pub quarter: Quarter,
+}
+
+/// The queue of work that is left for later. A message is delivered at least once, in any order.
+pub trait WorkQueue: Send + Sync {
+    /// Sends all messages, or fails; then some may have been sent. May be done again.
+    fn send(
+        &self,
+        messages: &[FoldRequest],
+        invocation: &Invocation,
+    ) -> impl Future<Output = Result<(), NotSent>> + Send;
+}
+
+/// The message as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    device: String,
+    quarter: String,
+}
+
+/// A message that asks for nothing that there is.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("device: {0}")]
+    Device(#[source] IdError),
+    #[error("quarter: {0}")]
+    Timestamp(#[source] TimestampError),
+    #[error("quarter: {0} is not the beginning of a quarter of an hour")]
+    Quarter(Timestamp),
+}
+
+impl TryFrom<Body> for FoldRequest {
+    type Error = BodyError;
+
+    fn try_from(Body { device, quarter }: Body) -> Result<Self, BodyError> {
+        let start = Timestamp::parse_absolute(&quarter).map_err(BodyError::Timestamp)?;
+        Ok(Self {
+            device: device.parse().map_err(BodyError::Device)?,
+            quarter: Quarter::starting_at(start).ok_or(BodyError::Quarter(start))?,
+        })
+    }
+}
+
+impl From<FoldRequest> for Body {
+    fn from(request: FoldRequest) -> Self {
+        let FoldRequest { device, quarter } = request;
+        Self { device: device.to_string(), quarter: quarter.start().to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_its_key_in_json() {
+        let text = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
+        let request: FoldRequest = serde_json::from_str(text).expect("a message");
+        assert_eq!(request.device.as_str(), "remo-e");
+        assert_eq!(request.quarter.start().to_string(), "2026-01-11T16:00:00.000Z");
+        assert_eq!(serde_json::to_string(&request).expect("JSON"), text);
+    }
+
+    #[test]
+    fn another_message_is_refused_with_what_is_wrong() {
+        for (text, why) in [
+            ("{", "EOF"),
+            (r#"{"device":"d"}"#, "missing field `quarter`"),
+            (r#"{"device":"d","quarter":"2026-01-11T16:00:00Z","n":1}"#, "unknown field `n`"),
+            (r#"{"device":"a#b","quarter":"2026-01-11T16:00:00Z"}"#, "device: "),
+            (r#"{"device":"d","quarter":"yesterday"}"#, "quarter: "),
+            (
+                r#"{"device":"d","quarter":"2026-01-11T16:01:00Z"}"#,
+                "2026-01-11T16:01:00.000Z is not",
+            ),
+        ] {
+            let error = serde_json::from_str::<FoldRequest>(text).expect_err(text).to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
