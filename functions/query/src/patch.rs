@@ -329,7 +329,7 @@ mod tests {
                 r#"{"metrics": {"t": {"kind": "x"}}}"#,
                 "metrics.t.kind: is \"x\"; expected gauge or counter",
             ),
-            (r#"{"behind": "a b"}"#, "behind: \"a b\" "),
+            (r#"{"behind": "a b"}"#, "behind: contains ' '"),
             (r#"{"metrics": {"t": {"hold": "1d"}}}"#, "metrics.t.hold: is \"1d\"; expected"),
             (r#"{"metrics": {"t": {"hold": 900}}}"#, "metrics.t.hold: must be a string"),
             (r#"{"metrics": {"t": {"exchanges": 5}}}"#, "metrics.t.exchanges: must be an array"),

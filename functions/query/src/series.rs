@@ -109,6 +109,21 @@ impl Subject {
         found.map_err(|failure| failure.problem(call))
     }
 
+    /// Those of the devices that may have been in the room that are or were there.
+    fn present<'a, T>(
+        &self,
+        found: Vec<T>,
+        values: impl for<'t> Fn(&'t T) -> &'t DeviceValues<'a>,
+    ) -> Vec<T> {
+        let is_present = |it: &T| {
+            let it = values(it);
+            let Some(room) = &self.room else { return true };
+            let mut pieces = it.gathered.pieces.iter();
+            it.device.place.room() == Some(room) || pieces.any(|piece| !piece.is_elsewhere)
+        };
+        found.into_iter().filter(is_present).collect()
+    }
+
     /// The devices that a sum leaves out: what they measure is a part of what another of them measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &domain::DeviceId| devices.iter().any(|it| it.id == *id);
@@ -154,7 +169,9 @@ pub(crate) async fn series(
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
-    let found = in_room(found, subject.room.is_some());
+    let found = subject.present(found, |it| it);
+    let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
+    let columns = Columns::of(&request, &names, &devices)?;
     let left_out = if columns.has_sums() { subject.left_out(&devices) } else { Vec::new() };
     let explain = request
         .is_explained
@@ -235,10 +252,7 @@ pub(crate) async fn energy(
         .then(|| Explanation::of(&found, Source::of(request.unit), &grid, call.invocation));
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
-    let found: Vec<_> = found
-        .into_iter()
-        .filter(|(it, _)| subject.room.is_none() || has_been_there(it))
-        .collect();
+    let found = subject.present(found, |(it, _)| it);
     let energy = Energy {
         request: &request,
         grid: &grid,
@@ -331,16 +345,6 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
         ),
     };
     Problem::field("metric", message)
-}
-
-/// Devices that may have been in a room are shown only where they were.
-fn in_room(found: Vec<DeviceValues<'_>>, is_room: bool) -> Vec<DeviceValues<'_>> {
-    found.into_iter().filter(|it| !is_room || has_been_there(it)).collect()
-}
-
-fn has_been_there(it: &DeviceValues<'_>) -> bool {
-    let pieces = &it.gathered.pieces;
-    pieces.is_empty() || pieces.iter().any(|piece| !piece.is_elsewhere && !piece.rollup.is_empty())
 }
 
 /// A range that is over seldom changes, but late readings do change it.

@@ -163,13 +163,10 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
         let is_back = self.order == Order::Descending;
         match rolled_up {
             Some(it) if is_back && it.from() < at && at <= it.to() => {
-                self.roll(at, it.from()).await?;
-                // What is before the rollups may be years of readings: it is not searched.
-                Ok(None)
+                Ok(self.roll(at, it.from()).await?.then_some(it.from()))
             }
             Some(it) if !is_back && it.contains(at) => {
-                self.roll(at, it.to()).await?;
-                Ok(Some(it.to()))
+                Ok(self.roll(at, it.to()).await?.then_some(it.to()))
             }
             Some(it) if is_back && it.to() < at => {
                 self.read(at, it.to(), FURTHER).await?;
@@ -187,37 +184,66 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
     }
 
     /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of
-    /// quarters, then days.
-    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<(), Failure> {
+    /// quarters, then days. Whether all are searched.
+    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, Failure> {
         let is_back = self.order == Order::Descending;
         let edge = if is_back { Quarter::of(at).start() } else { ceiling(at) };
         self.read(at, edge, FURTHER).await?;
         let far = self.farther(edge, QUARTERS);
         let far = if is_back { far.max(end) } else { far.min(end) };
-        if let Some(near) = self.span(edge, far).filter(|_| !self.missing.is_empty()) {
-            let device = &self.ask.device.id;
-            let mut found = self.store.quarters(device, near, false, self.invocation).await?;
-            if is_back {
-                found.reverse();
-            }
-            found.iter().for_each(|it| self.see_rollup(it, at));
+        self.read_quarters(edge, far, at).await?;
+        if !self.read_days(far, end, at).await? {
+            return Ok(false);
         }
+        // The days at the end may have no rollups yet, or none ever: they are not whole.
+        let rest = self.farther(end, -QUARTERS);
+        let rest = if is_back { rest.min(far) } else { rest.max(far) };
+        self.read_quarters(rest, end, at).await?;
+        Ok(true)
+    }
+
+    async fn read_quarters(
+        &mut self,
+        near: Timestamp,
+        far: Timestamp,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
+            return Ok(());
+        };
+        let device = &self.ask.device.id;
+        let mut found = self.store.quarters(device, range, false, self.invocation).await?;
+        if self.order == Order::Descending {
+            found.reverse();
+        }
+        found.iter().for_each(|it| self.see_rollup(it, at));
+        Ok(())
+    }
+
+    /// Searches days; whether there are no more.
+    async fn read_days(
+        &mut self,
+        near: Timestamp,
+        far: Timestamp,
+        at: Timestamp,
+    ) -> Result<bool, Failure> {
         let zone = self.ask.horizon.zone();
-        let (mut next, last) = (zone.date(far), zone.date(end));
+        let (mut next, last) = (zone.date(near), zone.date(far));
         for limit in DAYS {
-            let dates = if is_back { (last, next) } else { (next, last) };
-            if self.missing.is_empty() || dates.0 > dates.1 {
-                break;
+            let (from, to) = (next.min(last), next.max(last));
+            if self.missing.is_empty() {
+                return Ok(true);
             }
             let device = &self.ask.device.id;
-            let days = self.store.days(device, dates, self.order, limit, self.invocation).await?;
+            let days = self.store.days(device, (from, to), self.order, limit, self.invocation);
+            let days = days.await?;
             days.iter().for_each(|day| self.see_rollup(day, at));
             match days.last().map(|day| day.key.bucket) {
                 Some(Bucket::Day(date)) if days.len() == limit => next = date,
-                _ => break,
+                _ => return Ok(true),
             }
         }
-        Ok(())
+        Ok(self.missing.is_empty())
     }
 
     /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
