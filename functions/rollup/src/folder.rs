@@ -12,7 +12,7 @@ use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
 use table::{Invocation, StoreError, StoreResult};
 
 use crate::log::Work;
-use crate::refold::RefoldMemory;
+use crate::refold::Refolded;
 use crate::registry::Registered;
 use crate::state::StateMemory;
 use crate::{Settings, Store};
@@ -26,7 +26,7 @@ pub(crate) struct Folder<S, W, C> {
     pub(crate) settings: Settings,
     pub(crate) registered: Registered,
     pub(crate) state: StateMemory,
-    pub(crate) refolds: RefoldMemory,
+    pub(crate) refolded: Refolded,
 }
 
 /// Why something is not folded.
@@ -52,7 +52,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
             settings,
             registered: Registered::default(),
             state: StateMemory::default(),
-            refolds: RefoldMemory::default(),
+            refolded: Refolded::default(),
         }
     }
 

@@ -18,6 +18,8 @@ mod schedule;
 mod settings;
 mod state;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use aws_lambda_events::event::dynamodb;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;

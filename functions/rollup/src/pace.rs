@@ -10,6 +10,9 @@ use crate::Settings;
 /// The part of the table's ceilings that is left to readings and to people.
 const SHARE: f64 = 5.0;
 
+/// The time after which the next invocation by the schedule is due soon, and goes on.
+const MINUTE: Duration = Duration::from_secs(50);
+
 /// The pace of one invocation.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -26,6 +29,11 @@ impl Pace {
             read_units_per_second: f64::from(settings.max_read_units) / SHARE,
             write_units_per_second: f64::from(settings.max_write_units) / SHARE,
         }
+    }
+
+    /// Whether what is left should be left to the next invocation: two at once would do the same work.
+    pub(crate) fn is_minute_over(&self) -> bool {
+        self.started.elapsed() >= MINUTE
     }
 
     /// Waits until as much time has passed as the consumed units are worth, or until none is left.

@@ -9,80 +9,47 @@ use domain::{
 use rollups::{Assumed, DeviceRules, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, RangeQuery, Refold, StoreError, StoreResult};
+use table::{Invocation, RangeQuery, Refold, StoreResult};
 
 use crate::Store;
 use crate::folder::{Folder, NotFolded, window_end};
 use crate::schedule::Run;
 
-/// What the instance remembers of folds after changes of settings.
+/// By device, the number of the newest settings with which everything is folded, as far as the instance has
+/// seen it. What it remembers stays true.
 #[derive(Debug, Default)]
-pub(crate) struct RefoldMemory(Mutex<BTreeMap<DeviceId, Progress>>);
+pub(crate) struct Refolded(Mutex<BTreeMap<DeviceId, u64>>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// Everything is folded with the settings of this number, which stays true.
-    Done(u64),
-    /// A fold is under way.
-    UnderWay,
-}
-
-impl RefoldMemory {
-    fn progress(&self, device: &DeviceId) -> Option<Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(device).copied()
+impl Refolded {
+    fn is_done(&self, device: &Device) -> bool {
+        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device.id).copied();
+        device.fold_settings.number <= done.unwrap_or(0)
     }
 
-    fn note(&self, device: &DeviceId, progress: Progress) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(device.clone(), progress);
+    fn note(&self, device: &Device) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        done.insert(device.id.clone(), device.fold_settings.number);
     }
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
-    /// Folds again what new settings of a group's devices concern, up to the group's mark.
-    pub(crate) async fn refold_group(
+    /// Folds again what new settings of devices concern, each up to the mark of its group. What the minute
+    /// does not suffice for is left to the next invocation.
+    pub(crate) async fn refold(
         &self,
-        group: usize,
-        mark: Timestamp,
-        zone: Zone,
-        run: &mut Run<'_>,
-    ) -> Result<(), NotFolded> {
-        let is_wanted = |device: &Device| sweep_group(&device.id) == group;
-        self.refold_devices(is_wanted, &[mark; SWEEP_GROUPS], zone, run).await
-    }
-
-    /// Goes on with the folds of other groups that an invocation of this instance has left under way.
-    pub(crate) async fn refold_under_way(
-        &self,
-        sealed: &[Timestamp; SWEEP_GROUPS],
-        zone: Zone,
-        run: &mut Run<'_>,
-    ) -> Result<(), NotFolded> {
-        let is_wanted =
-            |device: &Device| self.refolds.progress(&device.id) == Some(Progress::UnderWay);
-        self.refold_devices(is_wanted, sealed, zone, run).await
-    }
-
-    async fn refold_devices(
-        &self,
-        is_wanted: impl Fn(&Device) -> bool,
         sealed: &[Timestamp; SWEEP_GROUPS],
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         // Any list serves: a change that it does not have yet is found in the next one.
         let listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
-        // A list without the settings was read before this one, by a clock that may be ahead: it may have
-        // sealed quarters up to here.
-        let oldest_mark = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
-        let is_changed = |device: &&Device| {
-            let number = device.fold_settings.number;
-            number > 0 && self.refolds.progress(&device.id) != Some(Progress::Done(number))
-        };
-        let devices = listed.devices.found.iter();
-        for device in devices.filter(is_changed).filter(|device| is_wanted(device)) {
+        // A list without the settings was read before this one, by a clock that may be ahead: its reader
+        // may have sealed quarters up to here.
+        let last_mark = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
+        let changed = listed.devices.found.iter().filter(|device| !self.refolded.is_done(device));
+        for device in changed {
             let mark = sealed[sweep_group(&device.id)];
-            self.refold_device(device, (mark, mark >= oldest_mark), zone, run).await?;
+            self.refold_device(device, (mark, mark >= last_mark), zone, run).await?;
         }
         Ok(())
     }
@@ -99,10 +66,9 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let (id, number) = (&device.id, device.fold_settings.number);
         let known = self.store.refold(id, run.invocation).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
-            self.refolds.note(id, Progress::Done(number));
+            self.refolded.note(device);
             return Ok(());
         };
-        self.refolds.note(id, Progress::UnderWay);
         let mut from = match known.under_way {
             Some((under_way, until)) if under_way == number => until,
             _ => self.first_quarter(device, changed, run.invocation).await?,
@@ -111,8 +77,8 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let to = last_day.map_or(mark, |day| day.to().min(mark));
         let mut rules = DeviceRules::of(device);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
-            if run.invocation.remaining().is_zero() {
-                return Err(StoreError::TimedOut.into());
+            if run.pace.is_minute_over() {
+                return Ok(());
             }
             let Run { invocation, work, .. } = &mut *run;
             self.quarters(&mut rules, range, Assumed::Nothing, invocation, work).await?;
@@ -127,7 +93,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         if is_last || to < mark {
             let done = Refold { settings: number, under_way: None };
             self.store.set_refold(id, &done, run.invocation).await?;
-            self.refolds.note(id, Progress::Done(number));
+            self.refolded.note(device);
         }
         Ok(())
     }

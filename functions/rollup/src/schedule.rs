@@ -84,16 +84,21 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let state = self.state(run.invocation, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
-        let sealed = state.stored.sealed;
+        let mut sealed = state.stored.sealed;
         log.set("rollup.sealed", state.stored.sealed().to_string());
         log.count("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
         let groups = groups_to_sweep(&sealed, target, now);
-        log.set("rollup.groups", groups.clone());
+        let mut swept = Vec::new();
         for group in groups {
+            if !swept.is_empty() && run.pace.is_minute_over() {
+                break;
+            }
             self.sweep(group, (sealed[group], target), state.zone, run).await?;
-            self.refold_group(group, sealed[group].max(target), state.zone, run).await?;
+            sealed[group] = sealed[group].max(target);
+            swept.push(group);
         }
-        self.refold_under_way(&sealed, state.zone, run).await
+        log.set("rollup.groups", swept);
+        self.refold(&sealed, state.zone, run).await
     }
 }
 

@@ -99,7 +99,7 @@ fn quarter(n: i64) -> Quarter {
 fn reading(minute: i64, value: &str) -> Reading {
     let metrics = [
         ("temperature".parse().expect("a name"), Decimal::parse(value).expect("a number")),
-        ("cumulative_kwh".parse().expect("a name"), Decimal::parse(value).expect("a number")),
+        ("cumulative_kwh_p".parse().expect("a name"), Decimal::parse(value).expect("a number")),
     ];
     Reading::new(device(), at(minute), None, metrics.into()).expect("a reading")
 }

@@ -33,10 +33,10 @@ struct State {
     rollups: BTreeMap<RollupKey, StoredRollup>,
     sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
-    failures: Vec<StoreError>,
+    failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,
     not_stored: Vec<usize>,
-    panic: Option<String>,
+    panic: Option<(usize, String)>,
     write_panic: Option<String>,
     calls: Calls,
 }
@@ -55,7 +55,12 @@ pub struct Calls {
 impl MemoryStore {
     /// Lets the next calls fail with these errors, one each.
     pub fn fail_with(&self, errors: impl IntoIterator<Item = StoreError>) {
-        self.state().failures.extend(errors);
+        self.state().failures.extend(errors.into_iter().map(Some));
+    }
+
+    /// Lets a call fail with this error after that many have not.
+    pub fn fail_after(&self, calls: usize, error: StoreError) {
+        self.state().failures.extend((0..calls).map(|_| None).chain([Some(error)]));
     }
 
     /// Lets nothing fail any more.
@@ -70,7 +75,12 @@ impl MemoryStore {
 
     /// Lets the next call panic with this text.
     pub fn panic_with(&self, text: &str) {
-        self.state().panic = Some(text.to_owned());
+        self.panic_after(0, text);
+    }
+
+    /// Lets a call panic with this text after that many have not.
+    pub fn panic_after(&self, calls: usize, text: &str) {
+        self.state().panic = Some((calls, text.to_owned()));
     }
 
     /// Lets the next write to the registry panic with this text.
@@ -102,9 +112,13 @@ impl MemoryStore {
     /// The table for one call, which panics if that was asked for.
     fn call(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
-        if let Some(text) = state.panic.take() {
-            drop(state);
-            panic!("{text}");
+        match state.panic.take() {
+            None => {}
+            Some((0, text)) => {
+                drop(state);
+                panic!("{text}");
+            }
+            Some((calls, text)) => state.panic = Some((calls - 1, text)),
         }
         state
     }
@@ -150,7 +164,7 @@ impl MemoryStore {
 
 impl State {
     fn pop_failure(&mut self) -> Option<StoreError> {
-        (!self.failures.is_empty()).then(|| self.failures.remove(0))
+        if self.failures.is_empty() { None } else { self.failures.remove(0) }
     }
 
     fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> UpdateOutcome<Device> {

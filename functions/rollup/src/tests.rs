@@ -1,0 +1,235 @@
+//! The function on a table in memory that fails on demand. Interleavings are tested by the workspace's model.
+
+mod schedule;
+mod stream;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{
+    Bucket, Decimal, Device, DeviceId, DeviceObservation, DevicePatch, Exchange, FoldRules,
+    MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS, Timestamp, Zone,
+    sweep_group,
+};
+use runtime::clock::TestClock;
+use runtime::dead_letters::MemoryQueue;
+use runtime::work_queue::MemoryWorkQueue;
+use serde_json::{Value, json};
+use table::memory::MemoryStore;
+use table::{
+    DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
+    PutReadings as _, ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
+};
+
+use super::*;
+
+pub(super) struct Bench {
+    pub(super) store: MemoryStore,
+    pub(super) clock: TestClock,
+    pub(super) work: MemoryWorkQueue,
+    pub(super) dead_letters: MemoryQueue,
+    pub(super) rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
+    pub(super) invocation: Invocation,
+    line: Arc<Mutex<Value>>,
+}
+
+impl Bench {
+    /// At the start, with the device `d` registered.
+    pub(super) async fn new() -> Self {
+        let bench = Self::on(MemoryStore::default(), "Asia/Tokyo");
+        bench.schedule().await;
+        bench.register("d").await;
+        bench
+    }
+
+    /// At the start.
+    pub(super) fn on(store: MemoryStore, zone: &str) -> Self {
+        let clock = TestClock::at(at(0));
+        let (work, dead_letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
+        let line = Arc::new(Mutex::new(Value::Null));
+        let sink = Arc::clone(&line);
+        let telemetry = Telemetry::to(Arc::new(move |line| {
+            *sink.lock().expect("no panic") = serde_json::from_str(line).expect("JSON");
+        }));
+        let settings = Settings {
+            zone: zone.parse().expect("a zone"),
+            retention: Retention::default(),
+            max_read_units: 500,
+            max_write_units: 500,
+        };
+        let rollup = Rollup::new(
+            store.clone(),
+            work.clone(),
+            dead_letters.clone(),
+            clock.clone(),
+            telemetry,
+            settings,
+        );
+        let invocation = Invocation::until(deadline());
+        Self { store, clock, work, dead_letters, rollup, invocation, line }
+    }
+
+    pub(super) async fn register(&self, device: &str) {
+        let observation = DeviceObservation::of(&reading(device, 0, "1"));
+        let new = observation.new_device(id(device), |_| true);
+        self.store.register_device(&new, &self.invocation).await.expect("memory");
+    }
+
+    /// Stores a reading, of which no record is delivered.
+    pub(super) async fn write(&self, device: &str, minute: i64, value: &str) -> Value {
+        let reading = reading(device, minute, value);
+        self.store.put_readings(&[reading], None, &self.invocation).await;
+        record("INSERT", device, minute)
+    }
+
+    pub(super) async fn delete(&self, device: &str, minute: i64) -> Value {
+        let key = ReadingKey { at: at(minute), device: id(device) };
+        self.store.delete_readings(&[key], &self.invocation).await;
+        record("REMOVE", device, minute)
+    }
+
+    /// Delivers records; returns the position of the one to deliver again.
+    pub(super) async fn deliver(&self, records: &[Value]) -> Option<usize> {
+        self.deliver_within(records, deadline()).await
+    }
+
+    pub(super) async fn deliver_within(
+        &self,
+        records: &[Value],
+        deadline: Deadline,
+    ) -> Option<usize> {
+        let mut records = records.to_vec();
+        for (n, record) in records.iter_mut().enumerate() {
+            record["dynamodb"]["SequenceNumber"] = n.to_string().into();
+        }
+        let event = serde_json::from_value(json!({"Records": records})).expect("an event");
+        let response = self.rollup.handle_stream(event, deadline).await;
+        let failure = response.batch_item_failures.first()?.item_identifier.clone();
+        Some(failure.expect("a number").parse().expect("a number"))
+    }
+
+    /// Delivers a message of the queue; returns whether it is done.
+    pub(super) async fn message(&self, device: &str, minute: i64) -> bool {
+        let body = json!({"device": device, "quarter": at(minute)}).to_string();
+        let event = json!({"Records": [{"messageId": "m", "body": body}]});
+        let event = serde_json::from_value(event).expect("an event");
+        self.rollup.handle_queue(event, deadline()).await.batch_item_failures.is_empty()
+    }
+
+    pub(super) async fn schedule(&self) {
+        self.rollup.handle_schedule(deadline()).await.expect("nothing fails");
+    }
+
+    /// Runs the schedule every minute from one to another, both inside.
+    pub(super) async fn minutes(&self, from: i64, to: i64) {
+        for minute in from..=to {
+            self.clock.set(at(minute));
+            self.schedule().await;
+        }
+    }
+
+    pub(super) fn rollup(&self, device: &str, bucket: Bucket) -> Option<StoredRollup> {
+        let key = RollupKey { device: id(device), bucket };
+        self.store.rollups().into_iter().find(|it| it.key == key)
+    }
+
+    /// The rollup of the quarter in which a minute lies.
+    pub(super) fn quarter(&self, device: &str, minute: i64) -> Option<StoredRollup> {
+        self.rollup(device, Bucket::Quarter(Quarter::of(at(minute))))
+    }
+
+    /// The rollup of a local day.
+    pub(super) fn day(&self, device: &str, date: &str) -> Option<StoredRollup> {
+        self.rollup(device, Bucket::Day(date.parse().expect("a date")))
+    }
+
+    /// Stores a rollup that was folded with newer settings than the device has: no fold replaces it.
+    pub(super) async fn damage(&self, device: &str, minute: i64) {
+        let quarter = Quarter::of(at(minute));
+        let poison = StoredRollup {
+            key: RollupKey::quarter(id(device), quarter),
+            range: quarter.range(),
+            zone: None,
+            version: 1,
+            settings: 99,
+            raw_until: None,
+            expires: None,
+            is_frozen: false,
+            rollup: Folded::default(),
+        };
+        let put = self.store.put_rollup(&poison, Expected::Absent, &self.invocation).await;
+        assert!(put.expect("memory"));
+    }
+
+    pub(super) async fn device(&self, device: &str) -> Device {
+        let found = self.store.device(&id(device), &self.invocation).await;
+        found.expect("memory").expect("registered")
+    }
+
+    pub(super) async fn state(&self) -> table::RollupState {
+        self.store.rollup_state(&self.invocation).await.expect("memory").expect("a state")
+    }
+
+    /// Changes a setting that concerns every reading of the device.
+    pub(super) async fn set_max_w(&self, device: &str, watts: &str) {
+        let max_w = domain::Edit::Set(number(watts));
+        self.edit(device, MetricPatch { max_w, ..MetricPatch::default() }).await;
+    }
+
+    /// Changes a setting that concerns one quarter.
+    pub(super) async fn exchange_meter(&self, device: &str, minute: i64) {
+        let exchange = Exchange { old: number("1"), new: number("0") };
+        let exchanges = domain::Edit::Set([(at(minute), exchange)].into());
+        self.edit(device, MetricPatch { exchanges, ..MetricPatch::default() }).await;
+    }
+
+    async fn edit(&self, device: &str, patch: MetricPatch) {
+        let patch = DevicePatch { metrics: [(name(), patch)].into(), ..DevicePatch::default() };
+        self.store.edit_device(&id(device), &patch, &self.invocation).await.expect("memory");
+    }
+
+    /// A field of the newest log event.
+    pub(super) fn logged(&self, field: &str) -> Value {
+        self.line.lock().expect("no panic")[field].clone()
+    }
+}
+
+pub(super) fn deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
+pub(super) fn id(device: &str) -> DeviceId {
+    device.parse().expect("an id")
+}
+
+/// That many minutes after 2026-01-11T16:00:00Z, which is an hour after midnight in Tokyo.
+pub(super) fn at(minute: i64) -> Timestamp {
+    let start = Timestamp::from_millis(1_768_147_200_000).expect("a timestamp");
+    start.saturating_add(TimeDelta::minutes(minute))
+}
+
+pub(super) fn name() -> MetricName {
+    "cumulative_kwh_p".parse().expect("a name")
+}
+
+fn number(text: &str) -> Decimal {
+    Decimal::parse(text).expect("a number")
+}
+
+pub(super) fn reading(device: &str, minute: i64, value: &str) -> Reading {
+    let metrics = [(name(), number(value))].into();
+    Reading::new(id(device), at(minute), None, metrics).expect("a reading")
+}
+
+pub(super) fn folded(readings: &[Reading]) -> Folded {
+    Folded::fold(readings, &FoldRules::default())
+}
+
+pub(super) fn record(event: &str, device: &str, minute: i64) -> Value {
+    let sk = table::keys::reading_sk(at(minute));
+    json!({
+        "eventID": "1", "eventName": event, "awsRegion": "eu-west-1",
+        "dynamodb": {"Keys": {"pk": {"S": device}, "sk": {"S": sk}}, "SizeBytes": 1},
+    })
+}

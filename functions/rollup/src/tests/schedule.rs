@@ -1,0 +1,209 @@
+//! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
+
+use table::{KeepRollupState as _, StoreError};
+
+use super::*;
+
+/// A minute of the quarter from 17:00 on in which the group of `d` is swept.
+fn turn() -> i64 {
+    let group = i64::try_from(sweep_group(&id("d"))).expect("small");
+    let minute = (group - at(0).as_millis() / 60_000).rem_euclid(15);
+    60 + minute
+}
+
+#[tokio::test]
+async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
+    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    bench.schedule().await;
+    let state = bench.state().await;
+    assert_eq!((state.zone.as_str(), state.since), ("Asia/Tokyo", Timestamp::MIN));
+    // 15:45 ends 15 minutes ago; 16:00 is not sealable before 16:11.
+    assert_eq!(state.sealed, [at(-15); SWEEP_GROUPS]);
+}
+
+#[tokio::test]
+async fn the_state_of_a_table_with_devices_is_complete_from_now_on() {
+    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    bench.register("d").await;
+    let record = bench.write("d", 0, "1").await;
+    bench.deliver(&[record]).await;
+    assert_eq!(bench.state().await.since, at(0));
+}
+
+#[tokio::test]
+async fn the_stored_time_zone_stays_and_another_setting_is_told() {
+    let bench = Bench::new().await;
+    let other = Bench::on(bench.store.clone(), "Europe/Berlin");
+    other.schedule().await;
+    assert_eq!(other.state().await.zone, "Asia/Tokyo");
+    let told = other.logged("rollup.time_zone");
+    let told = told.as_str().expect("text");
+    assert!(told.contains("Europe/Berlin") && told.contains("Asia/Tokyo"), "{told}");
+    assert_eq!(other.logged("level"), "WARN");
+    let record = other.write("d", -75, "1").await;
+    other.deliver(&[record]).await;
+    let day = other.day("d", "2026-01-11").expect("it is over in Tokyo only");
+    assert_eq!(day.zone.as_deref(), Some("Asia/Tokyo"));
+}
+
+#[tokio::test]
+async fn each_group_is_swept_in_its_minute_and_each_quarter_once() {
+    let bench = Bench::new().await;
+    for minute in [0, 1, 31, 46, 61] {
+        bench.write("d", minute, "1").await;
+    }
+    let reads = bench.store.calls().reads;
+    bench.minutes(60, 74).await;
+    assert!(bench.store.calls().reads > reads);
+    // All that is over before 17:00 or 16:45, as the minute is; nothing of 16:15, which has no reading.
+    let stored = |minute| bench.quarter("d", minute).map(|it| it.version);
+    assert_eq!([stored(0), stored(15), stored(30)], [Some(1), None, Some(1)]);
+    assert_eq!(stored(60), None);
+    bench.minutes(75, 104).await;
+    assert_eq!([stored(0), stored(30), stored(45), stored(60)], [Some(1); 4]);
+    let state = bench.state().await;
+    assert!(state.sealed() >= at(75), "{}", state.sealed());
+    assert_eq!(bench.logged("rollup.lag_seconds"), 900);
+}
+
+#[tokio::test]
+async fn a_day_is_swept_when_it_ends() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.write("d", 15, "2").await;
+    // Tokyo's midnight is 23 hours after the start. The schedule was off for the day.
+    bench.minutes(23 * 60, 23 * 60 + 10).await;
+    assert_eq!(bench.day("d", "2026-01-12"), None);
+    bench.minutes(23 * 60 + 11, 23 * 60 + 26).await;
+    let day = bench.day("d", "2026-01-12").expect("it is over");
+    assert_eq!(day.rollup, folded(&[reading("d", 0, "1"), reading("d", 15, "2")]));
+    assert_eq!(bench.day("d", "2026-01-11"), None, "it has no quarter");
+}
+
+#[tokio::test]
+async fn all_groups_catch_up_at_once_after_an_outage() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.write("d", 3 * 24 * 60, "1").await;
+    bench.clock.set(at(10 * 24 * 60));
+    bench.schedule().await;
+    assert_eq!(bench.logged("rollup.groups").as_array().expect("a list").len(), SWEEP_GROUPS);
+    assert_eq!(bench.state().await.sealed, [at(10 * 24 * 60 - 15); SWEEP_GROUPS]);
+    assert!(bench.quarter("d", 3 * 24 * 60).is_some());
+    assert!(bench.day("d", "2026-01-15").is_some());
+}
+
+#[tokio::test]
+async fn the_mark_stays_where_the_table_failed() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.clock.set(at(turn()));
+    let before = bench.state().await;
+    // Whichever call fails, the mark of what is not folded stays.
+    for call in 0..20 {
+        bench.store.fail_after(call, StoreError::Throttled("for now".into()));
+        let done = bench.rollup.handle_schedule(deadline()).await;
+        bench.store.end_failures();
+        if done.is_ok() {
+            break;
+        }
+        let group = sweep_group(&id("d"));
+        if bench.quarter("d", 0).is_none() {
+            assert_eq!(bench.state().await.sealed[group], before.sealed[group], "call {call}");
+        }
+        assert_eq!(bench.logged("level"), "ERROR");
+    }
+    assert!(bench.quarter("d", 0).is_some());
+}
+
+#[tokio::test]
+async fn a_bucket_that_fails_for_itself_holds_the_mark_of_no_other_up() {
+    let bench = Bench::new().await;
+    bench.damage("d", 0).await;
+    bench.write("d", 0, "1").await;
+    bench.write("d", 16, "1").await;
+    bench.clock.set(at(turn()));
+    bench.schedule().await;
+    let [left] = &bench.work.messages()[..] else { panic!("one message") };
+    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at(0)));
+    assert!(bench.quarter("d", 16).is_some());
+    assert!(bench.state().await.sealed[sweep_group(&id("d"))] > at(15));
+    // Where the queue takes nothing either, it does.
+    bench.damage("d", 61).await;
+    bench.write("d", 61, "1").await;
+    bench.work.fail(true);
+    let mark = bench.state().await.sealed[sweep_group(&id("d"))];
+    bench.clock.set(at(turn() + 45));
+    let error = bench.rollup.handle_schedule(deadline()).await.expect_err("the queue is full");
+    assert!(matches!(error, NotDone::Queue(_)), "{error}");
+    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], mark);
+}
+
+#[tokio::test]
+async fn new_settings_fold_again_what_they_concern() {
+    let bench = Bench::new().await;
+    for (minute, value) in [(0, "1"), (1, "2.5"), (16, "2")] {
+        bench.write("d", minute, value).await;
+    }
+    bench.minutes(60, 75).await;
+    bench.set_max_w("d", "7").await;
+    let rules = FoldRules::of(&bench.device("d").await);
+    bench.minutes(76, 105).await;
+    let quarter = bench.quarter("d", 0).expect("folded");
+    let readings = [reading("d", 0, "1"), reading("d", 1, "2.5")];
+    assert_eq!((quarter.settings, quarter.version), (1, 2));
+    assert_eq!(quarter.rollup, Folded::fold(&readings, &rules));
+    assert_ne!(quarter.rollup, folded(&readings), "7 W is less than the default");
+    let refold = bench.store.refold(&id("d"), &bench.invocation).await.expect("memory");
+    assert_eq!(refold, table::Refold { settings: 1, under_way: None });
+    // An exchange of the meter concerns one quarter.
+    bench.exchange_meter("d", 17).await;
+    bench.minutes(106, 135).await;
+    assert_eq!(bench.quarter("d", 0).map(|it| it.settings), Some(1));
+    assert_eq!(bench.quarter("d", 16).map(|it| it.settings), Some(2));
+}
+
+#[tokio::test]
+async fn a_fold_under_way_goes_on_where_it_stopped() {
+    let bench = Bench::new().await;
+    for day in 0..5 {
+        bench.write("d", day * 24 * 60, "1").await;
+    }
+    let later = 6 * 24 * 60;
+    bench.minutes(later, later + 15).await;
+    bench.set_max_w("d", "7").await;
+    let under_way = Some((1, at(3 * 24 * 60)));
+    let refold = table::Refold { settings: 0, under_way };
+    bench.store.set_refold(&id("d"), &refold, &bench.invocation).await.expect("memory");
+    bench.minutes(later + 16, later + 31).await;
+    let settings = |day: i64| bench.quarter("d", day * 24 * 60).map(|it| it.settings);
+    assert_eq!([0, 1, 2, 3, 4].map(settings), [Some(0), Some(0), Some(0), Some(1), Some(1)]);
+    // Newer settings begin at the beginning.
+    bench.set_max_w("d", "8").await;
+    let refold = table::Refold { settings: 0, under_way };
+    bench.store.set_refold(&id("d"), &refold, &bench.invocation).await.expect("memory");
+    bench.minutes(later + 32, later + 47).await;
+    assert_eq!([0, 1, 2, 3, 4].map(settings), [Some(2); 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_nobody_waits_for_takes_a_fifth_of_the_ceilings() {
+    let settings = Settings {
+        zone: Zone::UTC,
+        retention: Retention::default(),
+        max_read_units: 100,
+        max_write_units: 50,
+    };
+    let pace = pace::Pace::new(&settings);
+    let clock = runtime::clock::Stopwatch::start();
+    let invocation = Invocation::until(deadline());
+    invocation.add_read(20.0);
+    pace.keep(&invocation).await;
+    assert_eq!(clock.elapsed().as_millis(), 1_000);
+    invocation.add_write(30.0);
+    pace.keep(&invocation).await;
+    assert_eq!(clock.elapsed().as_millis(), 3_000);
+    invocation.add_write(1e6);
+    pace.keep(&invocation).await;
+    assert!(invocation.remaining().is_zero(), "never longer than the invocation");
+}

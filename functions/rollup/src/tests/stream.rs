@@ -1,0 +1,186 @@
+//! Batches of the stream, and messages of the queue.
+
+use table::StoreError;
+
+use super::*;
+
+#[tokio::test]
+async fn an_open_quarter_is_left_to_the_sweep_and_one_that_is_over_is_folded_once() {
+    let bench = Bench::new().await;
+    let open = bench.write("d", 0, "1").await;
+    let over = [bench.write("d", -30, "2").await, bench.write("d", -29, "3").await];
+    let [first, second] = over;
+    assert_eq!(bench.deliver(&[open, first, second]).await, None);
+    assert_eq!(bench.quarter("d", 0), None);
+    let rollup = bench.quarter("d", -30).expect("folded");
+    assert_eq!(rollup.rollup, folded(&[reading("d", -30, "2"), reading("d", -29, "3")]));
+    assert_eq!(rollup.version, 1, "folded once");
+    assert_eq!(
+        (bench.logged("rollup.quarters"), bench.logged("rollup.left_to_sweep")),
+        (1.into(), 1.into())
+    );
+}
+
+#[tokio::test]
+async fn a_quarter_is_over_ten_minutes_after_its_end() {
+    let bench = Bench::new().await;
+    let record = bench.write("d", 0, "1").await;
+    bench.clock.set(at(25).saturating_add(-TimeDelta::milliseconds(1)));
+    bench.deliver(std::slice::from_ref(&record)).await;
+    assert_eq!(bench.quarter("d", 0), None);
+    bench.clock.set(at(25));
+    bench.deliver(&[record]).await;
+    assert!(bench.quarter("d", 0).is_some());
+}
+
+#[tokio::test]
+async fn a_device_that_no_sweep_finds_is_folded_at_once() {
+    let bench = Bench::new().await;
+    let record = bench.write("new", 0, "1").await;
+    bench.deliver(std::slice::from_ref(&record)).await;
+    assert_eq!(bench.quarter("new", 0).expect("folded").version, 1);
+    bench.register("new").await;
+    for _ in 0..3 {
+        bench.deliver(std::slice::from_ref(&record)).await;
+    }
+    assert_eq!(bench.quarter("new", 0).expect("folded").version, 1);
+    let reads = bench.store.calls().reads;
+    bench.deliver(&[record]).await;
+    assert_eq!(bench.store.calls().reads, reads, "a registered device is asked for once");
+}
+
+#[tokio::test]
+async fn a_deletion_is_folded_at_once_unless_it_is_by_expiry() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.write("d", 1, "2").await;
+    let deleted = bench.delete("d", 0).await;
+    let mut expired = deleted.clone();
+    expired["userIdentity"] = json!({"type": "Service", "principalId": "dynamodb.amazonaws.com"});
+    bench.deliver(&[expired]).await;
+    assert_eq!(bench.quarter("d", 0), None);
+    bench.deliver(&[deleted]).await;
+    assert_eq!(bench.quarter("d", 0).expect("folded").rollup, folded(&[reading("d", 1, "2")]));
+}
+
+#[tokio::test]
+async fn a_day_is_folded_once_it_is_over_after_its_quarters() {
+    let bench = Bench::new().await;
+    // 23:30 and 23:45 of 2026-01-11 in Tokyo, and 00:00 of the day after.
+    let minutes = [(-90, "1"), (-75, "2"), (-60, "3")];
+    let mut records = Vec::new();
+    for (minute, value) in minutes {
+        records.push(bench.write("d", minute, value).await);
+    }
+    bench.deliver(&records).await;
+    let day = bench.day("d", "2026-01-11").expect("it is over");
+    assert_eq!(day.rollup, folded(&[reading("d", -90, "1"), reading("d", -75, "2")]));
+    assert_eq!(day.version, 1, "folded once");
+    assert_eq!(bench.day("d", "2026-01-12"), None, "it is not over");
+    // A late reading and a deletion are followed by both levels.
+    let late = bench.write("d", -89, "1.5").await;
+    bench.deliver(&[late]).await;
+    let deleted = bench.delete("d", -75).await;
+    bench.deliver(&[deleted]).await;
+    let day = bench.day("d", "2026-01-11").expect("it is over");
+    assert_eq!(day.rollup, folded(&[reading("d", -90, "1"), reading("d", -89, "1.5")]));
+    assert!(bench.quarter("d", -75).expect("kept").rollup.is_empty());
+}
+
+#[tokio::test]
+async fn other_items_say_nothing_and_an_impossible_key_is_a_dead_letter() {
+    let bench = Bench::new().await;
+    let good = bench.write("d", -60, "1").await;
+    let mut own = good.clone();
+    own["dynamodb"]["Keys"] = json!({"pk": {"S": "DEVICE"}, "sk": {"S": "d"}});
+    let mut poison = good.clone();
+    poison["dynamodb"]["Keys"]["sk"] =
+        json!({"S": table::keys::READING_PREFIX.to_owned() + "noon"});
+    assert_eq!(bench.deliver(&[own, poison, good]).await, None);
+    assert!(bench.quarter("d", -60).is_some());
+    let letters = bench.dead_letters.letters();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].reason.contains("noon"), "{letters:?}");
+}
+
+#[tokio::test]
+async fn a_bucket_that_fails_for_itself_goes_to_the_queue_and_blocks_nothing() {
+    let bench = Bench::new().await;
+    bench.damage("d", -60).await;
+    let records = [bench.write("d", -60, "1").await, bench.write("d", -30, "2").await];
+    assert_eq!(bench.deliver(&records).await, None);
+    let [left] = &bench.work.messages()[..] else { panic!("one message") };
+    assert_eq!((left.device.as_str(), left.quarter.start()), ("d", at(-60)));
+    assert!(bench.quarter("d", -30).is_some());
+    let buckets = bench.logged("rollup.queued_buckets");
+    assert!(buckets[0].as_str().expect("text").contains("newer settings"), "{buckets}");
+}
+
+#[tokio::test]
+async fn where_the_queue_takes_nothing_the_record_comes_again() {
+    let bench = Bench::new().await;
+    bench.damage("d", -60).await;
+    bench.work.fail(true);
+    let records = [bench.write("d", 0, "1").await, bench.write("d", -60, "1").await];
+    assert_eq!(bench.deliver(&records).await, Some(1));
+    bench.work.fail(false);
+    assert_eq!(bench.deliver(&records).await, None);
+    assert_eq!(bench.work.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_panic_is_one_bucket_s() {
+    let bench = Bench::new().await;
+    let known = bench.write("d", 0, "1").await;
+    bench.deliver(&[known]).await;
+    let records = [bench.write("d", -60, "1").await, bench.write("d", -30, "2").await];
+    // The state, the device, then the rollup of the first quarter.
+    bench.store.panic_after(2, "on purpose");
+    assert_eq!(bench.deliver(&records).await, None);
+    assert_eq!(bench.work.messages().len(), 1);
+    assert_eq!(bench.quarter("d", -60), None);
+    assert!(bench.quarter("d", -30).is_some());
+}
+
+#[tokio::test]
+async fn what_the_table_refuses_for_now_comes_again_from_its_record() {
+    let bench = Bench::new().await;
+    let records = [bench.write("d", 0, "1").await, bench.write("d", -60, "1").await];
+    bench.deliver(&records[..1]).await;
+    bench.store.fail_with([StoreError::Throttled("for now".into())]);
+    // The state cannot be read: from the first record that is not left to the sweep, or earlier.
+    assert_eq!(bench.deliver(&records).await, Some(0));
+    assert_eq!(bench.logged("level"), "ERROR");
+    assert_eq!(bench.deliver(&records).await, None);
+    assert!(bench.quarter("d", -60).is_some());
+}
+
+#[tokio::test]
+async fn without_time_the_first_record_that_is_not_done_comes_again() {
+    let bench = Bench::new().await;
+    let records = [bench.write("d", 0, "1").await, bench.write("d", -60, "1").await];
+    let reported = bench.deliver_within(&records, Deadline::after(Duration::ZERO)).await;
+    assert_eq!(reported, Some(1));
+    assert_eq!(bench.logged("rollup.out_of_time"), true);
+    assert_eq!(bench.logged("level"), "INFO");
+}
+
+#[tokio::test]
+async fn a_message_folds_its_quarter_and_the_day_that_is_over() {
+    let bench = Bench::new().await;
+    bench.write("d", -75, "1").await;
+    assert!(bench.message("d", -75).await);
+    assert_eq!(bench.quarter("d", -75).expect("folded").rollup, folded(&[reading("d", -75, "1")]));
+    assert!(bench.day("d", "2026-01-11").is_some());
+    bench.write("d", -60, "1").await;
+    assert!(bench.message("d", -60).await);
+    assert_eq!(bench.day("d", "2026-01-12"), None, "it is not over");
+}
+
+#[tokio::test]
+async fn a_message_that_fails_is_delivered_again_and_never_sent_again() {
+    let bench = Bench::new().await;
+    bench.damage("d", -75).await;
+    assert!(!bench.message("d", -75).await);
+    assert_eq!(bench.work.messages(), []);
+}
