@@ -670,6 +670,7 @@ fn alarms_are_set_for_whom_they_can_reach() {
             "IteratorAge".to_owned(),
             vec!["RegistryFunction".to_owned(), "RollupFunction".to_owned()],
         ),
+        ("rollup.other_time_zone".to_owned(), Vec::new()),
         ("Throttles".to_owned(), Vec::new()),
     ]);
     assert_eq!(watched, expected);

@@ -9,14 +9,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use domain::{DeviceId, RoomId};
+use domain::{DeviceId, RoomId, TimeRange};
 use indicatif::{ProgressBar, ProgressStyle};
+use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::api::Api;
-use self::file::{ExportFile, Format};
+pub(crate) use self::file::ExportFile;
+use self::file::Format;
 use crate::output::{counted, print};
+use crate::place::Place;
+use crate::rollups;
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
@@ -59,11 +63,14 @@ pub(crate) struct ExportArgs {
         default_value = "9999-12-31T23:59:59.999Z"
     )]
     to: String,
-    /// The directory of the local data; the server may be running
-    #[arg(long, value_name = "DIR", default_value = "roomtide-data")]
-    data_dir: PathBuf,
+    /// Write the rollups of 15 minutes and of days instead, which `import --rollups` restores: where
+    /// readings have expired, they are the only copy
+    #[arg(long, conflicts_with_all = ["url", "room"])]
+    rollups: bool,
+    #[command(flatten)]
+    place: Place,
     /// A server, instead of the local data
-    #[arg(long, conflicts_with = "data_dir")]
+    #[arg(long, conflicts_with_all = ["data_dir", "table"])]
     url: Option<String>,
     /// An access token for that server; @FILE reads it from a file, because every user of
     /// the machine sees a command line
@@ -91,9 +98,15 @@ type Described<T> = (T, Box<RawValue>);
 /// Exports to a file.
 pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file)?;
+    if args.rollups {
+        return export_rollups(args, format).await;
+    }
+    if args.place.table.is_some() {
+        bail!("--table: readings are exported with --url; only --rollups are read from a table");
+    }
     let api = match &args.url {
         Some(url) => Api::server(url, args.token.as_deref())?,
-        None => Api::local(&args.data_dir).await?,
+        None => Api::local(&args.place.data_dir).await?,
     };
     let exported = export(&args, format, &api).await;
     let closed = api.close().await;
@@ -103,6 +116,29 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
         let file = args.file.display();
         let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
         print(format_args!("{readings} of {devices} written to {file}"));
+    }
+    Ok(())
+}
+
+/// Exports the rollups to a file.
+async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> {
+    let ExportArgs { file: path, device, from, to, place, .. } = args;
+    if let Format::Csv { .. } = format {
+        bail!(
+            "{}: rollups are written as NDJSON; expected a name that ends in .ndjson",
+            path.display()
+        );
+    }
+    let now = SystemClock.now();
+    let range = TimeRange::parse(Some(&from), Some(&to), now).context("--from, --to")?;
+    let table = place.open().await?;
+    let mut file = ExportFile::create(&path, format)?;
+    let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
+    table.close().await?;
+    let count = exported?;
+    file.finish()?;
+    if !format.is_stdout() {
+        print(format_args!("{} written to {}", counted(count, "rollup"), path.display()));
     }
     Ok(())
 }

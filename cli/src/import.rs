@@ -7,9 +7,11 @@ mod estimate;
 #[cfg(test)]
 mod fake_server;
 mod number;
+mod order;
 mod refusals;
 mod registry;
 mod resume;
+mod rollup_estimate;
 mod round;
 mod rows;
 mod source;
@@ -26,6 +28,7 @@ use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
 use crate::output::print;
+use crate::rollups;
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
@@ -42,22 +45,34 @@ pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<Exit
     if args.batch.get() > 10_000 {
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
+    if args.rollups {
+        let table = args.place.open().await?;
+        let restored = rollups::restore(&table.store, &args.file, now).await;
+        table.close().await?;
+        return restored.map(|()| ExitCode::SUCCESS);
+    }
+    if args.place.table.is_some() {
+        bail!("--table: readings are imported with --url; only --rollups go into a table");
+    }
     // Files and the client block the thread.
     tokio::task::spawn_blocking(move || import(&args, now)).await?
 }
 
 fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let columns = args.csv.columns()?;
-    let source = source::open(&args.file, args.format)?;
-    if source.format() == source::Format::Ndjson && args.csv.is_given() {
-        bail!("{} is NDJSON; the options for CSV do not fit it", args.file.display());
-    }
-    let bar = source.progress_bar();
+    let open = || {
+        let source = source::open(&args.file, args.format)?;
+        if source.format() == source::Format::Ndjson && args.csv.is_given() {
+            bail!("{} is NDJSON; the options for CSV do not fit it", args.file.display());
+        }
+        let bar = source.progress_bar();
+        Ok((source.lines(&columns)?, bar))
+    };
     let batch = args.batch.get();
-    let size = ROUND.max(4 * batch);
-    let rounds = round::Rounds::new(source.lines(&columns)?, now, size, args.merge);
+    let rounds_of = |lines| round::Rounds::new(lines, now, ROUND.max(4 * batch), args.merge);
     if args.dry_run {
-        let estimate = estimate::of(rounds, batch);
+        let (lines, bar) = order::lines(&args.file, open)?;
+        let estimate = estimate::of(rounds_of(lines), batch);
         bar.finish_and_clear();
         let estimate = estimate?;
         print(&estimate);
@@ -65,8 +80,8 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     }
     let token = args.token.as_deref().map(client::token).transpose()?;
     let client = Client::new(&args.url, token.as_deref())?;
-    let asked = format!("{} {:?} {} {:?}", args.url, args.format, args.merge, args.csv);
-    stop_on_ctrl_c(client.interrupted());
+    // The lines that are processed are counted in the order in which they are sent.
+    let asked = format!("by time {} {:?} {} {:?}", args.url, args.format, args.merge, args.csv);
     let mut resume = resume::Resume::of(&args.file, args.state.as_deref(), &asked, args.again)?;
     if resume.acknowledged() > 0 {
         match missing(resume.witness(), &client)? {
@@ -81,6 +96,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    let (lines, bar) = order::lines(&args.file, open)?;
+    stop_on_ctrl_c(client.interrupted());
+    let rounds = rounds_of(lines);
     let options = upload::UploadOptions { batch, strict: args.strict };
     let summary = upload::run(rounds, &client, options, resume, &bar);
     bar.finish_and_clear();

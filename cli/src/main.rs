@@ -5,8 +5,11 @@ mod export;
 mod greeting;
 mod import;
 mod output;
+mod place;
+mod progress_file;
 mod replay;
 mod request;
+mod rollups;
 mod sample_home;
 mod serve;
 mod token;
@@ -40,6 +43,8 @@ enum Command {
     Serve(serve::Args),
     /// Hand sample events to the functions that take them, and show the answers
     Replay(replay::Args),
+    /// Verify or rebuild the rollups of 15 minutes and of days
+    Rollups(rollups::Args),
     /// Create, list and revoke access tokens
     Token(token::Args),
     /// Post readings from a file to a running server
@@ -55,6 +60,7 @@ async fn main() -> ExitCode {
         None => serve::run(cli.serve).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Serve(args)) => serve::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Rollups(args)) => rollups::run(args).await,
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
@@ -83,6 +89,9 @@ mod tests {
         let cli = Cli::try_parse_from(["roomtide", "serve", "--empty"]).unwrap();
         assert!(matches!(cli.command, Some(Command::Serve(serve::Args { empty: true, .. }))));
         assert!(Cli::try_parse_from(["roomtide", "--memory", "--data-dir", "d"]).is_err());
+        assert!(Cli::try_parse_from(["roomtide", "--time-zone", "Europe/Berlin"]).is_ok());
+        let error = Cli::try_parse_from(["roomtide", "--time-zone", "Berlin"]).unwrap_err();
+        assert!(error.to_string().contains("IANA database"), "{error}");
         assert!(Cli::try_parse_from(["roomtide", "replay"]).is_err());
     }
 }

@@ -9,7 +9,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use local::{Data, IngestEvent, Options, System};
+use local::{Data, IngestEvent, Options, RollupEvent, System};
 use serde_json::Value;
 
 use crate::output::{print, print_error};
@@ -17,7 +17,8 @@ use crate::output::{print, print_error};
 /// The command line of `roomtide replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// JSON files: an event of API Gateway, the message of an `IoT` rule, or stream records
+    /// JSON files: an event of API Gateway, the message of an `IoT` rule, stream records, messages of
+    /// the rollup function's queue, or its schedule's event
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Replay into the data in this directory, instead of into an empty table that is not kept
@@ -70,8 +71,15 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
         }
         Sample::Stream(event) => {
             let records = event.records.len();
-            let answer = system.invoke_registry(event).await;
-            format!("registry, {records} records -> {}", serde_json::to_string_pretty(&answer)?)
+            let registry = system.invoke_registry(event.clone()).await;
+            let registry = serde_json::to_string_pretty(&registry)?;
+            let rollup = system.invoke_rollup(RollupEvent::Stream(event)).await?;
+            let rollup = serde_json::to_string_pretty(&rollup)?;
+            format!("registry, {records} records -> {registry}\nrollup, the same -> {rollup}")
+        }
+        Sample::Rollup(event) => {
+            let reply = system.invoke_rollup(event).await?;
+            format!("rollup -> {}", serde_json::to_string_pretty(&reply)?)
         }
     };
     system.settle().await?;
@@ -83,6 +91,7 @@ enum Sample {
     Http(Box<ApiGatewayV2httpRequest>),
     Iot(IngestEvent),
     Stream(Event),
+    Rollup(RollupEvent),
 }
 
 /// Recognises an event by its members.
@@ -94,10 +103,19 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
         return Ok(Sample::Http(event));
     }
     if let Some(records) = event.get("Records").and_then(Value::as_array) {
-        if let Some(other) = records.iter().find(|record| record["eventSource"] != "aws:dynamodb") {
-            bail!("no function takes records of {}; expected aws:dynamodb", other["eventSource"]);
+        let of = |source: &'static str| move |record: &Value| record["eventSource"] == source;
+        if !records.is_empty() && records.iter().all(of("aws:sqs")) {
+            let event = serde_json::from_value(event).context("not messages of a queue")?;
+            return Ok(Sample::Rollup(event));
+        }
+        if let Some(other) = records.iter().find(|record| !of("aws:dynamodb")(record)) {
+            let other = &other["eventSource"];
+            bail!("no function takes these records of {other}; expected aws:dynamodb or aws:sqs");
         }
         return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
+    }
+    if event["source"] == "aws.events" {
+        return Ok(Sample::Rollup(serde_json::from_value(event)?));
     }
     if event.get("device_id").is_some() {
         let event = serde_json::from_value(event)
@@ -106,7 +124,8 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     }
     bail!(
         "no function takes this; expected an event of API Gateway (with requestContext), \
-         an IoT rule's message (with device_id) or stream records (with Records)"
+         an IoT rule's message (with device_id), stream records or a queue's messages (with Records), \
+         or a schedule's event (with source)"
     )
 }
 
@@ -142,6 +161,11 @@ mod tests {
             Ok(Sample::Iot(_))
         ));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
+        let message = json!({"eventSource": "aws:sqs", "messageId": "m", "body": "{}"});
+        let queued = recognise(&json!({"Records": [message]}).to_string());
+        assert!(matches!(queued, Ok(Sample::Rollup(RollupEvent::Queue(_)))));
+        let due = recognise(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#);
+        assert!(matches!(due, Ok(Sample::Rollup(RollupEvent::Schedule))));
     }
 
     #[test]
@@ -152,6 +176,8 @@ mod tests {
             (r#"{"temperature": 20}"#, "device_id"),
             (r#"{"device_id": "d", "timestamp": 1, "temperature": 20}"#, "data"),
             (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
+            (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "a queue"),
+            (r#"{"source": "aws.s3"}"#, "expected"),
             (r#"{"requestContext": {}}"#, "2.0"),
         ] {
             let error = recognise(event).err().unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use aws::StoreConfig;
-use domain::Timestamp;
+use domain::{Timestamp, Zone};
 use local::{Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
@@ -41,6 +41,10 @@ pub(crate) struct Args {
     /// Refuse readings before this time: they come from clocks that were never set
     #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
     earliest_timestamp: Timestamp,
+    /// The time zone of the days by which readings are summed up, such as Europe/Berlin; it counts at the
+    /// first start only, and without it this machine's does
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<Zone>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -55,6 +59,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         port: args.port,
         auth: args.auth,
         earliest_timestamp: args.earliest_timestamp,
+        time_zone: args.time_zone.unwrap_or_else(machine_zone),
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };
@@ -73,6 +78,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let endpoint = system.engine_endpoint();
     print(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
+    let zone = system.time_zone();
+    match args.time_zone {
+        Some(asked) if asked.name() != zone => print(format_args!(
+            "  zone    {zone}, since the first start; --time-zone {} is not used",
+            asked.name()
+        )),
+        _ => print(format_args!("  zone    {zone}")),
+    }
     let fill = !args.empty && sample_home::is_wanted(&system, directory.as_deref())?;
     let result = tokio::select! {
         result = greet(&system, directory, fill, args.auth) => result,
@@ -81,6 +94,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     print("Stopping.");
     system.shutdown().await?;
     result
+}
+
+/// The time zone that this machine is set to; UTC where it says none that is known.
+fn machine_zone() -> Zone {
+    let name = iana_time_zone::get_timezone().ok();
+    name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
 }
 
 /// Fills an empty table, shows the greeting, and then waits for ever.

@@ -1,22 +1,18 @@
 //! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use aws::StoreConfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use domain::{DeviceId, Label, Scope, Token, TokenHash};
-use dynamodb::DynamoStore;
-use local::DataDirectory;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
-use table::layout::Layout;
 use table::{Invocation, ManageTokens};
 
 use crate::output::print;
+use crate::place::Place;
 
 /// The command line of `roomtide token`.
 #[derive(Debug, ClapArgs)]
@@ -63,52 +59,17 @@ enum ScopeName {
     Admin,
 }
 
-/// The table: the one on this machine, or a deployed one.
-#[derive(Debug, ClapArgs)]
-struct Place {
-    /// The directory of the local data; the server may be running
-    #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
-    data_dir: PathBuf,
-    /// A deployed table, reached with the AWS credentials of the environment
-    #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
-    table: Option<String>,
-    /// The table's region
-    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
-    region: Option<String>,
-    /// The address of the table's service, if it is not AWS
-    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
-    endpoint: Option<String>,
-}
-
 /// The beginning of every token, so that people and secret scanners recognise one.
 const PREFIX: &str = "rt_";
-/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
-const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
-    eval \"$(aws configure export-credentials --format env)\"";
 /// The deadline of all requests to the table.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
-    if let Some(table) = place.table {
-        let (credentials, region) = runtime::config::credentials().context(NO_CREDENTIALS)?;
-        let region =
-            place.region.or(region).context("no region; add --region, such as eu-west-1")?;
-        let (endpoint, ca_bundle) = (place.endpoint, runtime::config::ca_bundle()?);
-        let whose = format!("the table {table} in {region}");
-        let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
-        return act(action, &whose, &DynamoStore::connect(&config, Layout::default())).await;
-    }
-    let whose = place.data_dir.display().to_string();
-    let Some(data) = DataDirectory::open(&place.data_dir).await? else {
-        bail!(
-            "there is no data in {whose}; start the server once, or name another --data-dir or a --table"
-        )
-    };
-    let result =
-        act(action, &whose, &DynamoStore::connect(data.store_config(), Layout::default())).await;
-    data.close().await?;
+    let table = place.open().await?;
+    let result = act(action, &table.name, &table.store).await;
+    table.close().await?;
     result
 }
 
@@ -189,7 +150,9 @@ fn describe(scope: &Scope) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dynamodb::DynamoStore;
     use local::{Options, System};
+    use table::layout::Layout;
 
     use super::*;
 

@@ -32,8 +32,10 @@ use anyhow::{Context as _, bail};
 use aws::{Credentials, StoreConfig};
 use dynoxide::Database;
 use dynoxide::actions::scan::ScanRequest;
+use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
+use table::keys::STATE;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
@@ -129,11 +131,17 @@ impl Engine {
         Queue::open(Arc::clone(&self.turns), name)
     }
 
-    /// Whether the table holds nothing at all.
+    /// Whether the table holds nothing but the state of the functions, which they make by themselves.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
-        let first =
-            ScanRequest { table_name: TABLE.to_owned(), limit: Some(1), ..ScanRequest::default() };
-        Ok(self.database.scan(first)?.count == 0)
+        let others = ScanRequest {
+            table_name: TABLE.to_owned(),
+            filter_expression: Some("pk <> :state".to_owned()),
+            expression_attribute_values: Some(
+                [(":state".to_owned(), AttributeValue::S(STATE.to_owned()))].into(),
+            ),
+            ..ScanRequest::default()
+        };
+        Ok(self.database.scan(others)?.count == 0)
     }
 
     /// What deletes the items that have expired; the engine never does so by itself.

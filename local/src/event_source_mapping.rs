@@ -105,30 +105,40 @@ mod tests {
         json!({"eventName": name, "dynamodb": {"Keys": {"pk": {"S": "remo-e"}, "sk": {"S": sk}}}})
     }
 
-    /// The mapping to the registry function.
-    fn own() -> EventSourceMapping {
+    /// The mapping to a function of the template.
+    fn own(function: &str) -> EventSourceMapping {
         let mappings = EventSourceMapping::from_template(&Template::own().unwrap()).unwrap();
-        mappings.into_iter().find(|mapping| mapping.function == "RegistryFunction").unwrap()
+        mappings.into_iter().find(|mapping| mapping.function == function).unwrap()
     }
 
     #[test]
     fn the_template_s_filter_accepts_readings_and_nothing_else() {
-        let mapping = own();
+        let mapping = own("RegistryFunction");
         assert!(mapping.accepts(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
         assert!(mapping.accepts(&record("MODIFY", "TS#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
         assert!(!mapping.accepts(&record("INSERT", "remo-e")));
         assert!(!mapping.accepts(&json!({"eventName": "INSERT"})));
+
+        let mapping = own("RollupFunction");
+        assert!(mapping.accepts(&record("INSERT", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(mapping.accepts(&record("REMOVE", "TS#2026-01-11T16:00:00.000Z")));
+        assert!(!mapping.accepts(&record("INSERT", "M15#2026-01-11T16:00:00.000Z")));
     }
 
     #[test]
     fn the_template_s_mapping_is_understood() {
-        let mapping = own();
+        let mapping = own("RegistryFunction");
         assert_eq!(mapping.name, "RegistryFunctionChanges");
         assert_eq!((mapping.batch_size, mapping.bisect), (100, true));
         assert!(mapping.retries > 0 && mapping.partial_responses);
-        assert_eq!(mapping.timeout, Duration::from_mins(1));
+        assert_eq!((mapping.timeout, mapping.window), (Duration::from_mins(1), Duration::ZERO));
+
+        let mapping = own("RollupFunction");
+        assert_eq!((mapping.batch_size, mapping.retries), (500, 1_000));
+        assert!(mapping.bisect && mapping.partial_responses);
+        assert_eq!(mapping.window, Duration::from_secs(1));
     }
 
     #[test]

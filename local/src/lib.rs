@@ -35,5 +35,6 @@ mod work_queue;
 
 pub use data_directory::DataDirectory;
 pub use ingest::{Event as IngestEvent, read_reading};
+pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;
 pub use system::{Data, Options, System};

@@ -99,6 +99,14 @@ Resources:
     }
 
     #[test]
+    fn the_template_s_queue_is_understood() {
+        let sources = QueueSource::from_template(&Template::own().unwrap()).unwrap();
+        let [source] = &sources[..] else { panic!("{sources:?}") };
+        assert_eq!((&*source.queue, &*source.function), ("RollupQueue", "RollupFunction"));
+        assert_eq!(source.visibility_timeout, source.timeout * 6);
+    }
+
+    #[test]
     fn what_cannot_be_delivered_here_is_named() {
         for (text, other, why) in [
             ("[ReportBatchItemFailures]", "[]", "FunctionResponseTypes"),

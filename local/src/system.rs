@@ -16,6 +16,7 @@ use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
+use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -112,6 +113,7 @@ impl Default for Options {
 pub struct System {
     url: String,
     store: StoreConfig,
+    time_zone: String,
     engine: Engine,
     /// Functions without authentication: the user who started this process owns the data.
     functions: Functions,
@@ -189,6 +191,9 @@ impl System {
             // do, requests do not wait for it.
             drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
         }
+        let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+        let time_zone =
+            state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
         let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
         let stream = engine.stream();
         let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
@@ -218,6 +223,7 @@ impl System {
         Ok(Self {
             url,
             store: config,
+            time_zone,
             engine,
             functions,
             consumers,
@@ -254,7 +260,13 @@ impl System {
         &self.store
     }
 
-    /// Returns whether the table holds no item.
+    /// Returns the name of the time zone of the days by which readings are rolled up: that of the first start.
+    #[must_use]
+    pub fn time_zone(&self) -> &str {
+        &self.time_zone
+    }
+
+    /// Returns whether the table holds nothing but the state of the functions.
     pub fn is_empty(&self) -> anyhow::Result<bool> {
         self.engine.is_empty()
     }
@@ -382,6 +394,8 @@ async fn sweep(
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use table::layout::Layout;
+    use table::{KeepRollupState as _, RollupState};
 
     use super::*;
 
@@ -419,6 +433,32 @@ mod tests {
         let system = Box::pin(System::start(options())).await.unwrap();
         system.settle().await.unwrap();
         assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
+        system.shutdown().await.unwrap();
+    }
+    #[tokio::test]
+    async fn the_time_zone_of_the_first_start_rules() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = |zone: &str| Options {
+            data: Data::Dir(directory.path().to_owned()),
+            time_zone: zone.parse().unwrap(),
+            ..Options::default()
+        };
+        let system = Box::pin(System::start(options("Europe/Berlin"))).await.unwrap();
+        let store = DynamoStore::connect(system.store_config(), Layout::default());
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let zone = system.time_zone().to_owned();
+        let state = RollupState {
+            zone,
+            since: Timestamp::MIN,
+            sealed: [Timestamp::MIN; domain::SWEEP_GROUPS],
+        };
+        store.begin_rollups(&state, &invocation).await.unwrap();
+        assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");
+        drop(store);
+        system.shutdown().await.unwrap();
+
+        let system = Box::pin(System::start(options("Asia/Tokyo"))).await.unwrap();
+        assert_eq!(system.time_zone(), "Europe/Berlin");
         system.shutdown().await.unwrap();
     }
 }

@@ -50,7 +50,7 @@ impl Format {
 }
 
 /// A file that is being written. If it is dropped before [`finish`](Self::finish), no file remains.
-pub(super) struct ExportFile {
+pub(crate) struct ExportFile {
     path: PathBuf,
     form: Form,
 }
@@ -114,8 +114,8 @@ impl ExportFile {
         }
     }
 
-    /// Writes the description of a device or a room. CSV holds none.
-    pub(super) fn describe(&mut self, what: &str, json: &RawValue) -> anyhow::Result<()> {
+    /// Writes the description of a device or a room, or an item, as a member of this name. CSV holds none.
+    pub(crate) fn describe(&mut self, what: &str, json: &RawValue) -> anyhow::Result<()> {
         match &mut self.form {
             Form::Ndjson(bytes) => Ok(writeln!(bytes, "{{\"{what}\":{json}}}")?),
             Form::Csv { .. } => Ok(()),

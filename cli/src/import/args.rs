@@ -8,6 +8,7 @@ use clap::Args;
 use super::columns::{Columns, Shape, TimestampColumn};
 use super::source::Format;
 use super::timestamp::Zone;
+use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
 const AFTER_HELP: &str = "\
@@ -17,6 +18,10 @@ table already has is replaced; with --merge its other metrics stay, for files of
 A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
 if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \
 stopped.
+
+Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
+order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
+names their directory). Standard input keeps its order.
 
 Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
 file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, the \
@@ -45,6 +50,12 @@ pub(crate) struct ImportArgs {
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Restore rollups that `export --rollups` wrote, into the table of --data-dir or --table, where it has
+    /// none
+    #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "merge", "format"])]
+    pub(super) rollups: bool,
+    #[command(flatten)]
+    pub(super) place: Place,
     /// Stop at the first line or cell that cannot be read
     #[arg(long)]
     pub(super) strict: bool,

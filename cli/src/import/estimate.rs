@@ -7,13 +7,15 @@ use std::hash::{BuildHasher as _, RandomState};
 use domain::{DeviceId, Reading, RoomId, Timestamp};
 
 use super::refusals::Refusals;
+use super::rollup_estimate::RollupEstimate;
 use super::round::{Entry, Rounds, batches};
 
-/// Dollars per million write units, HTTP API requests and Lambda requests.
+/// Dollars per million write units, read units, HTTP API requests and Lambda requests.
 ///
 /// Source: <https://aws.amazon.com/dynamodb/pricing/on-demand/>, <https://aws.amazon.com/api-gateway/pricing/>,
 /// <https://aws.amazon.com/lambda/pricing/>
 const WRITE_UNIT: f64 = 0.625;
+const READ_UNIT: f64 = 0.125;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
@@ -28,6 +30,7 @@ pub(super) struct Estimate {
     span: Option<(Timestamp, Timestamp)>,
     requests: u64,
     registry: usize,
+    rollups: RollupEstimate,
     pub(super) refusals: Refusals,
 }
 
@@ -67,7 +70,9 @@ impl Estimate {
             self.devices.insert(reading.device.clone(), Written::default());
         }
         let written = self.devices.get_mut(&reading.device).expect("it was just inserted");
-        written.kilobytes += bytes(reading).div_ceil(1_024);
+        let bytes = bytes(reading);
+        written.kilobytes += bytes.div_ceil(1_024);
+        self.rollups.add(reading, bytes);
         if let Some(room) = &reading.room {
             written.has_room = true;
             if !self.rooms.contains(room) {
@@ -113,12 +118,19 @@ impl fmt::Display for Estimate {
         }
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;
+        let rollups = &self.rollups;
+        let (quarters, days) = (rollups.quarters(), rollups.days());
+        writeln!(f, "rollups      {quarters} of 15 minutes, {days} of days")?;
+        let units = (rollups.write_units(), rollups.read_units());
+        writeln!(f, "             {} write units, {} read units", units.0, units.1)?;
         let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
-        let dollars = self.write_units() as f64 * WRITE_UNIT / 1e6 + requests;
+        let readings = self.write_units() as f64 * WRITE_UNIT / 1e6 + requests;
+        let rollups = (units.0 as f64 * WRITE_UNIT + units.1 as f64 * READ_UNIT) / 1e6;
+        let dollars = readings + rollups;
         write!(
             f,
-            "dollars      {dollars:.4} (us-east-1, on demand, with the index by room; a device whose \
-             room only the registry knows costs one unit a reading more)"
+            "dollars      {dollars:.4}, of which rollups {rollups:.4} (us-east-1, on demand, with the index \
+             by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
         write!(f, "{}", self.refusals)
     }
@@ -155,6 +167,25 @@ mod tests {
         );
         assert!(text.contains("line 3: device_id: \"ROOM\" is a reserved name"), "{text}");
         assert!(!text.contains("duplicates"), "{text}");
+    }
+
+    #[test]
+    fn rollups_are_counted_by_device_quarter_and_day() {
+        let line = |device: &str, at: &str| {
+            format!(r#"{{"device_id": "{device}", "timestamp": "2026-01-{at}Z", "t": 1}}"#)
+        };
+        let lines = [
+            line("a", "11T16:00:00"),
+            line("a", "11T16:14:59"),
+            line("a", "11T16:15:00"),
+            line("a", "12T16:00:00"),
+            line("b", "11T16:00:00"),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let text = estimate(&lines, 10).to_string();
+        let expected =
+            "rollups      4 of 15 minutes, 3 of days\n             7 write units, 14 read units\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The most refusals that are shown with their reasons.
 const MAX_SHOWN: usize = 20;
 
 /// A line, or a cell of a line, that is not stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Refusal {
     /// The line of the file, from 1.
     pub(crate) line: u64,

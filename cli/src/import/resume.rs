@@ -1,15 +1,16 @@
 //! The progress of an import, kept in a small file beside the imported one. Sends nothing.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
 use domain::Reading;
-use local::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::progress_file;
 
 /// The number of lines at the beginning of a file that are processed: stored or refused.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ impl Resume {
             ensure!(state.is_none(), "--state: {} cannot be read again", file.display());
             (None, String::new())
         } else {
-            let path = state.map_or_else(|| with_suffix(file, ".roomtide-import"), Path::to_owned);
+            let path = state.map_or_else(
+                || progress_file::with_suffix(file, ".roomtide-import"),
+                Path::to_owned,
+            );
             (Some(path), fingerprint_of(file, asked)?)
         };
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
@@ -105,13 +109,9 @@ impl Resume {
             self.state.witness = Some(stored.into());
         }
         let Some(path) = &self.path else { return Ok(()) };
-        // Written to another file and renamed, so that a crash leaves either the old or the new one.
-        let new = with_suffix(path, "-new");
-        write_private(&new, &serde_json::to_vec(&self.state)?)
-            .and_then(|()| fs::rename(&new, path))
-            .with_context(|| {
-                format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
-            })
+        progress_file::replace(path, &serde_json::to_vec(&self.state)?).with_context(|| {
+            format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
+        })
     }
 
     /// Removes the file, because the import is complete.
@@ -121,17 +121,6 @@ impl Resume {
             drop(fs::remove_file(path));
         }
     }
-}
-
-/// Writes a file that only its owner can read: it holds a reading.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    private::options().create(true).truncate(true).open(path)?.write_all(bytes)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {

@@ -232,6 +232,8 @@ struct Kind<'a> {
     #[serde(borrow)]
     room: Option<&'a RawValue>,
     timestamp: Option<IgnoredAny>,
+    #[serde(rename = "Item")]
+    item: Option<IgnoredAny>,
 }
 
 fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
@@ -240,6 +242,9 @@ fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
     if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
         if object(members.device) || object(members.room) {
             return RegistryLine::read(record).map(Meaning::Registry);
+        }
+        if members.item.is_some() {
+            return Err("is a rollup; rollups are imported with --rollups".into());
         }
         if members.timestamp.is_none() {
             return Err("timestamp: is missing; a file does not tell when it was measured".into());

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use csv::{ByteRecord, StringRecord};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
 
 use super::clock_change::Passes;
 use super::columns::Columns;
@@ -39,7 +40,7 @@ impl Format {
 }
 
 /// A reading as `POST /readings` takes it, and its line in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Record {
     /// The line of the file, from 1.
     pub(crate) line: u64,
@@ -48,7 +49,7 @@ pub(crate) struct Record {
 }
 
 /// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Line {
     /// A reading, not yet checked.
     Reading(Record),

@@ -96,7 +96,7 @@ fn stopped(summary: &Summary, resume: &Resume, options: UploadOptions) -> Option
         return Some(format!("{stored}, the same command starts over"));
     }
     let lines = counted(processed, "line");
-    Some(format!("{stored}, the same command continues after the first {lines}"))
+    Some(format!("{stored}, the same command continues after {lines}"))
 }
 
 fn send_rounds(
@@ -437,8 +437,7 @@ mod tests {
             run(rounds(&lines, 2), &client(&server), OPTIONS, resume, &ProgressBar::hidden())
         };
         let error = format!("{:#}", import().unwrap_err());
-        let expected =
-            "stopped; 2 readings stored, the same command continues after the first 2 lines";
+        let expected = "stopped; 2 readings stored, the same command continues after 2 lines";
         assert!(error.starts_with(expected), "{error}");
         let witness = Resume::of(&file, None, "x", false).unwrap().witness().cloned().unwrap();
         assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));

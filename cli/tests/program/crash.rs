@@ -1,6 +1,15 @@
-//! The server is killed with SIGKILL while it stores: every acknowledged reading must be there afterwards.
+//! The server is killed with SIGKILL while it stores: every acknowledged reading must be there afterwards, and
+//! in the rollups. Checks no sums but counts.
 
+use std::path::Path;
 use std::time::Duration;
+
+use domain::{DeviceId, TimeRange, Timestamp};
+use dynamodb::DynamoStore;
+use local::{Data, Options, System};
+use runtime::clock::Deadline;
+use table::layout::Layout;
+use table::{Invocation, ReadRollups as _, ReadStoredReadings as _};
 
 use crate::server::Server;
 
@@ -54,4 +63,28 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
     }
     server.kill();
     assert_eq!(found, acknowledged, "every reading that was acknowledged");
+    let (stored, rolled_up) = counts(directory.path(), from);
+    assert!(stored >= acknowledged, "the last request may be stored without an answer");
+    assert_eq!(rolled_up, stored, "each of them in its rollup");
+}
+
+/// The number of readings since `from`, and what the rollups of 15 minutes say that it is, when all work is done.
+#[tokio::main]
+async fn counts(directory: &Path, from: i64) -> (i64, i64) {
+    let data = Data::Dir(directory.to_owned());
+    let options = Options { data, listens: false, ..Options::default() };
+    let system = Box::pin(System::start(options)).await.unwrap();
+    system.settle().await.unwrap();
+    let store = DynamoStore::connect(system.store_config(), Layout::default());
+    let device: DeviceId = "d".parse().unwrap();
+    let from = Timestamp::from_millis(from * 1_000).unwrap();
+    let range = TimeRange::new(from, Timestamp::MAX).unwrap();
+    let invocation = Invocation::until(Deadline::after(Duration::from_mins(1)));
+    let quarters = store.quarters(&device, range, true, &invocation).await.unwrap();
+    let readings = store.stored_readings(&device, range, &invocation).await.unwrap();
+    let counts = quarters.iter().map(|stored| stored.rollup.metrics.values().next().unwrap().count);
+    let rolled_up = i64::try_from(counts.sum::<u64>()).unwrap();
+    drop(store);
+    system.shutdown().await.unwrap();
+    (i64::try_from(readings.len()).unwrap(), rolled_up)
 }

@@ -8,4 +8,5 @@ mod disk;
 mod interrupt;
 mod private;
 mod refusals;
+mod rollups;
 mod server;

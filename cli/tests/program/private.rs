@@ -233,10 +233,11 @@ fn listening(process: u32) -> BTreeSet<u16> {
     listening.collect()
 }
 
-fn fill_with_tokens(directory: &Path) {
+/// Returns the settings with which a client reaches the engine of a running server.
+pub(crate) fn engine_of(directory: &Path) -> aws::StoreConfig {
     let address = fs::read_to_string(directory.join("engine-address")).unwrap();
     let (endpoint, key) = address.trim_end().split_once('\n').unwrap();
-    let config = aws::StoreConfig {
+    aws::StoreConfig {
         table: "roomtide".to_owned(),
         region: "us-east-1".to_owned(),
         endpoint: Some(endpoint.to_owned()),
@@ -246,7 +247,11 @@ fn fill_with_tokens(directory: &Path) {
             session_token: None,
         },
         ca_bundle: None,
-    };
+    }
+}
+
+fn fill_with_tokens(directory: &Path) {
+    let config = engine_of(directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = DynamoStore::connect(&config, Layout::default());

@@ -1,25 +1,27 @@
 //! A person's edits of the registry: PATCH. Registers a room that a device is put into, nothing else.
 
 use api::{Problem, Response};
-use domain::{Device, Edit, Room, Timestamp};
+use domain::{Device, DeviceId, DevicePatch, Edit, Room, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{EditRegistry, InsertOutcome, ReadRegistry, UpdateOutcome};
+use table::{EditRegistry, InsertOutcome, LookUpRegistry, ReadRegistry, UpdateOutcome};
 
 use crate::lookup::{self, not_found};
+use crate::meaning;
 use crate::patch;
 use crate::rows::{DeviceRow, RoomRow};
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl EditRegistry + ReadRegistry),
+    store: &(impl EditRegistry + ReadRegistry + LookUpRegistry),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::device_id(call)?;
     let patch = patch::of_device(call.request)?;
+    check(registry, store, &id, &patch, call).await?;
     let edited = match &patch.room {
         Edit::Set(room)
             if !lookup::snapshot(registry, store, call).await?.rooms.contains_key(room) =>
@@ -45,6 +47,32 @@ pub(crate) async fn device(
                 None => not_found("device", id.as_str()),
             })
         }
+    }
+}
+
+/// Refuses what means nothing for the device. One that is not registered is refused by the edit itself.
+async fn check(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry),
+    id: &DeviceId,
+    patch: &DevicePatch,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    if let Edit::Set(meter) = &patch.behind {
+        let known = registry.device(meter, store, call.invocation, call.log).await;
+        if known.map_err(|error| call.failed(&error))?.is_none() {
+            return Err(Problem::field("behind", format!("there is no device {meter}")));
+        }
+        let snapshot = lookup::snapshot(registry, store, call).await?;
+        meaning::check_behind(id, meter, &snapshot.devices)?;
+    }
+    if patch.metrics.is_empty() {
+        return Ok(());
+    }
+    let device = registry.device(id, store, call.invocation, call.log).await;
+    match device.map_err(|error| call.failed(&error))? {
+        Some(device) => meaning::check_metrics(&device, patch),
+        None => Ok(()),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Newest values, by the readings' own time. Caches none.
 
 use api::{Problem, ProblemKind, Response};
-use domain::{Device, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
+use domain::{Bucket, Device, LocalDate, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
+    Invocation, LookUpRegistry, Page, QueryReadings, RangeQuery, ReadRegistry, ReadRollups,
+    ReadingKey, StoreResult,
 };
 
 use crate::lists::metrics_of;
@@ -32,7 +32,7 @@ const LATEST_CONCURRENCY: usize = 8;
 /// `GET /devices/{id}/latest`
 pub(crate) async fn of_device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings),
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let device = lookup::device(registry, store, call).await?;
@@ -50,7 +50,7 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings),
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -73,7 +73,7 @@ pub(crate) async fn of_room(
 
 /// The newest values of several devices, in their order; none where a device has no readings.
 pub(crate) async fn latest_of(
-    store: &impl QueryReadings,
+    store: &(impl QueryReadings + ReadRollups),
     devices: &[&Device],
     call: &mut Call<'_>,
 ) -> Result<Vec<Option<LatestValues>>, Problem> {
@@ -84,10 +84,10 @@ pub(crate) async fn latest_of(
 }
 
 /// The newest value of each metric among the newest readings; of a metric that the registry knows
-/// and they lack, further back. What is older than that is not found, whatever the registry holds:
-/// the cost of a device is a few read units.
+/// and they lack, further back, and then from the rollup of the newest day that has it. What is older than
+/// those is not found, whatever the registry holds: the cost of a device is a few read units.
 async fn newest(
-    store: &impl QueryReadings,
+    store: &(impl QueryReadings + ReadRollups),
     device: &Device,
     invocation: &Invocation,
 ) -> StoreResult<Option<LatestValues>> {
@@ -111,7 +111,41 @@ async fn newest(
     let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
     let further = look(readings.last(), limit).await?;
     readings.extend(further.readings);
-    Ok(LatestValues::among(&readings))
+    let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
+    if further.has_more {
+        add_days(store, device, &mut latest, invocation).await?;
+    }
+    Ok(Some(latest))
+}
+
+/// The numbers of days whose rollups are read for metrics that no reading has had, one after the other.
+const DAYS: [usize; 2] = [31, 335];
+
+/// Adds the metrics that are still missing from the newest days that have them.
+async fn add_days(
+    store: &impl ReadRollups,
+    device: &Device,
+    latest: &mut LatestValues,
+    invocation: &Invocation,
+) -> StoreResult<()> {
+    let date = |text: &str| text.parse::<LocalDate>().expect("a date");
+    let (first, mut last) = (date("0000-01-01"), date("9999-12-31"));
+    for limit in DAYS {
+        if latest.has_all(device.metrics.keys()) {
+            break;
+        }
+        let dates = (first, last);
+        // One more than before, because the day at which the search goes on is read again.
+        let days = store.days(&device.id, dates, Order::Descending, limit + 1, invocation).await?;
+        for day in &days {
+            latest.add(day.range.from(), &day.rollup);
+        }
+        match days.last().map(|day| day.key.bucket) {
+            Some(Bucket::Day(date)) if days.len() > limit => last = date,
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// The number of readings of `each` bytes that fit into `bytes`, at least one.

@@ -1,19 +1,25 @@
-//! Answers lists, ranges and latest values, and edits the registry. Stores no reading.
+//! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `latest`, `ranges` and `edit` are one file per kind of question.
+//! `lists`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
 
 mod cursor;
 mod edit;
+mod health;
+mod hold;
+mod judgements;
 mod latest;
 mod lists;
 mod lookup;
+mod meaning;
 mod openapi;
 mod page;
 mod pagination;
 mod patch;
 mod ranges;
+mod remove;
 mod rows;
+mod series;
 mod sheet;
 #[cfg(test)]
 mod tests;
@@ -29,7 +35,7 @@ use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
-use serde_json::json;
+use series::About;
 use table::{
     DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
     ReadRegistry, ReadRollupState, ReadRollups,
@@ -119,7 +125,31 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
                 Box::pin(ranges::of_room(registry, store, clock.now(), call))
             }
             Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
-            Operation::Health => return Ok(Response::json(200, &json!({"status": "ok"}))),
+            Operation::DeleteReadings => {
+                Box::pin(remove::readings(registry, store, clock.now(), call))
+            }
+            Operation::DeviceSeries => {
+                Box::pin(series::series(About::Device, registry, store, clock.now(), call))
+            }
+            Operation::RoomSeries => {
+                Box::pin(series::series(About::Room, registry, store, clock.now(), call))
+            }
+            Operation::HomeSeries => {
+                Box::pin(series::series(About::Home, registry, store, clock.now(), call))
+            }
+            Operation::DeviceEnergy => {
+                Box::pin(series::energy(About::Device, registry, store, clock.now(), call))
+            }
+            Operation::RoomEnergy => {
+                Box::pin(series::energy(About::Room, registry, store, clock.now(), call))
+            }
+            Operation::HomeEnergy => {
+                Box::pin(series::energy(About::Home, registry, store, clock.now(), call))
+            }
+            Operation::DeviceEvents => {
+                Box::pin(series::notable(registry, store, clock.now(), call))
+            }
+            Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),
         };

@@ -6,7 +6,7 @@ use domain::{Device, MetricName, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, QueryReadings, ReadRegistry};
+use table::{LookUpRegistry, QueryReadings, ReadRegistry, ReadRollups};
 
 use crate::latest::latest_of;
 use crate::lookup;
@@ -18,7 +18,7 @@ use crate::sheet::Columns;
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + QueryReadings),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -33,7 +33,7 @@ pub(crate) async fn devices(
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings),
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -45,7 +45,7 @@ pub(crate) async fn devices_of_room(
 
 /// A page of devices, with their newest values if they are asked for.
 async fn page_of_devices(
-    store: &impl QueryReadings,
+    store: &(impl QueryReadings + ReadRollups),
     call: &mut Call<'_>,
     list: &ListRequest,
     devices: Vec<&Device>,

@@ -1,11 +1,12 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
+mod patch;
+mod series;
+
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
-use domain::{MAX_METRICS, MAX_TAGS};
+use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
-
-use crate::patch::MAX_PATCHED_METRICS;
 
 /// The document.
 pub(crate) fn document() -> Value {
@@ -26,7 +27,7 @@ pub(crate) fn document() -> Value {
         },
         "paths": paths,
         "security": [{"token": []}],
-        "components": { "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": schemas(), "responses": { "Problem": {
+        "components": { "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": all_schemas(), "responses": { "Problem": {
             "description": "What went wrong, where",
             "content": { "application/problem+json": { "schema": reference("Problem") } },
         } } },
@@ -58,7 +59,7 @@ fn operation(endpoint: &Endpoint) -> Value {
 
 fn query_parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
-        Kind::Timestamp | Kind::Metrics | Kind::Cursor => json!({"type": "string"}),
+        Kind::Timestamp | Kind::Metrics | Kind::Cursor | Kind::Zone => json!({"type": "string"}),
         Kind::Id => reference("Id"),
         Kind::Flag => json!({"type": "boolean", "default": false}),
         Kind::Count { default, max } => {
@@ -66,6 +67,9 @@ fn query_parameter(parameter: &Parameter) -> Value {
         }
         Kind::Choice { of, default: Some(default) } => json!({"enum": of, "default": default}),
         Kind::Choice { of, default: None } => json!({"enum": of}),
+        Kind::Words { of } => {
+            json!({"type": "string", "description": format!("Some of {}", of.join(", "))})
+        }
         Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
     };
     let Parameter { name, description, .. } = parameter;
@@ -93,6 +97,9 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.has_id() {
         statuses.push(404);
     }
+    if matches!(endpoint.reply, Reply::Rows(_)) {
+        statuses.push(422);
+    }
     if endpoint.body.is_some() {
         statuses.extend([413, 415]);
     }
@@ -109,12 +116,19 @@ fn responses(endpoint: &Endpoint) -> Value {
             page["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
             json!({"200": page})
         }
+        Reply::Rows(schema) => {
+            let mut rows = answer("Rows", reference(schema));
+            rows["content"]["text/csv"] = json!({"schema": {"type": "string"}});
+            rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
+            json!({"200": rows})
+        }
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),
         }),
     };
-    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"));
+    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"))
+        || matches!(endpoint.reply, Reply::Rows(_));
     if endpoint.method == "GET" && is_cached {
         responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
     }
@@ -134,6 +148,16 @@ fn list(schema: &str) -> Value {
             "next_cursor": {"type": ["string", "null"]},
         },
     })
+}
+
+fn all_schemas() -> Value {
+    let mut all = schemas();
+    for further in [series::schemas(), patch::schemas()] {
+        for (name, schema) in further.as_object().expect("an object") {
+            all[name] = schema.clone();
+        }
+    }
+    all
 }
 
 #[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
@@ -167,7 +191,12 @@ fn schemas() -> Value {
                 "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
             }},
         ]},
-        "Health": {"type": "object", "required": ["status"]},
+        "Health": {"type": "object", "required": ["status"], "properties": {
+            "status": {"const": "ok"},
+            "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
+                "tz": text, "since": timestamp, "sealed": timestamp,
+            }},
+        }},
         "OpenApi": {"type": "object"},
         "Receipt": {
             "type": "object",
@@ -217,12 +246,16 @@ fn schemas() -> Value {
                 "room_pinned": {"type": "boolean", "description": "A person chose the room: no reading moves the device"},
                 "kind": text,
                 "tags": {"type": "array", "items": {"type": "string"}},
+                "behind": {"oneOf": [reference("Id")], "description": "The device behind whose meter it is"},
                 "metrics": {"type": "object", "additionalProperties": {
                     "type": "object",
                     "required": ["kind", "unit"],
                     "properties": {
                         "kind": {"enum": ["gauge", "counter"]},
                         "unit": text, "modulus": metric, "max_w": metric, "tolerance": metric,
+                        "hold": {"type": "string"},
+                        "exchanges": {"type": "array", "items": reference("Exchange")},
+                        "verdicts": {"type": "array", "items": reference("Verdict")},
                     },
                 }},
                 "first_seen": timestamp,
@@ -254,34 +287,6 @@ fn schemas() -> Value {
             "allOf": [reference("LatestValues")],
             "required": ["device_id"],
             "properties": {"device_id": reference("Id")},
-        },
-        "DevicePatch": {
-            "type": "object",
-            "minProperties": 1,
-            "properties": {
-                "name": text,
-                "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
-                "kind": text,
-                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
-                "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
-                    "type": ["object", "null"],
-                    "description": "null: the metric is dropped until it is sent again",
-                    "properties": {
-                        "unit": text,
-                        "modulus": {"type": ["number", "null"], "exclusiveMinimum": 0},
-                        "max_w": {"type": ["number", "null"], "exclusiveMinimum": 0},
-                        "tolerance": {"type": ["number", "null"], "exclusiveMinimum": 0},
-                    },
-                    "additionalProperties": false,
-                }},
-            },
-            "additionalProperties": false,
-        },
-        "RoomPatch": {
-            "type": "object",
-            "minProperties": 1,
-            "properties": {"name": text},
-            "additionalProperties": false,
         },
     })
 }

@@ -6,10 +6,13 @@ use std::fmt;
 use api::json::{Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
-    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MetricName,
-    MetricNameError, MetricPatch, RoomId, RoomPatch, Tags, TagsError, excerpt,
+    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
+    MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, excerpt,
 };
 use serde_json::value::RawValue;
+
+use crate::hold::{self, HoldError};
+use crate::judgements;
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
@@ -21,7 +24,7 @@ pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
 /// A value that cannot be set.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+pub(crate) enum Fault {
     #[error("cannot be changed; {0} can")]
     Fixed(&'static str),
     #[error(transparent)]
@@ -44,6 +47,24 @@ enum Fault {
     Decimal(#[from] DecimalError),
     #[error("is {0}; it must be above zero")]
     NotPositive(Decimal),
+    #[error("is {0:?}; expected gauge or counter")]
+    NotKind(String),
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    #[error("are more than {MAX_JUDGEMENTS}")]
+    TooMany,
+    #[error("{place}: {fault}")]
+    Entry { place: usize, fault: Box<Fault> },
+    #[error("has no {0}")]
+    Missing(&'static str),
+    #[error("has the unknown member {0:?}")]
+    Unknown(String),
+    #[error("name the timestamp {0} twice")]
+    Twice(domain::Timestamp),
+    #[error(transparent)]
+    Timestamp(#[from] domain::TimestampError),
+    #[error("is {0:?}; expected accept or discard")]
+    NotVerdict(String),
 }
 
 /// The member at fault, and why.
@@ -107,13 +128,14 @@ fn device_patch(members: Members<'_>) -> Result<DevicePatch, Refusal> {
         let read = match name.as_ref() {
             "name" => label(value).map(|edit| patch.name = edit),
             "kind" => label(value).map(|edit| patch.kind = edit),
-            "room" => room(value).map(|edit| patch.room = edit),
+            "room" => id(value).map(|edit| patch.room = edit),
+            "behind" => id(value).map(|edit| patch.behind = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
             "metrics" => {
                 (patch.metrics, patch.dropped_metrics) = metrics(value)?;
                 Ok(())
             }
-            _ => Err(Fault::Fixed("name, room, kind, tags and metrics")),
+            _ => Err(Fault::Fixed("name, room, kind, tags, behind and metrics")),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
@@ -156,11 +178,17 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
     let mut patch = MetricPatch::default();
     for (name, value) in settings {
         let read = match name.as_ref() {
+            "kind" => kind(value).map(|edit| patch.kind = edit),
             "unit" => label(value).map(|edit| patch.unit = edit),
             "modulus" => positive(value).map(|edit| patch.modulus = edit),
             "max_w" => positive(value).map(|edit| patch.max_w = edit),
             "tolerance" => positive(value).map(|edit| patch.tolerance = edit),
-            _ => Err(Fault::Fixed("unit, modulus, max_w and tolerance")),
+            "hold" => edit(value, hold::read).map(|edit| patch.hold = edit),
+            "exchanges" => edit(value, judgements::exchanges).map(|edit| patch.exchanges = edit),
+            "verdicts" => edit(value, judgements::verdicts).map(|edit| patch.verdicts = edit),
+            _ => Err(Fault::Fixed(
+                "kind, unit, modulus, max_w, tolerance, hold, exchanges and verdicts",
+            )),
         };
         read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
     }
@@ -187,8 +215,16 @@ fn label<T: TryFrom<String, Error = LabelError>>(value: &RawValue) -> Result<Edi
     edit(value, |value| Ok(string(value)?.into_owned().try_into()?))
 }
 
-fn room(value: &RawValue) -> Result<Edit<RoomId>, Fault> {
+/// The id of a room or a device.
+fn id<T: std::str::FromStr<Err = IdError>>(value: &RawValue) -> Result<Edit<T>, Fault> {
     edit(value, |value| Ok(string(value)?.parse()?))
+}
+
+fn kind(value: &RawValue) -> Result<Edit<MetricKind>, Fault> {
+    edit(value, |value| {
+        let text = string(value)?;
+        MetricKind::parse(&text).ok_or_else(|| Fault::NotKind(excerpt(&text)))
+    })
 }
 
 fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
@@ -199,9 +235,13 @@ fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
     })
 }
 
+pub(crate) fn decimal(value: &RawValue) -> Result<Decimal, Fault> {
+    Ok(Decimal::parse(number(value)?)?)
+}
+
 fn positive(value: &RawValue) -> Result<Edit<Decimal>, Fault> {
     edit(value, |value| {
-        let number = Decimal::parse(number(value)?)?;
+        let number = decimal(value)?;
         if number.is_positive() { Ok(number) } else { Err(Fault::NotPositive(number)) }
     })
 }
@@ -273,14 +313,42 @@ mod tests {
             (&many, "tags: are 51"),
             (
                 r#"{"first_seen": "now"}"#,
-                "first_seen: cannot be changed; name, room, kind, tags and metrics can",
+                "first_seen: cannot be changed; name, room, kind, tags, behind and metrics can",
             ),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
             (&metrics, "metrics: there are more than 16 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"tolerance": -1}}}"#, "metrics.t.tolerance: is -1"),
-            (r#"{"metrics": {"t": {"kind": "x"}}}"#, "metrics.t.kind: cannot be changed"),
+            (
+                r#"{"metrics": {"t": {"name": "x"}}}"#,
+                "metrics.t.name: cannot be changed; kind, unit, modulus, max_w, tolerance, hold, \
+                 exchanges and verdicts can",
+            ),
+            (
+                r#"{"metrics": {"t": {"kind": "x"}}}"#,
+                "metrics.t.kind: is \"x\"; expected gauge or counter",
+            ),
+            (r#"{"behind": "a b"}"#, "behind: contains ' '"),
+            (r#"{"metrics": {"t": {"hold": "1d"}}}"#, "metrics.t.hold: is \"1d\"; expected"),
+            (r#"{"metrics": {"t": {"hold": 900}}}"#, "metrics.t.hold: must be a string"),
+            (r#"{"metrics": {"t": {"exchanges": 5}}}"#, "metrics.t.exchanges: must be an array"),
+            (
+                r#"{"metrics": {"t": {"exchanges": [{"timestamp": 0, "old": 1}]}}}"#,
+                "metrics.t.exchanges: 0: has no new",
+            ),
+            (
+                r#"{"metrics": {"t": {"verdicts": [{"timestamp": 0, "verdict": "maybe"}]}}}"#,
+                "metrics.t.verdicts: 0: is \"maybe\"; expected accept or discard",
+            ),
+            (
+                r#"{"metrics": {"t": {"verdicts": [{"timestamp": "now", "verdict": "accept"}]}}}"#,
+                "metrics.t.verdicts: 0: \"now\" is relative",
+            ),
+            (
+                r#"{"metrics": {"t": {"verdicts": [{"timestamp": 0, "verdict": "accept", "x": 1}]}}}"#,
+                "metrics.t.verdicts: 0: has the unknown member \"x\"",
+            ),
         ] {
             let error = patched(body).expect_err(body);
             assert!(error.contains(expected), "{body}: {error}");

@@ -137,7 +137,7 @@ struct RangeRequest {
 
 impl RangeRequest {
     fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
-        let metrics = params.metrics()?;
+        let metrics = params.metrics("metrics")?;
         let query_fingerprint = params.query_fingerprint(request);
         // A page after the first takes its range from its cursor, so that it stays the same.
         let (range, after) = match params.get("cursor") {
@@ -176,7 +176,7 @@ impl RangeRequest {
 }
 
 /// The range that `from` and `to` ask for.
-fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
+pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
     let range = TimeRange::parse(from.as_deref(), to.as_deref(), now);
     range.map_err(|why| match why {
@@ -186,7 +186,7 @@ fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
 }
 
 /// A timestamp's text. The `+` of an offset arrives as a space when the client did not encode it.
-fn timestamp(params: &Params, name: &str) -> Option<String> {
+pub(crate) fn timestamp(params: &Params, name: &str) -> Option<String> {
     params.get(name).map(|text| match text.rsplit_once(' ') {
         Some((time, offset)) if offset.len() == 5 && time.contains('T') => {
             format!("{time}+{offset}")

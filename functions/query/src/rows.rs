@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Decimal, Device, DeviceId, Label, MetricKind, MetricName, Reading, Room, RoomId, Timestamp,
-    Unit,
+    Decimal, Device, DeviceId, Label, MetricInfo, MetricKind, MetricName, Reading, Rollup, Room,
+    RoomId, Sample, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
 
+use crate::hold;
 use crate::page::Row;
 use crate::sheet::Cell;
 
@@ -74,6 +75,9 @@ pub(crate) struct DeviceRow<'a> {
     room_pinned: bool,
     kind: Option<&'a Label>,
     tags: &'a [Label],
+    /// The device behind whose meter it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<&'a DeviceId>,
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
     first_seen: Timestamp,
     #[serde(skip_serializing_if = "Latest::is_unasked")]
@@ -106,20 +110,51 @@ struct MetricRow<'a> {
     max_w: Option<&'a Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tolerance: Option<&'a Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exchanges: Vec<ExchangeRow<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    verdicts: Vec<VerdictRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExchangeRow<'a> {
+    timestamp: Timestamp,
+    old: &'a Decimal,
+    new: &'a Decimal,
+}
+
+#[derive(Debug, Serialize)]
+struct VerdictRow {
+    timestamp: Timestamp,
+    verdict: &'static str,
+}
+
+impl<'a> From<&'a MetricInfo> for MetricRow<'a> {
+    fn from(info: &'a MetricInfo) -> Self {
+        let exchanges = info.exchanges.iter();
+        let verdicts = info.verdicts.iter();
+        Self {
+            kind: info.kind,
+            unit: info.unit.as_ref(),
+            modulus: info.modulus.as_ref(),
+            max_w: info.max_w.as_ref(),
+            tolerance: info.tolerance.as_ref(),
+            hold: info.hold.map(hold::text),
+            exchanges: exchanges
+                .map(|(at, it)| ExchangeRow { timestamp: *at, old: &it.old, new: &it.new })
+                .collect(),
+            verdicts: verdicts
+                .map(|(at, it)| VerdictRow { timestamp: *at, verdict: it.as_str() })
+                .collect(),
+        }
+    }
 }
 
 impl<'a> From<&'a Device> for DeviceRow<'a> {
     fn from(device: &'a Device) -> Self {
-        let metrics = device.metrics.iter().map(|(name, info)| {
-            let row = MetricRow {
-                kind: info.kind,
-                unit: info.unit.as_ref(),
-                modulus: info.modulus.as_ref(),
-                max_w: info.max_w.as_ref(),
-                tolerance: info.tolerance.as_ref(),
-            };
-            (name, row)
-        });
+        let metrics = device.metrics.iter().map(|(name, info)| (name, info.into()));
         Self {
             device_id: &device.id,
             name: device.name.as_ref(),
@@ -127,6 +162,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             room_pinned: device.place.chosen_room().is_some(),
             kind: device.kind.as_ref(),
             tags: &device.tags,
+            behind: device.behind.as_ref(),
             metrics: metrics.collect(),
             first_seen: device.first_seen,
             latest: Latest::Unasked,
@@ -222,6 +258,16 @@ impl LatestValues {
         }
         let (newest, oldest) = (readings.first()?, readings.last()?);
         Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
+    }
+
+    /// Adds the last values of metrics that are missing, from the rollup of older readings that begin at
+    /// `from`.
+    pub(crate) fn add(&mut self, from: Timestamp, older: &Rollup) {
+        self.as_of = self.as_of.min(from);
+        for (name, metric) in &older.metrics {
+            let Sample { at: timestamp, value } = metric.last.clone();
+            self.metrics.entry(name.clone()).or_insert(LatestValue { value, timestamp });
+        }
     }
 
     /// Each metric with its value.

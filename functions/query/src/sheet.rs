@@ -38,6 +38,24 @@ impl Cell {
     }
 }
 
+impl AsRef<[u8]> for Cell {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl Cell {
+    /// A number, which no spreadsheet runs.
+    pub(crate) fn number(number: impl ToString) -> Self {
+        Self(number.to_string())
+    }
+
+    /// An empty cell.
+    pub(crate) const fn empty() -> Self {
+        Self(String::new())
+    }
+}
+
 /// The columns of a page, which grow with its rows, and how large it is.
 #[derive(Debug)]
 pub(crate) struct Sheet {
@@ -125,7 +143,7 @@ const fn size(cells: usize, rows: usize, metrics: usize) -> usize {
 }
 
 /// One line of CSV.
-fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+pub(crate) fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(cells).expect("writing to memory does not fail");
     csv.into_inner().expect("writing to memory does not fail")

@@ -1,5 +1,7 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod series;
+
 use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;

@@ -1,6 +1,8 @@
 //! Folds buckets by the settings that devices have now, and leaves to the queue what fails for itself.
 //! Chooses no buckets.
 
+use std::collections::BTreeSet;
+
 use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
 use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow};
 use runtime::clock::Clock;
@@ -111,6 +113,46 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         Ok(())
     }
 
+    /// Folds these quarters likewise.
+    pub(crate) async fn these_quarters(
+        &self,
+        rules: &mut DeviceRules,
+        quarters: &BTreeSet<Quarter>,
+        invocation: &Invocation,
+        work: &mut Work,
+    ) -> Result<(), NotFolded> {
+        if are_close(quarters) {
+            let whole = catching(Box::pin(self.close_quarters(rules, quarters, invocation))).await;
+            if reason(whole, |window| work.quarters += window.folded.len())?.is_none() {
+                return Ok(());
+            }
+        }
+        for quarter in quarters {
+            let folding = Box::pin(self.quarter(rules, *quarter, invocation));
+            let folded = catching(folding).await;
+            if let Some(why) = reason(folded, |_| work.quarters += 1)? {
+                self.leave_to_queue(&rules.id, *quarter, &why, invocation, work).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn close_quarters(
+        &self,
+        rules: &mut DeviceRules,
+        quarters: &BTreeSet<Quarter>,
+        invocation: &Invocation,
+    ) -> StoreResult<FoldedWindow> {
+        for _ in 0..MAX_READS {
+            let window = self.fold(rules, invocation).these_quarters(quarters).await?;
+            if !window.is_outdated {
+                return Ok(window);
+            }
+            *rules = self.rules_of(&rules.id, invocation).await?;
+        }
+        Err(newer_than_the_device(&rules.id))
+    }
+
     async fn window(
         &self,
         rules: &mut DeviceRules,
@@ -187,6 +229,14 @@ pub(crate) fn reason<T>(
         Ok(Err(error)) => Err(error),
         Err(panic) => Ok(Some(panic.to_string())),
     }
+}
+
+/// Whether one query of all that lies between the first and the last quarter reads less than a query for
+/// each: there are several, and no more gaps than quarters.
+fn are_close(quarters: &BTreeSet<Quarter>) -> bool {
+    let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else { return false };
+    let span = last.end().since(first.start()).num_minutes() / Quarter::LENGTH.num_minutes();
+    quarters.len() > 1 && usize::try_from(span).is_ok_and(|span| span <= 2 * quarters.len())
 }
 
 /// The quarters that begin in a range.

@@ -117,13 +117,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         invocation: &Invocation,
         work: &mut Work,
     ) -> Result<(), NotFolded> {
-        for quarter in quarters {
-            let folding = Box::pin(self.quarter(&mut rules, *quarter, invocation));
-            let folded = catching(folding).await;
-            if let Some(why) = reason(folded, |_| work.quarters += 1)? {
-                self.leave_to_queue(&rules.id, *quarter, &why, invocation, work).await?;
-            }
-        }
+        self.these_quarters(&mut rules, quarters, invocation, work).await?;
         let is_over = zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now()));
         let Some(last) = quarters.last().filter(|_| is_over) else { return Ok(()) };
         let day = Box::pin(self.day(&mut rules, (zone, date), Assumed::Nothing, invocation));

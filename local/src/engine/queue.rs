@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_received_until_it_is_removed_also_by_the_next_process() {
+    fn a_message_is_received_until_it_is_removed_also_after_a_kill() {
         let directory = tempfile::tempdir().unwrap();
         let first = engine(directory.path());
         let queue = first.queue("a").unwrap();
@@ -154,15 +154,19 @@ mod tests {
         queue.postpone(received.number + 1, at(60)).unwrap();
         assert_eq!(receive(&queue, 59, 9), text(&[("3", 1)]));
         assert!(queue.has_due(at(59)).unwrap(), "a message that is being processed is not done");
-        drop(queue);
-        first.stop().unwrap();
 
-        let second = engine(directory.path());
+        // The files as a process that is killed now would leave them.
+        let copy = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        }
+        let second = engine(copy.path());
         let queue = second.queue("a").unwrap();
         assert_eq!(receive(&queue, 0, 9), text(&[("2", 2), ("3", 2)]));
         assert_eq!(receive(&second.queue("b").unwrap(), 0, 9), []);
-        drop(queue);
         second.stop().unwrap();
+        first.stop().unwrap();
     }
 
     #[test]

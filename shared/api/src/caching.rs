@@ -7,6 +7,16 @@ use super::{Request, Response};
 /// An answer that a client may keep if it asks each time whether it has changed: it then gets 304.
 #[must_use]
 pub fn with_cache_headers(request: &Request, response: Response) -> Response {
+    tagged(request, response).with("cache-control", "private, no-cache")
+}
+
+/// An answer that a client may keep for a minute without asking: it changes seldom, but it may.
+#[must_use]
+pub fn with_short_life(request: &Request, response: Response) -> Response {
+    tagged(request, response).with("cache-control", "private, max-age=60")
+}
+
+fn tagged(request: &Request, response: Response) -> Response {
     let digest = Sha256::digest(&response.body);
     let tag = digest[..8].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
     let known = request.header("if-none-match").unwrap_or_default();
@@ -16,7 +26,7 @@ pub fn with_cache_headers(request: &Request, response: Response) -> Response {
     } else {
         response
     };
-    response.with("etag", format!("W/\"{tag}\"")).with("cache-control", "private, no-cache")
+    response.with("etag", format!("W/\"{tag}\""))
 }
 
 /// Whether `If-None-Match` names this tag, weakly compared: `W/"x"` and `"x"` are the same.

@@ -32,13 +32,21 @@ pub enum Operation {
     ShowDevice,
     EditDevice,
     DeviceReadings,
+    DeleteReadings,
     DeviceLatest,
+    DeviceSeries,
+    DeviceEnergy,
+    DeviceEvents,
     ListRooms,
     ShowRoom,
     EditRoom,
     RoomDevices,
     RoomReadings,
     RoomLatest,
+    RoomSeries,
+    RoomEnergy,
+    HomeSeries,
+    HomeEnergy,
     Health,
     OpenApi,
 }
@@ -78,8 +86,10 @@ pub enum Kind {
     Metrics,
     /// A cursor of the page before.
     Cursor,
-    /// `true` or `false`; `false` without it.
+    /// `true` or `1`, `false` or `0`; `false` without it.
     Flag,
+    /// The name of a time zone of the IANA database.
+    Zone,
     /// A whole number from 1.
     Count {
         /// The value without the parameter.
@@ -94,6 +104,11 @@ pub enum Kind {
         /// The value without the parameter.
         default: Option<&'static str>,
     },
+    /// Some of several words, separated by commas.
+    Words {
+        /// The words.
+        of: &'static [&'static str],
+    },
     /// A form of an answer; `Accept` decides without it.
     Format,
 }
@@ -105,6 +120,8 @@ pub enum Reply {
     One(&'static str),
     /// A page of a list, in JSON, NDJSON or CSV.
     Page(&'static str),
+    /// Rows and what is to be said of them, in JSON; the rows alone in NDJSON or CSV.
+    Rows(&'static str),
     /// What became of the readings of a request.
     Receipt(&'static str),
 }
@@ -112,7 +129,7 @@ pub enum Reply {
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `GET`, `POST` or `PATCH`; an endpoint with `GET` answers `HEAD` as well.
+    /// `GET`, `POST`, `PATCH` or `DELETE`; an endpoint with `GET` answers `HEAD` as well.
     pub method: &'static str,
     /// The path, as the template and `OpenAPI` write it.
     pub path: &'static str,
@@ -173,8 +190,8 @@ const ROOM_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
 
 /// A page of readings in a range of time.
 const RANGE: &[Parameter] = &[
-    parameter("from", Kind::Timestamp, "The first timestamp; 24 hours before to without it"),
-    parameter("to", Kind::Timestamp, "The first timestamp behind the range; now without it"),
+    FROM,
+    TO,
     parameter(
         "order",
         Kind::Choice { of: &["asc", "desc"], default: Some("asc") },
@@ -185,6 +202,59 @@ const RANGE: &[Parameter] = &[
     CURSOR,
     FORMAT,
 ];
+
+/// The functions of a series, by name.
+pub const FUNCTIONS: &[&str] =
+    &["mean", "min", "max", "sum", "count", "first", "last", "time_mean", "increase"];
+
+/// The units of a series' rows.
+pub const UNITS: &[&str] = &["1m", "5m", "15m", "30m", "1h", "6h", "1d", "1w", "1mo", "1y"];
+
+const FROM: Parameter =
+    parameter("from", Kind::Timestamp, "The first timestamp; 24 hours before to without it");
+const TO: Parameter =
+    parameter("to", Kind::Timestamp, "The first timestamp behind the range; now without it");
+const EVERY: Parameter = parameter(
+    "every",
+    Kind::Choice { of: UNITS, default: None },
+    "One row for each unit of the calendar; one exact total of the range without it",
+);
+const ZONE: Parameter =
+    parameter("tz", Kind::Zone, "The time zone of the rows; the home's without it");
+const METRIC: Parameter =
+    parameter("metric", Kind::Metrics, "Only these metrics, each once, separated by commas");
+const ENERGY_METRIC: Parameter =
+    parameter("metric", Kind::Metrics, "The metric of the energy; a counter of energy without it");
+const FUNCTION: Parameter = parameter(
+    "fn",
+    Kind::Words { of: FUNCTIONS },
+    "mean,min,max,count without it, for counters increase,count",
+);
+const DEVICES_APART: Parameter = parameter("devices", Kind::Flag, "Rows for each device, apart");
+const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds what was notable");
+const EXPLAIN: Parameter =
+    parameter("explain", Kind::Flag, "Adds how the answer came about and what it cost");
+
+/// A series of one device.
+const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
+/// A series of a room or the home.
+const SHARED_SERIES: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
+/// The energy of one device.
+const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
+/// The energy of a room or the home.
+const SHARED_ENERGY: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
+/// What was notable.
+const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
+/// The readings to delete.
+const DELETION: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "The first timestamp; required"),
+    parameter("to", Kind::Timestamp, "The first timestamp behind the range; required"),
+];
+/// The health of the system.
+const HEALTH: &[Parameter] =
+    &[parameter("details", Kind::Flag, "Adds how far the rollups reach, and their time zone")];
 
 /// The parameters of storing readings.
 const STORING: &[Parameter] = &[
@@ -260,12 +330,44 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Page("StoredReading"),
         "A device's readings in a time range",
     ),
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(
+            "/devices/{id}/readings",
+            Operation::DeleteReadings,
+            DELETION,
+            Reply::One("Deletion"),
+            "Delete a device's readings in a time range, at most 1,000",
+        )
+    },
     get(
         "/devices/{id}/latest",
         Operation::DeviceLatest,
         &[],
         Reply::One("Latest"),
         "A device's newest value of each metric",
+    ),
+    get(
+        "/devices/{id}/series",
+        Operation::DeviceSeries,
+        SERIES,
+        Reply::Rows("Series"),
+        "A device's metrics by units of the calendar",
+    ),
+    get(
+        "/devices/{id}/energy",
+        Operation::DeviceEnergy,
+        ENERGY,
+        Reply::Rows("Energy"),
+        "A device's energy in kWh by units of the calendar",
+    ),
+    get(
+        "/devices/{id}/events",
+        Operation::DeviceEvents,
+        NOTABLE,
+        Reply::Rows("Events"),
+        "What was notable about a device's counters, with the readings",
     ),
     get("/rooms", Operation::ListRooms, PAGE, Reply::Page("Room"), "List the rooms"),
     get("/rooms/{id}", Operation::ShowRoom, &[], Reply::One("Room"), "Show a room"),
@@ -296,9 +398,43 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Page("Latest"),
         "The newest values of a room's devices",
     ),
+    get(
+        "/rooms/{id}/series",
+        Operation::RoomSeries,
+        SHARED_SERIES,
+        Reply::Rows("Series"),
+        "A room's metrics by units of the calendar",
+    ),
+    get(
+        "/rooms/{id}/energy",
+        Operation::RoomEnergy,
+        SHARED_ENERGY,
+        Reply::Rows("Energy"),
+        "A room's energy in kWh by units of the calendar",
+    ),
+    get(
+        "/series",
+        Operation::HomeSeries,
+        SHARED_SERIES,
+        Reply::Rows("Series"),
+        "The home's metrics by units of the calendar",
+    ),
+    get(
+        "/energy",
+        Operation::HomeEnergy,
+        SHARED_ENERGY,
+        Reply::Rows("Energy"),
+        "The home's energy in kWh by units of the calendar",
+    ),
     Endpoint {
         access: Access::Public,
-        ..get("/health", Operation::Health, &[], Reply::One("Health"), "Whether the system answers")
+        ..get(
+            "/health",
+            Operation::Health,
+            HEALTH,
+            Reply::One("Health"),
+            "Whether the system answers",
+        )
     },
     get(
         "/openapi.json",
@@ -383,6 +519,7 @@ mod tests {
         assert_eq!(found("GET", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings"), Err(405));
         assert_eq!(found("DELETE", "/devices/x"), Err(405));
+        assert_eq!(found("DELETE", "/rooms/x/readings"), Err(405));
     }
 
     #[test]
@@ -405,7 +542,8 @@ mod tests {
             let access = endpoint.access;
             assert_eq!(changes, matches!(access, Access::Write | Access::Admin), "{endpoint:?}");
             assert_eq!(access == Access::Public, endpoint.path == "/health");
-            assert_eq!(changes, endpoint.body.is_some(), "{endpoint:?}");
+            let has_body = matches!(endpoint.method, "POST" | "PATCH");
+            assert_eq!(has_body, endpoint.body.is_some(), "{endpoint:?}");
         }
     }
 }

@@ -71,10 +71,10 @@ impl Params {
         }
     }
 
-    /// Tells whether a flag is `true`.
+    /// Tells whether a flag is set.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
-        self.get(name) == Some("true")
+        matches!(self.get(name), Some("true" | "1"))
     }
 
     /// The form asked for: `format`, else `Accept`, else JSON.
@@ -84,21 +84,26 @@ impl Params {
         self.get("format").and_then(Format::parse).unwrap_or_else(accepted)
     }
 
-    /// The metrics asked for; all without the parameter.
-    pub fn metrics(&self) -> Result<Option<Vec<MetricName>>, Problem> {
-        let Some(text) = self.get("metrics") else { return Ok(None) };
+    /// The metrics that a parameter names; all without it.
+    pub fn metrics(&self, parameter: &str) -> Result<Option<Vec<MetricName>>, Problem> {
+        let Some(text) = self.get(parameter) else { return Ok(None) };
         let parse = |name: &str| {
-            name.trim().parse().map_err(|why| Problem::field("metrics", format!("{why}")))
+            name.trim().parse().map_err(|why| Problem::field(parameter, format!("{why}")))
         };
         let names = text.split(',').map(parse).collect::<Result<Vec<MetricName>, _>>()?;
         if names.len() > MAX_METRICS {
             let message = format!("are {}; at most {MAX_METRICS} can be chosen", names.len());
-            return Err(Problem::field("metrics", message));
+            return Err(Problem::field(parameter, message));
         }
         match names.iter().enumerate().find(|(n, name)| names[..*n].contains(name)) {
-            Some((_, name)) => Err(Problem::field("metrics", format!("name {name} twice"))),
+            Some((_, name)) => Err(Problem::field(parameter, format!("name {name} twice"))),
             None => Ok(Some(names)),
         }
+    }
+
+    /// The words of a list, in the order of the request; none without the parameter.
+    pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.get(name).into_iter().flat_map(|text| text.split(',')).map(str::trim)
     }
 
     /// A text that two requests share if they ask for the same entries, whichever page of them and in
@@ -134,8 +139,14 @@ fn expected(known: &[Parameter]) -> String {
 /// read by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
     let refused = match kind {
-        Kind::Timestamp | Kind::Id | Kind::Metrics | Kind::Cursor => None,
-        Kind::Flag => (!matches!(value, "true" | "false")).then(|| "true or false".to_owned()),
+        Kind::Timestamp | Kind::Id | Kind::Metrics | Kind::Cursor | Kind::Zone => None,
+        Kind::Flag => {
+            (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
+        }
+        Kind::Words { of } => {
+            let is_known = value.split(',').all(|word| of.contains(&word.trim()));
+            (!is_known).then(|| format!("some of {}, separated by commas", of.join(", ")))
+        }
         Kind::Count { max, .. } => {
             let is_in_range = value.parse().is_ok_and(|count| (1..=max).contains(&count));
             (!is_in_range).then(|| format!("a whole number from 1 to {max}"))
@@ -172,7 +183,7 @@ mod tests {
         assert_eq!(read("/rooms/r/readings", "").expect("none").order(), Order::Ascending);
         let params = read("/rooms/r/readings", "order=desc&metrics=b,%20a").expect("known");
         assert_eq!(params.order(), Order::Descending);
-        assert_eq!(params.metrics().expect("names").map(|names| names.len()), Some(2));
+        assert_eq!(params.metrics("metrics").expect("names").map(|names| names.len()), Some(2));
         assert!(read("/devices", "latest=true").expect("a flag").flag("latest"));
         assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
     }
@@ -190,6 +201,12 @@ mod tests {
             ("/rooms", "format=xml", "format: is \"xml\"; expected json, csv or ndjson"),
             ("/devices", "latest=yes", "latest: is \"yes\"; expected true or false"),
             ("/rooms/r/readings", "order=up", "order: is \"up\"; expected asc or desc"),
+            (
+                "/series",
+                "fn=mean,median",
+                "fn: is \"mean,median\"; expected some of mean, min, max, sum, count, first, last, \
+                 time_mean, increase, separated by commas",
+            ),
         ] {
             assert_eq!(read(path, query).expect_err(query), expected);
         }

@@ -25,6 +25,8 @@ pub enum ProblemKind {
     UnsupportedType,
     /// A body in a content coding that is not understood.
     UnsupportedCoding,
+    /// The request is understood, but the answer is out of reach.
+    Unanswerable,
     /// The table is asked for too much.
     Throttled,
     /// The table cannot be reached, or time ran out.
@@ -45,6 +47,7 @@ impl ProblemKind {
             Self::MethodNotAllowed => 405,
             Self::TooLarge => 413,
             Self::UnsupportedType | Self::UnsupportedCoding => 415,
+            Self::Unanswerable => 422,
             Self::Throttled => 429,
             Self::Unavailable => 503,
             Self::Internal => 500,
@@ -61,6 +64,7 @@ impl ProblemKind {
             Self::TooLarge => "The request is too large",
             Self::UnsupportedType => "The body's type is not supported",
             Self::UnsupportedCoding => "The body's coding is not supported",
+            Self::Unanswerable => "The request cannot be answered",
             Self::Throttled => "Too many requests",
             Self::Unavailable => "The table is unavailable",
             Self::Internal => "Something went wrong",
@@ -77,6 +81,7 @@ impl ProblemKind {
             Self::TooLarge => "too-large",
             Self::UnsupportedType => "unsupported-type",
             Self::UnsupportedCoding => "unsupported-coding",
+            Self::Unanswerable => "unanswerable",
             Self::Throttled => "throttled",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",

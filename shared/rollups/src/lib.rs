@@ -21,6 +21,6 @@ mod window;
 
 pub use device_rules::DeviceRules;
 pub use fold::{Assumed, Fold, Folded, Store};
-pub use retention::Retention;
+pub use retention::{Retention, is_closing};
 pub use sealing::{GRACE, SKEW, is_over, newest_sealable_edge};
 pub use window::FoldedWindow;

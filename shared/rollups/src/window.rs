@@ -1,8 +1,9 @@
-//! Folds all quarters of a range with one query of readings. Chooses no ranges.
+//! Folds several quarters with one query of readings. Chooses no quarters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Quarter, TimeRange};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{StoreResult, StoredReading, StoredRollup};
 
 use crate::bucket::Bounds;
@@ -18,6 +19,14 @@ pub struct FoldedWindow {
     pub is_outdated: bool,
 }
 
+/// What is stored of a quarter.
+type Stored = (Option<StoredRollup>, Vec<StoredReading>);
+/// What is stored of some quarters.
+type Window = BTreeMap<Quarter, Stored>;
+
+/// How many rollups of a window are put at once.
+const PUT_CONCURRENCY: usize = 8;
+
 impl<S: Store> Fold<'_, S> {
     /// Folds every quarter that begins in a range and has readings, and, unless all rollups are assumed
     /// absent, every quarter that has a rollup. Two queries, so the range should be at most a day.
@@ -28,29 +37,52 @@ impl<S: Store> Fold<'_, S> {
         range: TimeRange,
         assumed: Assumed,
     ) -> StoreResult<FoldedWindow> {
+        let found = self.read_window(range, assumed).await?;
+        self.fold_window(found).await
+    }
+
+    /// Folds these quarters, also one that has neither a reading nor a rollup. Two queries of all that lies
+    /// between the first and the last.
+    pub async fn these_quarters(&self, quarters: &BTreeSet<Quarter>) -> StoreResult<FoldedWindow> {
+        let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else {
+            return Ok(FoldedWindow::default());
+        };
+        let range = TimeRange::new(first.start(), last.end()).expect("the last does not precede");
+        let mut found = self.read_window(range, Assumed::Nothing).await?;
+        found.retain(|quarter, _| quarters.contains(quarter));
+        for quarter in quarters {
+            found.entry(*quarter).or_default();
+        }
+        self.fold_window(found).await
+    }
+
+    /// The rollups first: whoever reads the readings later puts later.
+    async fn read_window(&self, range: TimeRange, assumed: Assumed) -> StoreResult<Window> {
         let device = &self.device.id;
         let stored = match assumed {
             Assumed::Absent => Vec::new(),
             Assumed::Nothing => self.store.quarters(device, range, true, self.invocation).await?,
         };
         let readings = self.store.stored_readings(device, range, self.invocation).await?;
-        let mut quarters: BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)> =
-            BTreeMap::new();
+        let mut found = Window::new();
         for rollup in stored {
             let quarter = Quarter::of(rollup.range.from());
-            quarters.entry(quarter).or_default().0 = Some(rollup);
+            found.entry(quarter).or_default().0 = Some(rollup);
         }
         for reading in readings {
             let quarter = Quarter::of(reading.reading.at);
-            quarters.entry(quarter).or_default().1.push(reading);
+            found.entry(quarter).or_default().1.push(reading);
         }
+        Ok(found)
+    }
+
+    async fn fold_window(&self, found: Window) -> StoreResult<FoldedWindow> {
+        let folding: Vec<_> =
+            found.iter().map(|(quarter, it)| self.in_window(*quarter, it)).collect();
+        let folded: Vec<(Quarter, Folded)> =
+            stream::iter(folding).buffered(PUT_CONCURRENCY).try_collect().await?;
         let mut window = FoldedWindow::default();
-        for (quarter, (known, readings)) in quarters {
-            let folded = match self.folded_once(quarter, known.as_ref(), &readings).await? {
-                Some(folded) => folded,
-                // Somebody else put it meanwhile, so the readings may have changed too.
-                None => self.quarter(quarter, Assumed::Nothing).await?,
-            };
+        for (quarter, folded) in folded {
             match folded {
                 Folded::Stored | Folded::Frozen => drop(window.folded.insert(quarter)),
                 Folded::Outdated => window.is_outdated = true,
@@ -58,6 +90,19 @@ impl<S: Store> Fold<'_, S> {
             }
         }
         Ok(window)
+    }
+
+    async fn in_window(
+        &self,
+        quarter: Quarter,
+        (known, readings): &Stored,
+    ) -> StoreResult<(Quarter, Folded)> {
+        let folded = match self.folded_once(quarter, known.as_ref(), readings).await? {
+            Some(folded) => folded,
+            // Somebody else put it meanwhile, so the readings may have changed too.
+            None => self.quarter(quarter, Assumed::Nothing).await?,
+        };
+        Ok((quarter, folded))
     }
 
     /// Puts the fold of readings that were read after the rollup; `None` if the rollup has changed.

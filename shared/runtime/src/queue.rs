@@ -66,7 +66,7 @@ impl<C: Clock> QueueFunction<C> {
                 response.batch_item_failures.push(BatchItemFailure { item_identifier: message_id });
             }
         }
-        log.count("queue.failed", response.batch_item_failures.len());
+        log.set("queue.failed", response.batch_item_failures.len());
         log.emit(&invocation, &self.telemetry, &self.clock);
         response
     }

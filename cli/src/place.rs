@@ -1,0 +1,80 @@
+//! The table that a command reads or changes: the one of a data directory, or a deployed one. Sends nothing.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use aws::StoreConfig;
+use dynamodb::DynamoStore;
+use local::DataDirectory;
+use table::layout::Layout;
+
+/// The table: the one on this machine, or a deployed one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The directory of the local data; the server may be running
+    #[arg(long, value_name = "DIR", default_value = "roomtide-data", global = true)]
+    pub(crate) data_dir: PathBuf,
+    /// A deployed table, reached with the AWS credentials of the environment
+    #[arg(long, value_name = "NAME", conflicts_with = "data_dir", global = true)]
+    pub(crate) table: Option<String>,
+    /// The table's region
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
+    region: Option<String>,
+    /// The address of the table's service, if it is not AWS
+    #[arg(long, requires = "table", conflicts_with = "data_dir", global = true)]
+    endpoint: Option<String>,
+}
+
+/// The hint if the environment has no credentials: the files of the AWS CLI are not read.
+const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
+    eval \"$(aws configure export-credentials --format env)\"";
+
+/// A table that can be asked.
+pub(crate) struct OpenTable {
+    pub(crate) store: DynamoStore,
+    /// Its name for people.
+    pub(crate) name: String,
+    data: Option<DataDirectory>,
+}
+
+impl Place {
+    /// Opens the table.
+    pub(crate) async fn open(self) -> anyhow::Result<OpenTable> {
+        let Self { data_dir, table, region, endpoint } = self;
+        if let Some(table) = table {
+            let (credentials, known) = runtime::config::credentials().context(NO_CREDENTIALS)?;
+            let region = region.or(known).context("no region; add --region, such as eu-west-1")?;
+            let ca_bundle = runtime::config::ca_bundle()?;
+            let name = format!("the table {table} in {region}");
+            let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
+            let store = DynamoStore::connect(&config, Layout::default());
+            return Ok(OpenTable { store, name, data: None });
+        }
+        let name = data_dir.display().to_string();
+        let Some(data) = DataDirectory::open(&data_dir).await? else {
+            bail!(
+                "there is no data in {name}; start the server once, or name another --data-dir or a --table"
+            )
+        };
+        let store = DynamoStore::connect(data.store_config(), Layout::default());
+        Ok(OpenTable { store, name, data: Some(data) })
+    }
+
+    /// The file that keeps how far a command came on this table.
+    pub(crate) fn progress_file(&self, command: &str) -> PathBuf {
+        match &self.table {
+            Some(table) => format!("{table}.roomtide-{command}").into(),
+            None => self.data_dir.join(format!("roomtide.{command}")),
+        }
+    }
+}
+
+impl OpenTable {
+    /// Closes the data directory, if this process opened one.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        match self.data {
+            Some(data) => data.close().await,
+            None => Ok(()),
+        }
+    }
+}

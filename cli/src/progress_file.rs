@@ -1,0 +1,21 @@
+//! A file that keeps how far a command came, for the next run of the same command. Chooses no place for it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use local::private;
+
+/// Writes the file. Only its owner can read it, and a crash leaves either the old one or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = with_suffix(path, "-new");
+    private::options().create(true).truncate(true).open(&new)?.write_all(bytes)?;
+    fs::rename(&new, path)
+}
+
+/// Appends to the name of a file.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

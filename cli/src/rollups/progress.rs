@@ -1,0 +1,79 @@
+//! How far a walk over devices and days came, kept in a file until it is complete. Walks nowhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use domain::{DeviceId, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Scope;
+use crate::progress_file;
+
+/// The progress of a walk, with what was found on the way.
+#[derive(Debug)]
+pub(super) struct Progress<T> {
+    path: PathBuf,
+    state: State<T>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct State<T> {
+    /// What was asked, so that another command does not continue this one.
+    asked: String,
+    /// The device under way, and the milliseconds since 1970 up to which it is done.
+    under_way: Option<(DeviceText, i64)>,
+    found: T,
+}
+
+type DeviceText = String;
+
+impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
+    /// Reads the progress of an interrupted command that was asked the same.
+    pub(super) fn of(scope: &Scope, default: &Path, more: &str) -> Self {
+        let path = scope.state.clone().unwrap_or_else(|| default.to_owned());
+        let Scope { device, from, to, .. } = scope;
+        let asked = format!("{device:?} {from:?} {to:?} {more}");
+        let read = || -> Option<State<T>> { serde_json::from_slice(&fs::read(&path).ok()?).ok() };
+        let earlier = (!scope.again).then(read).flatten().filter(|state| state.asked == asked);
+        let state = earlier.unwrap_or(State { asked, under_way: None, found: T::default() });
+        Self { path, state }
+    }
+
+    /// Returns the time up to which a device is done; `None` if it has not begun. The devices are walked in
+    /// the order of their ids.
+    pub(super) fn done_until(&self, device: &DeviceId) -> Option<Timestamp> {
+        let (under_way, until) = self.state.under_way.as_ref()?;
+        match device.as_str().cmp(under_way) {
+            std::cmp::Ordering::Less => Some(Timestamp::MAX),
+            std::cmp::Ordering::Equal => Timestamp::from_millis(*until).ok(),
+            std::cmp::Ordering::Greater => None,
+        }
+    }
+
+    /// Returns whether an earlier command is continued.
+    pub(super) const fn continues(&self) -> bool {
+        self.state.under_way.is_some()
+    }
+
+    /// What was found so far.
+    pub(super) const fn found(&mut self) -> &mut T {
+        &mut self.state.found
+    }
+
+    /// Keeps that a device is done up to a time, and the devices before it.
+    pub(super) fn save(&mut self, device: &DeviceId, until: Timestamp) -> anyhow::Result<()> {
+        self.state.under_way = Some((device.to_string(), until.as_millis()));
+        progress_file::replace(&self.path, &serde_json::to_vec(&self.state)?).with_context(|| {
+            format!("cannot write {}; --state FILE keeps it elsewhere", self.path.display())
+        })
+    }
+
+    /// Removes the file, because the walk is complete. Returns what was found.
+    pub(super) fn finish(self) -> T {
+        // If it cannot be removed, the next command finds everything done; --again starts over.
+        drop(fs::remove_file(&self.path));
+        self.state.found
+    }
+}

@@ -1,0 +1,283 @@
+//! Rebuilds and verifies on a table in memory. The program itself is tested with a server.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use clap::Parser;
+use domain::{Device, DeviceObservation, Exact, Quarter, Reading, SWEEP_GROUPS, Timestamp};
+use runtime::clock::{Deadline, TestClock};
+use table::memory::MemoryStore;
+use table::{
+    DeleteReadings as _, Expected, Invocation, KeepRollupState as _, PutReadings as _,
+    PutRollups as _, ReadRollupState as _, ReadRollups as _, ReadingKey, RegisterDevices as _,
+    RollupKey, RollupState, StoredRollup,
+};
+
+use super::rebuild::{self, Rebuild, Rebuilt};
+use super::verify::{self, Verify};
+use crate::rollups::Action;
+
+/// A table with a year of the state that the rollup function keeps, and a directory for progress.
+struct Bench {
+    store: MemoryStore,
+    clock: TestClock,
+    directory: tempfile::TempDir,
+    retention: Option<TimeDelta>,
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    action: Action,
+}
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_absolute(text).unwrap()
+}
+
+fn reading(device: &str, timestamp: &str, value: &str) -> Reading {
+    let json = format!(r#"{{"device_id":"{device}","timestamp":"{timestamp}","t":{value}}}"#);
+    local::read_reading(&json, Timestamp::MAX).unwrap()
+}
+
+fn invocation() -> Invocation {
+    Invocation::until(Deadline::after(Duration::from_secs(60)))
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let bench = Self {
+            store: MemoryStore::default(),
+            clock: TestClock::at(at("2026-03-01T00:00:00Z")),
+            directory: tempfile::tempdir().unwrap(),
+            retention: None,
+        };
+        let sealed = [at("2026-03-01T00:00:00Z"); SWEEP_GROUPS];
+        let (zone, since) = ("UTC".to_owned(), at("2026-01-15T00:00:00Z"));
+        let state = RollupState { zone, since, sealed };
+        bench.store.begin_rollups(&state, &invocation()).await.unwrap();
+        bench
+    }
+
+    async fn write(&self, device: &str, timestamp: &str, value: &str) {
+        let reading = reading(device, timestamp, value);
+        let first: Device =
+            DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| true);
+        self.store.register_device(&first, &invocation()).await.unwrap();
+        let put = self.store.put_readings(&[reading], self.retention, &invocation()).await;
+        assert!(put.not_stored.is_empty());
+    }
+
+    fn progress(&self) -> PathBuf {
+        self.directory.path().join("progress")
+    }
+
+    async fn rebuild(&self, options: &[&str]) -> anyhow::Result<Rebuilt> {
+        let options = [&["roomtide", "rebuild"], options].concat();
+        let Action::Rebuild(args) = Line::try_parse_from(options)?.action else { panic!("asked") };
+        let args: Rebuild = args;
+        rebuild::run(&args, &self.store, &self.progress(), self.clock.clone()).await
+    }
+
+    /// Returns whether the rollups are what they should be.
+    async fn verify(&self, options: &[&str]) -> bool {
+        let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
+        let Action::Verify(args) = Line::try_parse_from(options).unwrap().action else {
+            panic!("asked")
+        };
+        let args: Verify = args;
+        let path: &Path = &self.progress();
+        let code = verify::run(&args, &self.store, path, self.clock.clone()).await.unwrap();
+        code == ExitCode::SUCCESS
+    }
+
+    async fn quarter(&self, device: &str, start: &str) -> Option<StoredRollup> {
+        let quarter = Quarter::starting_at(at(start)).unwrap();
+        let key = RollupKey::quarter(device.parse().unwrap(), quarter);
+        self.store.rollup(&key, &invocation()).await.unwrap()
+    }
+
+    async fn day(&self, device: &str, date: &str) -> Option<StoredRollup> {
+        let key = RollupKey::day(device.parse().unwrap(), date.parse().unwrap());
+        self.store.rollup(&key, &invocation()).await.unwrap()
+    }
+
+    async fn put(&self, rollup: &StoredRollup, expected: Expected) {
+        assert!(self.store.put_rollup(rollup, expected, &invocation()).await.unwrap());
+    }
+
+    async fn replace(&self, mut rollup: StoredRollup, change: impl FnOnce(&mut StoredRollup)) {
+        let expected = Expected::Version(rollup.version);
+        rollup.version += 1;
+        change(&mut rollup);
+        self.put(&rollup, expected).await;
+    }
+}
+
+fn count(rollup: &StoredRollup) -> u64 {
+    rollup.rollup.metrics.values().map(|metric| metric.count).sum()
+}
+
+#[tokio::test]
+async fn a_rebuild_makes_every_rollup_and_notes_that_they_are_complete() {
+    let bench = Bench::new().await;
+    // Two devices, a gap of weeks, and a 15 minutes that is not over.
+    bench.write("a", "2026-01-01T10:00:00Z", "1").await;
+    bench.write("a", "2026-01-01T10:14:00Z", "2").await;
+    bench.write("a", "2026-02-20T23:59:00Z", "3").await;
+    bench.write("b", "2026-02-28T23:59:00Z", "4").await;
+    let rebuilt = bench.rebuild(&[]).await.unwrap();
+    assert_eq!(rebuilt, Rebuilt { quarters: 2, days: 2, kept: 0 });
+    assert_eq!(count(&bench.quarter("a", "2026-01-01T10:00:00Z").await.unwrap()), 2);
+    assert_eq!(count(&bench.day("a", "2026-02-20").await.unwrap()), 1);
+    assert_eq!(bench.quarter("b", "2026-02-28T23:45:00Z").await, None);
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!(state.since, Timestamp::MIN);
+    assert!(bench.verify(&[]).await);
+    assert!(!bench.progress().exists());
+}
+
+#[tokio::test]
+async fn a_part_is_rebuilt_without_saying_that_all_is() {
+    let bench = Bench::new().await;
+    for device in ["a", "b"] {
+        bench.write(device, "2026-01-01T10:00:00Z", "1").await;
+        bench.write(device, "2026-01-02T10:00:00Z", "1").await;
+    }
+    let part = ["--device", "a", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-03T00:00:00Z"];
+    assert_eq!(bench.rebuild(&part).await.unwrap(), Rebuilt { quarters: 1, days: 1, kept: 0 });
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!(state.since, at("2026-01-15T00:00:00Z"));
+    let unknown = bench.rebuild(&["--device", "c"]).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no device c");
+    let empty = bench.rebuild(&["--from", "2026-03-01T00:00:00Z"]).await.unwrap_err();
+    assert!(format!("{empty:#}").contains("--from"), "{empty:#}");
+}
+
+#[tokio::test]
+async fn a_planted_a_missing_and_an_orphaned_rollup_are_found_and_rebuilt() {
+    let bench = Bench::new().await;
+    for day in 1..=20 {
+        bench.write("a", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
+    }
+    assert!(!bench.verify(&[]).await, "there is no rollup at all");
+    bench.rebuild(&[]).await.unwrap();
+    assert!(bench.verify(&[]).await);
+
+    let rollup = bench.quarter("a", "2026-02-03T10:00:00Z").await.unwrap();
+    bench
+        .replace(rollup, |it| {
+            it.rollup.metrics.values_mut().for_each(|metric| metric.sum = Exact::from(5_i64));
+        })
+        .await;
+    assert!(!bench.verify(&[]).await);
+    let part = ["--from", "2026-02-05T00:00:00Z", "--to", "2026-02-06T00:00:00Z"];
+    assert!(bench.verify(&part).await, "it is not in this part");
+    bench.rebuild(&[]).await.unwrap();
+    assert!(bench.verify(&[]).await);
+
+    // A day that lost a metric, which no quarter tells.
+    let rollup = bench.day("a", "2026-02-04").await.unwrap();
+    bench.replace(rollup, |it| it.rollup.metrics.clear()).await;
+    assert!(!bench.verify(&[]).await);
+    bench.rebuild(&[]).await.unwrap();
+
+    // The reading of a rollup is gone: the rollup stays, as that of nothing.
+    let key = ReadingKey { at: at("2026-02-05T10:00:00Z"), device: "a".parse().unwrap() };
+    bench.store.delete_readings(&[key], &invocation()).await;
+    assert!(!bench.verify(&[]).await);
+    bench.rebuild(&[]).await.unwrap();
+    assert_eq!(count(&bench.quarter("a", "2026-02-05T10:00:00Z").await.unwrap()), 0);
+    assert_eq!(count(&bench.day("a", "2026-02-05").await.unwrap()), 0);
+    assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn rollups_whose_readings_expire_are_neither_compared_nor_touched() {
+    let bench = Bench { retention: Some(TimeDelta::days(10)), ..Bench::new().await };
+    bench.write("a", "2026-02-10T10:00:00Z", "1").await;
+    bench.write("a", "2026-02-26T10:00:00Z", "1").await;
+    bench.clock.set(at("2026-02-21T00:00:00Z"));
+    bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
+    bench.clock.set(at("2026-03-01T00:00:00Z"));
+    let good = bench.quarter("a", "2026-02-10T10:00:00Z").await.unwrap();
+    let key = ReadingKey { at: at("2026-02-10T10:00:00Z"), device: "a".parse().unwrap() };
+    bench.store.delete_readings(&[key], &invocation()).await;
+    // The day is folded from its rollup of 15 minutes, which stays.
+    let rebuilt = bench.rebuild(&[]).await.unwrap();
+    assert_eq!(rebuilt, Rebuilt { quarters: 1, days: 2, kept: 1 });
+    assert_eq!(bench.quarter("a", "2026-02-10T10:00:00Z").await.unwrap(), good, "not flagged");
+    assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn days_of_another_zone_are_folded_where_they_can_be() {
+    let bench = Bench::new().await;
+    bench.write("a", "2026-02-10T23:30:00Z", "1").await;
+    bench.rebuild(&[]).await.unwrap();
+    bench.rebuild(&["--time-zone", "Europe/Berlin"]).await.unwrap();
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!((state.zone.as_str(), state.since), ("Europe/Berlin", Timestamp::MIN));
+    let day = bench.day("a", "2026-02-11").await.unwrap();
+    assert_eq!((day.zone.as_deref(), count(&day)), (Some("Europe/Berlin"), 1));
+    assert!(bench.verify(&[]).await, "the day of the zone before counts as absent");
+}
+
+#[tokio::test]
+async fn a_zone_is_not_changed_where_that_would_lose_a_day() {
+    let bench = Bench::new().await;
+    for day in ["2026-02-10", "2026-02-11", "2026-02-12"] {
+        bench.write("a", &format!("{day}T12:00:00Z"), "1").await;
+    }
+    // Only the rollup of the day is left of the first.
+    bench.rebuild(&["--quarter-retention-days", "1000"]).await.unwrap();
+    let rollup = bench.quarter("a", "2026-02-10T12:00:00Z").await.unwrap();
+    bench.replace(rollup, |it| it.expires = Some(at("2026-02-20T00:00:00Z"))).await;
+    let key = ReadingKey { at: at("2026-02-10T12:00:00Z"), device: "a".parse().unwrap() };
+    bench.store.delete_readings(&[key], &invocation()).await;
+    let error = bench.rebuild(&["--time-zone", "Europe/Berlin"]).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("days before 2026-02-12 cannot be folded in Europe/Berlin"),
+        "{error}"
+    );
+    let state = bench.store.rollup_state(&invocation()).await.unwrap().unwrap();
+    assert_eq!(state.zone, "UTC");
+
+    let from = "2026-02-11T23:00:00.000Z";
+    assert!(error.contains(&format!("--from {from}")), "{error}");
+    bench.rebuild(&["--time-zone", "Europe/Berlin", "--from", from]).await.unwrap();
+    let zone = async |date| bench.day("a", date).await.and_then(|day| day.zone);
+    assert_eq!(zone("2026-02-10").await.as_deref(), Some("UTC"));
+    assert_eq!(zone("2026-02-12").await.as_deref(), Some("Europe/Berlin"));
+}
+
+#[tokio::test]
+async fn an_interrupted_rebuild_continues_where_it_stopped() {
+    let bench = Bench::new().await;
+    for device in ["a", "b"] {
+        for day in 1..=20 {
+            bench.write(device, &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
+        }
+    }
+    let asked = r#"{"asked":"[] None None UTC","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
+    std::fs::write(bench.progress(), asked).unwrap();
+    let rebuilt = bench.rebuild(&[]).await.unwrap();
+    assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });
+    assert_eq!(bench.quarter("a", "2026-02-20T10:00:00Z").await, None, "done before");
+    assert!(bench.quarter("b", "2026-02-10T10:00:00Z").await.is_some());
+    assert!(!bench.progress().exists());
+
+    std::fs::write(bench.progress(), asked).unwrap();
+    let rebuilt = bench.rebuild(&["--again"]).await.unwrap();
+    assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });
+    assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn a_table_without_a_state_says_what_makes_it() {
+    let bench = Bench { store: MemoryStore::default(), ..Bench::new().await };
+    let error = bench.rebuild(&[]).await.unwrap_err().to_string();
+    assert!(error.contains("the rollup function"), "{error}");
+}

@@ -1,0 +1,355 @@
+//! `roomtide rollups verify`: compares the rollups with what they sum up. Changes nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, TimeRange, Timestamp, Zone};
+use rollups::{GRACE, is_closing};
+use runtime::clock::Clock;
+use serde::{Deserialize, Serialize};
+use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
+
+use super::Scope;
+use super::difference::{Difference, differences};
+use super::progress::Progress;
+use super::walk::{self, Day, Table, Walk, patiently};
+use crate::output::{counted, print};
+
+/// The command line of `roomtide rollups verify`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Verify {
+    #[command(flatten)]
+    scope: Scope,
+    /// The time after which rollups that differ are looked at again, such as 2s or 11m; by default longer
+    /// than a late reading takes to reach its rollups
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    again_after: Option<Duration>,
+}
+
+/// The time in which changes are gathered before rollups follow, at most.
+const WINDOW: TimeDelta = TimeDelta::minutes(5);
+/// The most rollups that are looked at again.
+const MAX_SUSPECTS: usize = 10_000;
+
+/// What the first look found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Found {
+    quarters: u64,
+    days: u64,
+    /// Rollups that cannot be computed any more.
+    expiring: u64,
+    /// Buckets without a rollup from before the table had rollups.
+    earlier: u64,
+    frozen: Vec<Suspect>,
+    suspects: Vec<Suspect>,
+}
+
+/// A bucket of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Suspect {
+    device: String,
+    bucket: BucketText,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum BucketText {
+    Quarter(i64),
+    Day(String),
+}
+
+impl Suspect {
+    fn of(key: &RollupKey) -> Self {
+        let bucket = match key.bucket {
+            Bucket::Quarter(quarter) => BucketText::Quarter(quarter.start().as_millis()),
+            Bucket::Day(date) => BucketText::Day(date.to_string()),
+        };
+        Self { device: key.device.to_string(), bucket }
+    }
+
+    /// `None` if somebody else wrote it.
+    fn key(&self) -> Option<RollupKey> {
+        let device = self.device.parse().ok()?;
+        let bucket = match &self.bucket {
+            BucketText::Quarter(start) => {
+                Bucket::Quarter(Quarter::starting_at(Timestamp::from_millis(*start).ok()?)?)
+            }
+            BucketText::Day(date) => Bucket::Day(date.parse().ok()?),
+        };
+        Some(RollupKey { device, bucket })
+    }
+}
+
+/// The result of comparing one bucket.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Equal,
+    Different(Vec<Difference>),
+    /// What it sums up has begun to expire.
+    Expiring,
+    /// The same, and a reading has changed since.
+    Frozen,
+    /// There is no rollup, and the table had none at that time.
+    Earlier,
+    /// There is neither a rollup nor anything to sum up.
+    Nothing,
+}
+
+/// Verifies the rollups, and prints what differs. The exit code is 1 if anything does.
+pub(super) async fn run(
+    args: &Verify,
+    store: &impl Table,
+    progress: &Path,
+    clock: impl Clock,
+) -> anyhow::Result<ExitCode> {
+    let (state, zone) = walk::state(store).await?;
+    let walk = Walk::over(store, &args.scope, zone, clock.now()).await?;
+    let mut progress = Progress::<Found>::of(&args.scope, progress, zone.name());
+    if progress.continues() {
+        print("continuing where the last verification stopped (--again starts over)");
+    }
+    let mut comparison = Comparison { store, zone, state, clock };
+    let add = |sum: &mut Found, verdicts: Vec<(RollupKey, Verdict)>| {
+        for (key, verdict) in verdicts {
+            sum.add(&key, &verdict);
+        }
+        format!("{} compared", counted(sum.quarters, "rollup"))
+    };
+    walk.visit(&mut progress, async |device, day| comparison.day(device, day).await, add).await?;
+    let found = progress.finish();
+
+    let keys: Vec<RollupKey> = found.suspects.iter().filter_map(Suspect::key).collect();
+    let mut different = Vec::new();
+    if !keys.is_empty() {
+        let wait =
+            args.again_after.unwrap_or_else(|| (GRACE + WINDOW).to_std().expect("a time forward"));
+        let (rollups, seconds) = (counted(keys.len() as u64, "rollup"), wait.as_secs());
+        print(format_args!(
+            "{rollups} may be behind a change; looking again in {seconds} s (--again-after)"
+        ));
+        tokio::time::sleep(wait).await;
+        (comparison.state, comparison.zone) = walk::state(store).await?;
+        let mut devices: BTreeMap<DeviceId, Device> = BTreeMap::new();
+        let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
+        devices.extend(listing.found.into_iter().map(|device| (device.id.clone(), device)));
+        for key in keys {
+            let Some(device) = devices.get(&key.device) else { continue };
+            if let Verdict::Different(found) = comparison.bucket(device, key.bucket).await? {
+                different.extend(found);
+            }
+        }
+    }
+    different.iter().for_each(print);
+    found.frozen.iter().filter_map(Suspect::key).for_each(|RollupKey { device, bucket }| {
+        let bucket = match bucket {
+            Bucket::Quarter(quarter) => quarter.start().to_string(),
+            Bucket::Day(date) => date.to_string(),
+        };
+        print(format_args!("{device}  {bucket}  a reading changed too late to be folded"));
+    });
+    let Found { quarters, days, expiring, earlier, .. } = found;
+    let devices = counted(walk.devices.len() as u64, "device");
+    print(format_args!(
+        "{} of 15 minutes and {days} of days compared, of {devices}",
+        counted(quarters, "rollup")
+    ));
+    if expiring > 0 {
+        print(format_args!("{expiring} not compared: readings of theirs have begun to expire"));
+    }
+    if earlier > 0 {
+        print(format_args!(
+            "{earlier} missing from before the table had rollups; roomtide rollups rebuild makes them"
+        ));
+    }
+    if found.suspects.len() == MAX_SUSPECTS {
+        print(format_args!("only the first {MAX_SUSPECTS} that differ were looked at again"));
+    }
+    if different.is_empty() {
+        print("none differs");
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(format_args!("{} found", counted(different.len() as u64, "difference")));
+    Ok(ExitCode::FAILURE)
+}
+
+impl Found {
+    fn add(&mut self, key: &RollupKey, verdict: &Verdict) {
+        match (verdict, key.bucket) {
+            (Verdict::Equal | Verdict::Different(_), Bucket::Quarter(_)) => self.quarters += 1,
+            (Verdict::Equal | Verdict::Different(_), Bucket::Day(_)) => self.days += 1,
+            (Verdict::Expiring, _) => self.expiring += 1,
+            (Verdict::Earlier, _) => self.earlier += 1,
+            (Verdict::Frozen, _) => {
+                self.expiring += 1;
+                self.frozen.push(Suspect::of(key));
+            }
+            (Verdict::Nothing, _) => {}
+        }
+        if matches!(verdict, Verdict::Different(_)) && self.suspects.len() < MAX_SUSPECTS {
+            self.suspects.push(Suspect::of(key));
+        }
+    }
+}
+
+struct Comparison<'a, S, C> {
+    store: &'a S,
+    zone: Zone,
+    state: RollupState,
+    clock: C,
+}
+
+impl<S: Table, C: Clock> Comparison<'_, S, C> {
+    /// Compares a day's quarters of an hour, and the day. Returns `None` if there is nothing.
+    async fn day(
+        &self,
+        device: &Device,
+        day: Day,
+    ) -> anyhow::Result<Option<Vec<(RollupKey, Verdict)>>> {
+        let mut verdicts = Vec::new();
+        if let Some(range) = day.quarters {
+            let buckets =
+                patiently(async |invocation| self.quarters(device, range, invocation).await);
+            for (quarter, (stored, readings)) in buckets.await? {
+                let verdict = self.compare_quarter(device, quarter, stored.as_ref(), &readings);
+                verdicts.push((RollupKey::quarter(device.id.clone(), quarter), verdict));
+            }
+        }
+        if day.is_over {
+            let bucket = Bucket::Day(day.date);
+            let verdict = self.bucket(device, bucket).await?;
+            verdicts.push((RollupKey { device: device.id.clone(), bucket }, verdict));
+        }
+        verdicts.retain(|(_, verdict)| *verdict != Verdict::Nothing);
+        Ok((!verdicts.is_empty()).then_some(verdicts))
+    }
+
+    /// Compares one bucket.
+    async fn bucket(&self, device: &Device, bucket: Bucket) -> anyhow::Result<Verdict> {
+        match bucket {
+            Bucket::Quarter(quarter) => {
+                let found = patiently(async |invocation| {
+                    self.quarters(device, quarter.range(), invocation).await
+                });
+                let (stored, readings) = found.await?.remove(&quarter).unwrap_or_default();
+                Ok(self.compare_quarter(device, quarter, stored.as_ref(), &readings))
+            }
+            Bucket::Day(date) => {
+                // The zone may have changed since the first look.
+                let Some(range) = self.zone.day(date) else { return Ok(Verdict::Nothing) };
+                patiently(async |invocation| {
+                    self.compare_day(device, bucket, range, invocation).await
+                })
+                .await
+            }
+        }
+    }
+
+    /// The rollups and the readings of the quarters of an hour of a range.
+    async fn quarters(
+        &self,
+        device: &Device,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> StoreResult<BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)>> {
+        let mut buckets: BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)> =
+            BTreeMap::new();
+        for rollup in self.store.quarters(&device.id, range, true, invocation).await? {
+            let quarter = Quarter::of(rollup.range.from());
+            buckets.entry(quarter).or_default().0 = Some(rollup);
+        }
+        for reading in self.store.stored_readings(&device.id, range, invocation).await? {
+            buckets.entry(Quarter::of(reading.reading.at)).or_default().1.push(reading);
+        }
+        Ok(buckets)
+    }
+
+    fn compare_quarter(
+        &self,
+        device: &Device,
+        quarter: Quarter,
+        stored: Option<&StoredRollup>,
+        readings: &[StoredReading],
+    ) -> Verdict {
+        let now = self.clock.now();
+        let is_expiring = readings.iter().any(|reading| is_closing(reading.expires, now));
+        let readings = readings.iter().map(|it| &it.reading);
+        let computed = Rollup::fold(readings, &FoldRules::of(device));
+        self.verdict(
+            device,
+            Bucket::Quarter(quarter),
+            quarter.range(),
+            stored,
+            is_expiring,
+            &computed,
+        )
+    }
+
+    async fn compare_day(
+        &self,
+        device: &Device,
+        bucket: Bucket,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> StoreResult<Verdict> {
+        let now = self.clock.now();
+        let key = RollupKey { device: device.id.clone(), bucket };
+        let stored = self.store.rollup(&key, invocation).await?;
+        // A day of another zone counts as absent, for every reader.
+        let is_of_zone =
+            |it: &StoredRollup| it.zone.as_deref() == Some(self.zone.name()) && it.range == range;
+        let stored = stored.filter(is_of_zone);
+        let mut quarters = self.store.quarters(&device.id, range, true, invocation).await?;
+        let rules = FoldRules::of(device);
+        let mut computed = Rollup::default();
+        let is_expiring = if quarters.is_empty() {
+            // Then the day is the fold of its readings, where these are kept longer.
+            let readings = self.store.stored_readings(&device.id, range, invocation).await?;
+            computed = Rollup::fold(readings.iter().map(|it| &it.reading), &rules);
+            readings.iter().any(|it| is_closing(it.expires, now))
+        } else {
+            // The rollup of nothing expires soon, and is none to wait for.
+            quarters.retain(|it| !it.rollup.is_empty());
+            quarters.iter().for_each(|it| computed.append(&it.rollup, &rules));
+            quarters.iter().any(|it| is_closing(it.expires, now))
+        };
+        Ok(self.verdict(device, bucket, range, stored.as_ref(), is_expiring, &computed))
+    }
+
+    fn verdict(
+        &self,
+        device: &Device,
+        bucket: Bucket,
+        range: TimeRange,
+        stored: Option<&StoredRollup>,
+        is_expiring: bool,
+        computed: &Rollup,
+    ) -> Verdict {
+        let now = self.clock.now();
+        match stored {
+            Some(it) if it.is_frozen => return Verdict::Frozen,
+            Some(it) if is_closing(it.raw_until, now) || it.is_expired(now) => {
+                return Verdict::Expiring;
+            }
+            _ if is_expiring => return Verdict::Expiring,
+            None if computed.is_empty() => return Verdict::Nothing,
+            // The sweep has not come to this device's group yet.
+            None if self.state.sealed_of(&device.id) < range.to() => return Verdict::Nothing,
+            None if range.from() < self.state.since => return Verdict::Earlier,
+            _ => {}
+        }
+        let rollup = stored.map(|it| &it.rollup);
+        let found = differences(&device.id, bucket, rollup, computed);
+        if found.is_empty() { Verdict::Equal } else { Verdict::Different(found) }
+    }
+}
+
+/// Parses a time such as `2s` or `11m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    // The units of relative times.
+    let after = Timestamp::parse(&format!("+{text}"), Timestamp::MIN);
+    let after =
+        after.map_err(|_| format!("{text:?} is not a time; write one like 2s, 11m or 1h"))?;
+    Ok(Duration::from_millis(after.as_millis().unsigned_abs()))
+}

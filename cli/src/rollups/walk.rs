@@ -1,0 +1,247 @@
+//! Visits the days of devices, several at once, and passes over times without readings and rollups. Changes
+//! nothing itself.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use chrono::TimeDelta;
+use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
+use futures_util::future::try_join_all;
+use indicatif::{ProgressBar, ProgressStyle};
+use rollups::{Store, is_closing, newest_sealable_edge};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use table::{
+    FindRegistry, Invocation, KeepRollupState, ListDevices, QueryReadings, RangeQuery,
+    ReadRollupState, RollupState, StoreResult, StoredRollup,
+};
+
+use super::Scope;
+use super::progress::Progress;
+use runtime::clock::Deadline;
+
+/// The ports of the table that the commands use.
+pub(super) trait Table:
+    Store + QueryReadings + FindRegistry + ListDevices + ReadRollupState + KeepRollupState
+{
+}
+
+impl<S: Store + QueryReadings + FindRegistry + ListDevices + ReadRollupState + KeepRollupState>
+    Table for S
+{
+}
+
+/// The number of days that are visited at once.
+const CONCURRENCY: usize = 8;
+/// The rollups of 15 minutes that are searched at once where there are no readings.
+const SEARCHED: TimeDelta = TimeDelta::days(64);
+/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
+const ATTEMPTS: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The time for one visit.
+const VISIT: Duration = Duration::from_secs(60);
+
+/// A local day, as far as it is visited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Day {
+    /// Its date.
+    pub(super) date: LocalDate,
+    /// Its timestamps.
+    pub(super) range: TimeRange,
+    /// The quarters of an hour that are visited; `None` if none begins in the part that is visited.
+    pub(super) quarters: Option<TimeRange>,
+    /// Whether the day is over, so that it has a rollup.
+    pub(super) is_over: bool,
+}
+
+/// A walk over all days of some devices, up to the newest quarter of an hour that is over.
+pub(super) struct Walk<'a, S> {
+    pub(super) store: &'a S,
+    /// The zone of the days.
+    pub(super) zone: Zone,
+    /// The devices, in the order of their ids.
+    pub(super) devices: Vec<Device>,
+    /// From the beginning to the end of a quarter of an hour.
+    range: TimeRange,
+}
+
+impl<'a, S: Table> Walk<'a, S> {
+    /// Reads the devices of a scope.
+    pub(super) async fn over(
+        store: &'a S,
+        scope: &Scope,
+        zone: Zone,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let asked = scope.range(now)?;
+        let end = Quarter::of(asked.last()).end().min(newest_sealable_edge(now));
+        let range = TimeRange::new(Quarter::of(asked.from()).start(), end)
+            .context("the range has no 15 minutes that are over")?;
+        let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
+        if let Some(unreadable) = listing.unreadable.first() {
+            bail!("a device of the registry cannot be read: {unreadable}");
+        }
+        let mut devices = listing.found;
+        devices.sort_by(|a, b| a.id.cmp(&b.id));
+        for id in &scope.device {
+            ensure!(devices.iter().any(|device| device.id == *id), "there is no device {id}");
+        }
+        if !scope.device.is_empty() {
+            devices.retain(|device| scope.device.contains(&device.id));
+        }
+        Ok(Self { store, zone, devices, range })
+    }
+
+    /// Visits every day of every device on which there is anything, and keeps how far it came.
+    ///
+    /// `visit` returns `None` if there was nothing; `add` keeps what it returned otherwise.
+    pub(super) async fn visit<T, V>(
+        &self,
+        progress: &mut Progress<T>,
+        visit: impl AsyncFn(&Device, Day) -> anyhow::Result<Option<V>>,
+        add: impl Fn(&mut T, V) -> String,
+    ) -> anyhow::Result<()>
+    where
+        T: Default + Serialize + DeserializeOwned,
+    {
+        let style = "  {bar:40} {percent:>3} %  {msg}  {eta} left";
+        let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+        let mut begins = Vec::with_capacity(self.devices.len());
+        for device in &self.devices {
+            let begin = self.begin(device).await?;
+            bar.inc_length(days(begin, self.range.to()));
+            begins.push(begin);
+        }
+        for (device, begin) in self.devices.iter().zip(begins) {
+            let mut at = begin.max(progress.done_until(&device.id).unwrap_or(begin));
+            bar.inc(days(begin, at.min(self.range.to())));
+            while at < self.range.to() {
+                let before = at;
+                let batch = self.days(at);
+                let visited = try_join_all(batch.iter().map(|day| visit(device, *day))).await?;
+                at = batch.last().map_or(self.range.to(), |day| day.range.to());
+                if visited.iter().all(Option::is_none) {
+                    at = self.next(&device.id, at).await?;
+                }
+                for found in visited.into_iter().flatten() {
+                    bar.set_message(add(progress.found(), found));
+                }
+                progress.save(&device.id, at)?;
+                bar.inc(days(before, at.min(self.range.to())));
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// The next days from a time on.
+    fn days(&self, mut at: Timestamp) -> Vec<Day> {
+        let mut days = Vec::with_capacity(CONCURRENCY);
+        while days.len() < CONCURRENCY && at < self.range.to() {
+            let date = self.zone.date(at);
+            let range = self.zone.day(date).expect("a timestamp lies in it");
+            let from = Quarter::of(range.from()).start().max(self.range.from());
+            let to = Quarter::of(range.to()).start().min(self.range.to());
+            let quarters = TimeRange::new(from, to).ok();
+            days.push(Day { date, range, quarters, is_over: range.to() <= self.range.to() });
+            at = range.to();
+        }
+        days
+    }
+
+    /// The time at which a device begins: its first reading, even if that was deleted since, or the rollup of
+    /// its first day.
+    async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
+        let dates = (self.zone.date(self.range.from()), self.zone.date(self.range.to()));
+        let day = patiently(async |invocation| {
+            self.store.days(&device.id, dates, Order::Ascending, 1, invocation).await
+        });
+        let day = day.await?.first().map(|day| day.range.from());
+        let reading = self.first_reading(&device.id, self.range).await?;
+        let begin = day.into_iter().chain(reading).fold(device.first_seen, Timestamp::min);
+        Ok(Quarter::of(begin).start().clamp(self.range.from(), self.range.to()))
+    }
+
+    /// The next time from `at` on at which a device has a reading or a rollup of 15 minutes.
+    async fn next(&self, device: &DeviceId, at: Timestamp) -> anyhow::Result<Timestamp> {
+        let found = self.first(device, at, |_| true).await?;
+        Ok(found.unwrap_or(self.range.to()).max(at))
+    }
+
+    /// The first time from `at` on at which a device has something that a day can be folded from for
+    /// another day.
+    pub(super) async fn first_source(
+        &self,
+        device: &DeviceId,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> anyhow::Result<Option<Timestamp>> {
+        let is_source = |it: &StoredRollup| !it.rollup.is_empty() && !is_closing(it.expires, now);
+        self.first(device, at, is_source).await
+    }
+
+    /// The start of the first quarter of an hour from `at` on with a reading or with such a rollup.
+    async fn first(
+        &self,
+        device: &DeviceId,
+        mut at: Timestamp,
+        is_meant: impl Fn(&StoredRollup) -> bool,
+    ) -> anyhow::Result<Option<Timestamp>> {
+        let Ok(rest) = TimeRange::new(at, self.range.to()) else { return Ok(None) };
+        let reading = self.first_reading(device, rest).await?;
+        let reading = reading.map(|at| Quarter::of(at).start());
+        let end = reading.unwrap_or(rest.to());
+        while let Ok(range) = TimeRange::new(at, at.saturating_add(SEARCHED).min(end)) {
+            let quarters = patiently(async |invocation| {
+                self.store.quarters(device, range, true, invocation).await
+            });
+            if let Some(rollup) = quarters.await?.iter().find(|it| is_meant(it)) {
+                return Ok(Some(rollup.range.from()));
+            }
+            at = range.to();
+        }
+        Ok(reading)
+    }
+
+    async fn first_reading(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+    ) -> anyhow::Result<Option<Timestamp>> {
+        let order = Order::Ascending;
+        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
+        let page = patiently(async |invocation| {
+            self.store.device_readings(device, &query, invocation).await
+        });
+        Ok(page.await?.readings.first().map(|reading| reading.at))
+    }
+}
+
+/// Reads the state of the rollups.
+pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zone)> {
+    let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
+    let state = state.context(
+        "the table has no rollups yet; the rollup function begins within a minute of its first start",
+    )?;
+    let zone = state.zone.parse().context("the time zone of the table's days")?;
+    Ok((state, zone))
+}
+
+/// Does something again while the table is too busy for it. Each attempt has its own time.
+pub(super) async fn patiently<T>(
+    action: impl AsyncFn(&Invocation) -> StoreResult<T>,
+) -> anyhow::Result<T> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..ATTEMPTS {
+        match action(&Invocation::until(Deadline::after(VISIT))).await {
+            Err(error) if error.is_retryable() => tokio::time::sleep(pause).await,
+            result => return Ok(result?),
+        }
+        pause *= 2;
+    }
+    Ok(action(&Invocation::until(Deadline::after(VISIT))).await?)
+}
+
+fn days(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.since(from).num_days()).unwrap_or(0)
+}

@@ -1,0 +1,51 @@
+//! Checks that the days of a table can be folded in another time zone. Folds none.
+
+use anyhow::bail;
+use domain::{LocalDate, Order, Timestamp, Zone};
+use table::StoredRollup;
+
+use super::Scope;
+use super::walk::{Table, Walk, patiently};
+
+/// Returns an error with the earliest date possible if a rollup of a day exists that is older than what it
+/// can be folded from again. With --from, days before it may be lost.
+pub(super) async fn check<S: Table>(
+    walk: &Walk<'_, S>,
+    scope: &Scope,
+    old: Zone,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let from = scope.range(now)?.from();
+    let mut earliest: Option<LocalDate> = None;
+    for device in walk.devices.iter() {
+        let dates = (old.date(from), old.date(now));
+        let days = patiently(async |invocation| {
+            walk.store.days(&device.id, dates, Order::Ascending, usize::MAX - 1, invocation).await
+        });
+        let is_kept = |it: &StoredRollup| {
+            it.range.from() >= from && !it.is_expired(now) && !it.rollup.is_empty()
+        };
+        let days = days.await?;
+        let Some(oldest) = days.iter().find(|it| is_kept(it)) else { continue };
+        let source = walk.first_source(&device.id, oldest.range.from(), now).await?;
+        if source.is_none_or(|source| source >= oldest.range.to()) {
+            let source = source.unwrap_or(now);
+            let day = walk.zone.day(walk.zone.date(source)).expect("a timestamp lies in it");
+            // A part of its day may have expired, so the next day is the first whole one.
+            let whole = if day.from() == source { source } else { day.to() };
+            earliest = earliest.max(Some(walk.zone.date(whole)));
+        }
+    }
+    match earliest {
+        None => Ok(()),
+        Some(date) => {
+            let range = walk.zone.day(date).expect("the date of a timestamp");
+            bail!(
+                "days before {date} cannot be folded in {}, because what they are folded from has expired; \
+                 --from {} changes the zone and gives these days up",
+                walk.zone.name(),
+                range.from()
+            )
+        }
+    }
+}

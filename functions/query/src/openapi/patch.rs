@@ -1,0 +1,47 @@
+//! The shapes of what a person edits. Has no shape of an answer.
+
+use domain::{MAX_JUDGEMENTS, MAX_TAGS};
+use serde_json::{Value, json};
+
+use super::reference;
+use crate::patch::MAX_PATCHED_METRICS;
+
+/// The schemas by name.
+pub(super) fn schemas() -> Value {
+    let text = json!({"type": ["string", "null"]});
+    json!({
+        "DevicePatch": {
+            "type": "object",
+            "minProperties": 1,
+            "properties": {
+                "name": text,
+                "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
+                "kind": text,
+                "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
+                "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and the home leave it out"},
+                "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
+                    "type": ["object", "null"],
+                    "description": "null: the metric is dropped until it is sent again",
+                    "properties": {
+                        "kind": {"enum": ["gauge", "counter", null]},
+                        "unit": text,
+                        "modulus": {"type": ["number", "null"], "exclusiveMinimum": 0},
+                        "max_w": {"type": ["number", "null"], "exclusiveMinimum": 0},
+                        "tolerance": {"type": ["number", "null"], "exclusiveMinimum": 0},
+                        "hold": {"type": ["string", "null"], "description": "The longest time for which a power holds, such as 90s, 15m or 1h"},
+                        "exchanges": {"type": ["array", "null"], "items": reference("Exchange"), "maxItems": MAX_JUDGEMENTS},
+                        "verdicts": {"type": ["array", "null"], "items": reference("Verdict"), "maxItems": MAX_JUDGEMENTS},
+                    },
+                    "additionalProperties": false,
+                }},
+            },
+            "additionalProperties": false,
+        },
+        "RoomPatch": {
+            "type": "object",
+            "minProperties": 1,
+            "properties": {"name": text},
+            "additionalProperties": false,
+        },
+    })
+}

@@ -1,0 +1,104 @@
+//! The shapes of series, energy, events and of what they rest on. Has no shape of the registry's lists.
+
+use serde_json::{Value, json};
+
+use super::reference;
+
+/// The schemas by name.
+pub(super) fn schemas() -> Value {
+    let timestamp = json!({"type": "string", "format": "date-time"});
+    let text = json!({"type": ["string", "null"]});
+    let metric = json!({"type": "number"});
+    json!({
+        "Exchange": {"type": "object", "required": ["timestamp", "old", "new"], "additionalProperties": false, "properties": {
+            "timestamp": {"type": ["string", "number"], "description": "When the new meter took over"},
+            "old": {"type": "number", "description": "The last figure of the old meter"},
+            "new": {"type": "number", "description": "The first figure of the new meter"},
+        }},
+        "Verdict": {"type": "object", "required": ["timestamp", "verdict"], "additionalProperties": false, "properties": {
+            "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
+            "verdict": {"enum": ["accept", "discard"]},
+        }},
+        "Deletion": {
+            "type": "object",
+            "required": ["deleted", "has_more"],
+            "properties": {
+                "deleted": {"type": "integer"},
+                "has_more": {"type": "boolean", "description": "Whether readings are left in the range: send the request again"},
+            },
+        },
+        "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
+            "device_id": reference("Id"), "behind": reference("Id"),
+        }},
+        "Explanation": {"type": "object", "description": "How the rows came about and what they cost"},
+        "Series": {
+            "type": "object",
+            "required": ["data", "from", "to", "every", "tz", "source", "units"],
+            "properties": {
+                "data": {"type": "array", "items": {
+                    "type": "object",
+                    "description": "Every other member is a metric with the functions asked for.",
+                    "required": ["timestamp"],
+                    "properties": {
+                        "timestamp": timestamp,
+                        "device_id": reference("Id"),
+                        "partial": {"type": "boolean", "description": "The unit is not over yet"},
+                        "coverage": {"type": "number", "description": "The count against the device's usual interval"},
+                        "value": {"type": "number", "description": "The only function of the only metric"},
+                    },
+                    "additionalProperties": {"type": "object", "additionalProperties": metric},
+                }},
+                "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
+                "source": {"type": "string", "description": "readings, m15, day, joined by +"},
+                "units": {"type": "object", "additionalProperties": text},
+                "combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
+                "devices": {"type": "array", "items": reference("Id")},
+                "left_out": {"type": "array", "items": reference("LeftOut")},
+                "explain": reference("Explanation"),
+            },
+        },
+        "Energy": {
+            "type": "object",
+            "required": ["data", "from", "to", "every", "tz", "total_kwh", "devices"],
+            "properties": {
+                "data": {"type": "array", "items": {
+                    "type": "object",
+                    "required": ["timestamp", "kwh", "flags"],
+                    "properties": {
+                        "timestamp": timestamp,
+                        "device_id": reference("Id"),
+                        "partial": {"type": "boolean"},
+                        "kwh": {"type": ["number", "null"]},
+                        "kwh_sold": metric,
+                        "flags": {"type": "array", "items": {"type": "string"}},
+                        "estimated": {"type": "boolean", "description": "A part of a step of more than 15 minutes is in it"},
+                    },
+                }},
+                "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
+                "total_kwh": {"type": ["number", "null"]},
+                "total_kwh_sold": metric,
+                "metric": {"type": "string"},
+                "source": {"enum": ["counter", "power"]},
+                "devices": {"type": "array", "items": {"type": "object", "required": ["device_id", "metric", "source", "total_kwh"]}},
+                "left_out": {"type": "array", "items": reference("LeftOut")},
+                "events": {"type": "array", "items": reference("Event")},
+                "explain": reference("Explanation"),
+            },
+        },
+        "Event": {
+            "type": "object",
+            "required": ["timestamp", "device_id", "metric", "events"],
+            "properties": {
+                "timestamp": timestamp, "device_id": reference("Id"), "metric": {"type": "string"},
+                "events": {"type": "array", "items": {"enum": ["dip", "wrapped", "reset", "suspect", "exchanged", "accepted", "discarded"]}},
+                "amount": metric, "size": metric,
+                "from": reference("EventValue"), "to": reference("EventValue"),
+                "until": {"type": "string", "format": "date-time", "description": "The end of a bucket whose readings are gone"},
+            },
+        },
+        "EventValue": {"type": "object", "required": ["timestamp", "value"], "properties": {"timestamp": timestamp, "value": metric}},
+        "Events": {"type": "object", "required": ["data", "has_more"], "properties": {
+            "data": {"type": "array", "items": reference("Event")}, "has_more": {"type": "boolean"},
+        }},
+    })
+}

@@ -1,0 +1,45 @@
+//! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
+
+use api::{Problem, Response};
+use domain::{Order, Timestamp};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use serde_json::json;
+use table::{
+    DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
+};
+
+use crate::lookup;
+use crate::ranges::time_range;
+
+/// The largest number of readings that one request deletes.
+const MAX_DELETED: usize = 1_000;
+
+/// `DELETE /devices/{id}/readings`
+pub(crate) async fn readings(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + DeleteReadings),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    for name in ["from", "to"] {
+        if call.params.get(name).is_none() {
+            return Err(Problem::field(name, "is missing; name both ends of what is to be deleted"));
+        }
+    }
+    let range = time_range(&call.params, now)?;
+    let device = lookup::device(registry, store, call).await?;
+    let (order, limit) = (Order::Ascending, MAX_DELETED);
+    let query = RangeQuery { range, order, after: None, limit, consistent: true };
+    let page = store.device_readings(&device.id, &query, call.invocation).await;
+    let page = page.map_err(|error| call.failed(&error))?;
+    let keys: Vec<ReadingKey> = page.readings.iter().map(ReadingKey::of).collect();
+    let outcome = store.delete_readings(&keys, call.invocation).await;
+    if let Some(cause) = &outcome.cause {
+        // What is deleted stays deleted; sent again, the request goes on with the rest.
+        return Err(call.failed(cause));
+    }
+    let body = json!({"deleted": keys.len(), "has_more": page.has_more});
+    Ok(Response::json(200, &body))
+}

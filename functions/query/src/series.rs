@@ -1,0 +1,353 @@
+//! `series`, `energy` and `events`: what devices, rooms and the home measured, by units of the calendar.
+//!
+//! `request` reads what is asked, `members` chooses the devices, `gather` reads each one's rollups, `values`
+//! gives each row its share, `combine` makes one value of several devices, and `answer`, `energy` and
+//! `events` show them. All arithmetic is the domain's.
+
+mod about;
+mod answer;
+mod combine;
+mod device;
+mod energy;
+mod events;
+mod failure;
+mod function;
+mod gather;
+mod grid;
+mod horizon;
+mod members;
+mod neighbours;
+mod request;
+#[cfg(test)]
+mod tests;
+mod values;
+mod write;
+
+use std::sync::Arc;
+
+use api::caching::with_short_life;
+use api::{Problem, Response};
+use domain::{Device, MetricName, MetricRule, RoomId, Timestamp};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use table::{LookUpRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+
+use crate::lists::metrics_of;
+use crate::lookup;
+use crate::pagination::ensure_complete;
+use about::{Explanation, Span};
+use answer::{Columns, Series};
+use device::{DeviceValues, device_values};
+use energy::{Energy, Meter};
+use events::{EVENT_COLUMNS, Events, MAX_EVENTS, events};
+use gather::{Ask, Source};
+use grid::Grid;
+pub(crate) use horizon::Horizon;
+use members::{DEVICE_CONCURRENCY, LeftOut, meter_of, of_home};
+use request::SeriesRequest;
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// The device of the path.
+    Device,
+    /// The room of the path.
+    Room,
+    /// All devices.
+    Home,
+}
+
+/// The devices that are asked about, and the room that their readings must name.
+struct Subject {
+    snapshot: Arc<Snapshot>,
+    device: Option<Device>,
+    room: Option<RoomId>,
+}
+
+impl Subject {
+    async fn of(
+        about: About,
+        registry: &CachedRegistry<impl Clock>,
+        store: &(impl ReadRegistry + LookUpRegistry),
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let (mut device, mut room) = (None, None);
+        match about {
+            About::Device => device = Some(lookup::device(registry, store, call).await?),
+            About::Room => room = Some(lookup::room(registry, store, call).await?.0.id),
+            About::Home => {}
+        }
+        let snapshot = lookup::snapshot(registry, store, call).await?;
+        if about != About::Device {
+            ensure_complete(snapshot.has_all_devices, "devices")?;
+        }
+        Ok(Self { snapshot, device, room })
+    }
+
+    const fn is_shared(&self) -> bool {
+        self.device.is_none()
+    }
+
+    async fn devices(
+        &self,
+        store: &impl ReadRollups,
+        grid: &Grid,
+        horizon: &Horizon,
+        call: &mut Call<'_>,
+    ) -> Result<Vec<&Device>, Problem> {
+        let found = match (&self.device, &self.room) {
+            (Some(device), _) => return Ok(vec![device]),
+            (None, Some(room)) => {
+                let range = grid.range();
+                let invocation = call.invocation;
+                members::of_room(store, &self.snapshot, room, range, horizon, invocation).await
+            }
+            (None, None) => of_home(&self.snapshot),
+        };
+        found.map_err(|failure| failure.problem(call))
+    }
+
+    /// Those of the devices that may have been in the room that are or were there.
+    fn present<'a, T>(
+        &self,
+        found: Vec<T>,
+        values: impl for<'t> Fn(&'t T) -> &'t DeviceValues<'a>,
+    ) -> Vec<T> {
+        let is_present = |it: &T| {
+            let it = values(it);
+            let Some(room) = &self.room else { return true };
+            let mut pieces = it.gathered.pieces.iter();
+            it.device.place.room() == Some(room) || pieces.any(|piece| !piece.is_elsewhere)
+        };
+        found.into_iter().filter(is_present).collect()
+    }
+
+    /// The devices that a sum leaves out: what they measure is a part of what another of them measures.
+    fn left_out<'a>(&'a self, devices: &[&'a Device]) -> Vec<LeftOut<'a>> {
+        let is_counted = |id: &domain::DeviceId| devices.iter().any(|it| it.id == *id);
+        let behind = devices.iter().filter_map(|device| {
+            Some(LeftOut::new(device, meter_of(device, &self.snapshot, is_counted)?))
+        });
+        if self.is_shared() { behind.collect() } else { Vec::new() }
+    }
+}
+
+/// `GET .../series`
+pub(crate) async fn series(
+    about: About,
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let request = SeriesRequest::of(call.request, &call.params, now)?;
+    let subject = Subject::of(about, registry, store, call).await?;
+    let (horizon, grid, span) = rows(store, &request, call).await?;
+    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let names = match &request.metrics {
+        Some(names) => known(names, &devices)?,
+        None => metrics_of(devices.iter().copied()),
+    };
+    let columns = Columns::of(&request, &names, &devices)?;
+    let names = columns.names();
+    let spans = |rule: &MetricRule| columns.spans(rule);
+    let ask = |device| Ask {
+        device,
+        room: subject.room.as_ref(),
+        grid: &grid,
+        horizon: &horizon,
+        coarsest: Source::of(request.unit),
+        now,
+    };
+    let asks: Vec<Ask<'_>> = devices.iter().map(|device| ask(*device)).collect();
+    let invocation = call.invocation;
+    let asked: Vec<_> = asks
+        .iter()
+        .map(|ask| Box::pin(device_values(store, ask, &names, spans, invocation)))
+        .collect();
+    let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
+    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
+    let found = subject.present(found, |it| it);
+    let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
+    let columns = Columns::of(&request, &names, &devices)?;
+    let left_out = if columns.has_sums() { subject.left_out(&devices) } else { Vec::new() };
+    let explain = request
+        .is_explained
+        .then(|| Explanation::of(&found, Source::of(request.unit), &grid, call.invocation));
+    let series = Series {
+        request: &request,
+        grid: &grid,
+        columns: &columns,
+        devices: &found,
+        left_out: &left_out,
+        is_shared: subject.is_shared(),
+        now,
+    };
+    Ok(cached(call, &grid, now, series.respond(span, explain)?))
+}
+
+/// `GET .../energy`
+pub(crate) async fn energy(
+    about: About,
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let request = SeriesRequest::of(call.request, &call.params, now)?;
+    let asked = match request.metrics.as_deref() {
+        None => None,
+        Some([name]) => Some(name),
+        Some(names) => {
+            let message = format!("names {} metrics; energy comes from one", names.len());
+            return Err(Problem::field("metric", message));
+        }
+    };
+    let subject = Subject::of(about, registry, store, call).await?;
+    let (horizon, grid, span) = rows(store, &request, call).await?;
+    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let metered: Vec<(&Device, Meter<'_>)> = devices
+        .iter()
+        .filter_map(|device| Some((*device, Meter::of(device, asked)?)))
+        .collect();
+    if metered.is_empty() {
+        return Err(without_energy(about, asked, &devices));
+    }
+    let meters: Vec<&Device> = metered.iter().map(|(device, _)| *device).collect();
+    let left_out = if request.is_apart { Vec::new() } else { subject.left_out(&meters) };
+    let is_left_out = |device: &Device| left_out.iter().any(|it| *it.id() == device.id);
+    let ask = |device| Ask {
+        device,
+        room: subject.room.as_ref(),
+        grid: &grid,
+        horizon: &horizon,
+        coarsest: Source::of(request.unit),
+        now,
+    };
+    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| !is_left_out(it)).collect();
+    let asks: Vec<(Ask<'_>, Vec<MetricName>)> =
+        metered.iter().map(|(device, meter)| (ask(*device), meter.names())).collect();
+    let invocation = call.invocation;
+    let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+    let found: Vec<_> = asks
+        .iter()
+        .map(|(ask, names)| Box::pin(device_values(store, ask, names, spans, invocation)))
+        .collect();
+    let found = stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await;
+    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
+    let mut notable = Events::default();
+    if request.has_events {
+        for (ask, names) in &asks {
+            let more = events(store, ask, names, invocation).await;
+            let more = more.map_err(|failure| failure.problem(call))?;
+            notable.events.extend(more.events);
+        }
+        notable.events.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        notable.events.truncate(MAX_EVENTS);
+    }
+    let explain = request
+        .is_explained
+        .then(|| Explanation::of(&found, Source::of(request.unit), &grid, call.invocation));
+    let found: Vec<_> =
+        found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
+    let found = subject.present(found, |(it, _)| it);
+    let energy = Energy {
+        request: &request,
+        grid: &grid,
+        devices: &found,
+        left_out: &left_out,
+        is_shared: subject.is_shared(),
+        now,
+    };
+    let events = request.has_events.then_some(&notable.events[..]);
+    Ok(cached(call, &grid, now, energy.respond(span, events, explain)?))
+}
+
+/// `GET /devices/{id}/events`
+pub(crate) async fn notable(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    #[derive(serde::Serialize)]
+    struct More {
+        has_more: bool,
+    }
+    let request = SeriesRequest::of(call.request, &call.params, now)?;
+    let device = lookup::device(registry, store, call).await?;
+    let (horizon, grid, _) = rows(store, &request, call).await?;
+    let names = match &request.metrics {
+        Some(names) => known(names, &[&device])?,
+        None => metrics_of(std::iter::once(&device)),
+    };
+    let ask = Ask {
+        device: &device,
+        room: None,
+        grid: &grid,
+        horizon: &horizon,
+        coarsest: Source::Days,
+        now,
+    };
+    let found = events(store, &ask, &names, call.invocation).await;
+    let Events { events, has_more } = found.map_err(|failure| failure.problem(call))?;
+    let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
+    let response = write::respond(request.format, columns, &events, &More { has_more })?;
+    Ok(cached(call, &grid, now, response))
+}
+
+/// How far the rollups reach, and the rows.
+async fn rows(
+    store: &impl ReadRollupState,
+    request: &SeriesRequest,
+    call: &mut Call<'_>,
+) -> Result<(Horizon, Grid, Span), Problem> {
+    let horizon = Horizon::read(store, call.invocation).await;
+    let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let zone = request.zone(horizon.zone());
+    let grid = request.grid(zone)?;
+    let span = Span::of(&grid, request.unit, zone);
+    Ok((horizon, grid, span))
+}
+
+/// The metrics asked for, if the devices have them.
+fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, Problem> {
+    let has = |name: &&MetricName| !devices.iter().any(|it| it.metrics.contains_key(*name));
+    match names.iter().find(has) {
+        None => Ok(names.to_vec()),
+        Some(name) => {
+            let message = format!("{name} has not been sent; {}", sent(devices));
+            Err(Problem::field("metric", message))
+        }
+    }
+}
+
+fn sent(devices: &[&Device]) -> String {
+    let names = metrics_of(devices.iter().copied());
+    let names: Vec<&str> = names.iter().map(MetricName::as_str).take(20).collect();
+    if names.is_empty() { "nothing has".to_owned() } else { format!("{} have", names.join(", ")) }
+}
+
+fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device]) -> Problem {
+    let whose = match about {
+        About::Device => "the device",
+        About::Room => "any device of the room",
+        About::Home => "any device of the home",
+    };
+    let message = match asked {
+        Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),
+        None => format!(
+            "is needed: {whose} has no counter in Wh, kWh or MWh and no power in W, kW or MW; PATCH \
+             /devices/{{id}} sets a metric's kind and unit ({})",
+            sent(devices)
+        ),
+    };
+    Problem::field("metric", message)
+}
+
+/// A range that is over seldom changes, but late readings do change it.
+fn cached(call: &Call<'_>, grid: &Grid, now: Timestamp, response: Response) -> Response {
+    if grid.range().to() <= now { with_short_life(call.request, response) } else { response }
+}

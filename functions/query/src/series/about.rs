@@ -1,0 +1,106 @@
+//! What an answer says of its rows beside them: range, zone, sources, and how they came about.
+
+use std::collections::BTreeSet;
+
+use domain::{CalendarUnit, Timestamp, Zone};
+use serde::Serialize;
+use table::Invocation;
+
+use super::device::DeviceValues;
+use super::gather::Source;
+use super::grid::Grid;
+
+/// The range and the unit of the rows.
+#[derive(Debug, Serialize)]
+pub(crate) struct Span {
+    from: Timestamp,
+    to: Timestamp,
+    every: Option<&'static str>,
+    tz: &'static str,
+}
+
+impl Span {
+    /// That of a grid.
+    pub(crate) fn of(grid: &Grid, unit: Option<CalendarUnit>, zone: Zone) -> Self {
+        let range = grid.range();
+        let every = unit.map(CalendarUnit::as_str);
+        Self { from: range.from(), to: range.to(), every, tz: zone.name() }
+    }
+}
+
+/// How the rows came about and what they cost.
+#[derive(Debug, Serialize)]
+pub(crate) struct Explanation {
+    /// The number of the access pattern.
+    pattern: u8,
+    key: &'static str,
+    sources: Vec<&'static str>,
+    /// The number of rollups, and of rows' parts folded from readings.
+    pieces: usize,
+    /// Rollups of older settings whose readings are not read again.
+    outdated: usize,
+    /// Rollups that a reading has changed since, too late to be folded.
+    frozen: usize,
+    estimated_read_units: f64,
+    consumed_read_units: f64,
+    zone_database: &'static str,
+}
+
+impl Explanation {
+    /// That of the devices' rows.
+    pub(crate) fn of(
+        devices: &[DeviceValues<'_>],
+        coarsest: Source,
+        grid: &Grid,
+        invocation: &Invocation,
+    ) -> Self {
+        let gathered = || devices.iter().map(|it| &it.gathered);
+        let estimated = devices.iter().map(|it| estimate(it.device.metrics.len(), coarsest, grid));
+        Self {
+            pattern: 8,
+            key: match coarsest {
+                Source::Days => "pk = ROLLUP#<device>, sk BETWEEN DAY#<from> AND DAY#<to>",
+                Source::Quarters => "pk = ROLLUP#<device>, sk BETWEEN M15#<from> AND M15#<to>",
+                Source::Readings => "pk = <device>, sk BETWEEN TS#<from> AND TS#<to>",
+            },
+            sources: sources(devices),
+            pieces: gathered().map(|it| it.pieces.len()).sum(),
+            outdated: gathered().map(|it| it.outdated).sum(),
+            frozen: gathered().map(|it| it.frozen).sum(),
+            estimated_read_units: estimated.sum::<f64>() + STATE_UNITS,
+            consumed_read_units: invocation.read_units(),
+            zone_database: Zone::database_version(),
+        }
+    }
+}
+
+/// The read units of the state of the rollups.
+const STATE_UNITS: f64 = 1.0;
+/// The size of a rollup's keys and own attributes, about.
+const ROLLUP_BYTES: i64 = 150;
+/// The size of one metric of a rollup, about.
+const METRIC_BYTES: i64 = 70;
+/// The time between two readings where nothing is known of it.
+const READING_INTERVAL: i64 = 60_000;
+
+/// What one device costs, about: what it has of items of the coarsest kind, read to their ends.
+fn estimate(metrics: usize, coarsest: Source, grid: &Grid) -> f64 {
+    let each = match coarsest {
+        Source::Days => 86_400_000,
+        Source::Quarters => 900_000,
+        Source::Readings => READING_INTERVAL,
+    };
+    let range = grid.range();
+    let items = range.to().since(range.from()).num_milliseconds() / each + 1;
+    let metrics = i64::try_from(metrics).unwrap_or(i64::MAX);
+    let bytes = items.saturating_mul(ROLLUP_BYTES + METRIC_BYTES.saturating_mul(metrics));
+    let halves = u32::try_from(bytes / 4_096 + 1).unwrap_or(u32::MAX);
+    f64::from(halves) / 2.0
+}
+
+/// The kinds of items that the rows are made from, the finest first.
+pub(crate) fn sources(devices: &[DeviceValues<'_>]) -> Vec<&'static str> {
+    let all: BTreeSet<Source> =
+        devices.iter().flat_map(|it| it.gathered.sources.iter().copied()).collect();
+    all.into_iter().map(Source::as_str).collect()
+}

@@ -1,0 +1,63 @@
+//! All that the rows of one device have: its rollups gathered, and the values of each metric.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{Device, MetricName, MetricRule, Neighbours};
+use table::{Invocation, QueryReadings, ReadRollups};
+
+use super::failure::Failure;
+use super::gather::{Ask, Gathered, gather};
+use super::neighbours::neighbours;
+use super::values::{Metric, RowValues, usual_interval, values};
+
+/// The rows of one device.
+#[derive(Debug)]
+pub(crate) struct DeviceValues<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) gathered: Gathered,
+    pub(crate) metrics: BTreeMap<MetricName, MetricValues>,
+    /// The usual time between two of its readings.
+    pub(crate) interval: Option<TimeDelta>,
+}
+
+/// The rows of one metric.
+#[derive(Debug)]
+pub(crate) struct MetricValues {
+    pub(crate) rule: MetricRule,
+    pub(crate) rows: Vec<RowValues>,
+}
+
+/// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
+/// what comes from their neighbours.
+pub(crate) async fn device_values<'a>(
+    store: &(impl ReadRollups + QueryReadings),
+    ask: &Ask<'a>,
+    names: &[MetricName],
+    spans: impl Fn(&MetricRule) -> bool,
+    invocation: &Invocation,
+) -> Result<DeviceValues<'a>, Failure> {
+    let names: Vec<MetricName> =
+        names.iter().filter(|name| ask.device.metrics.contains_key(*name)).cloned().collect();
+    let rule = |name: &MetricName| MetricRule::of(&ask.device.metrics[name]);
+    let spanning = names.iter().map(|name| (name.clone(), rule(name)));
+    let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
+    let gathered = gather(store, ask, invocation).await?;
+    let beside = if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
+        BTreeMap::new()
+    } else {
+        neighbours(store, ask, &spanning, invocation).await?
+    };
+    let none = Neighbours::default();
+    let metrics = names.iter().map(|name| {
+        let rule = rule(name);
+        let neighbours = beside.get(name).unwrap_or(&none);
+        let metric = Metric { name, rule: &rule, neighbours };
+        let rows = values(&gathered.pieces, ask.grid, metric, ask.now);
+        (name.clone(), MetricValues { rule, rows })
+    });
+    let metrics = metrics.collect();
+    let interval = usual_interval(&gathered.pieces, &names);
+    Ok(DeviceValues { device: ask.device, gathered, metrics, interval })
+}
+

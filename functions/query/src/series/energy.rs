@@ -1,0 +1,328 @@
+//! The energy of devices in kWh: from counters, else from the area under their powers. Reads nothing.
+
+use api::{Problem, Response};
+use domain::{
+    Device, DeviceId, EnergyUnit, Exact, Flag, Flags, MetricKind, MetricName, MetricRule,
+    TimeRange, Timestamp, watts,
+};
+use serde::Serialize;
+
+use super::about::{Explanation, Span};
+use super::device::{DeviceValues, MetricValues};
+use super::events::Event;
+use super::grid::Grid;
+use super::members::LeftOut;
+use super::request::SeriesRequest;
+use super::values::RowValues;
+use super::write::{Line, respond};
+use crate::sheet::Cell;
+
+/// The metrics from which the energy of a device comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meter<'a> {
+    pub(crate) bought: &'a MetricName,
+    pub(crate) sold: Option<&'a MetricName>,
+    is_counter: bool,
+}
+
+impl<'a> Meter<'a> {
+    /// The meter of a device: the metric asked for; else the counter of what is bought, or the first other
+    /// counter of energy, with the counter of what is sold beside; else the first power.
+    pub(crate) fn of(device: &'a Device, asked: Option<&MetricName>) -> Option<Self> {
+        let counters = || {
+            let metrics = device.metrics.iter();
+            metrics.filter(|(_, it)| {
+                it.kind == MetricKind::Counter && EnergyUnit::of(it.unit.as_ref()).is_some()
+            })
+        };
+        let powers = || {
+            let metrics = device.metrics.iter();
+            metrics.filter(|(_, it)| matches!(MetricRule::of(it), MetricRule::Power(_)))
+        };
+        let named = |name: &MetricName, wanted: &str| name.as_str() == wanted;
+        if let Some(asked) = asked {
+            let counter = counters().find(|(name, _)| *name == asked);
+            let power = || powers().find(|(name, _)| *name == asked);
+            let is_counter = counter.is_some();
+            let (bought, _) = counter.or_else(power)?;
+            return Some(Self { bought, sold: None, is_counter });
+        }
+        let bought = counters()
+            .find(|(name, _)| named(name, BOUGHT))
+            .or_else(|| counters().find(|(name, _)| !named(name, SOLD)));
+        let sold = counters().find(|(name, _)| named(name, SOLD)).map(|(name, _)| name);
+        match bought {
+            Some((bought, _)) => Some(Self { bought, sold, is_counter: true }),
+            None => {
+                let (bought, _) =
+                    powers().find(|(name, _)| named(name, POWER)).or_else(|| powers().next())?;
+                Some(Self { bought, sold, is_counter: false })
+            }
+        }
+    }
+
+    /// The metrics.
+    pub(crate) fn names(&self) -> Vec<MetricName> {
+        [Some(self.bought), self.sold].into_iter().flatten().cloned().collect()
+    }
+
+    const fn source(&self) -> &'static str {
+        if self.is_counter { "counter" } else { "power" }
+    }
+}
+
+/// The counter of what is bought, where a device has it.
+const BOUGHT: &str = "cumulative_kwh_p";
+/// The counter of what is sold.
+const SOLD: &str = "cumulative_kwh_n";
+/// The power, where a device has it.
+const POWER: &str = "current_w";
+/// The W·ms of a kWh.
+const WATT_MILLIS: u64 = 3_600_000_000;
+
+/// An amount of energy, exact until it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Amount {
+    kwh: Exact,
+    watt_millis: Exact,
+}
+
+impl Amount {
+    fn zero() -> Self {
+        Self { kwh: Exact::zero(), watt_millis: Exact::zero() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.kwh += &other.kwh;
+        self.watt_millis += &other.watt_millis;
+    }
+
+    fn shown(&self) -> Exact {
+        let integrated = self.watt_millis.rounded_quotient(&Exact::from(WATT_MILLIS));
+        &self.kwh + &integrated.expect("a kWh is not zero")
+    }
+}
+
+/// What a row has of one metric.
+fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
+    let unit = device.metrics.get(name)?.unit.as_ref();
+    if let Some(unit) = EnergyUnit::of(unit) {
+        let kwh = unit.to_kwh(row.increase.amount.as_ref()?);
+        return Some(Amount { kwh, watt_millis: Exact::zero() });
+    }
+    let watt_millis = &row.area.as_ref()?.area * watts(unit)?;
+    Some(Amount { kwh: Exact::zero(), watt_millis })
+}
+
+/// One row of energy.
+#[derive(Debug, Clone, Default)]
+struct RowEnergy {
+    bought: Option<Amount>,
+    sold: Option<Amount>,
+    flags: Flags,
+    is_estimated: bool,
+}
+
+impl RowEnergy {
+    fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
+        let row = |name: &MetricName| {
+            let metric: Option<&MetricValues> = it.metrics.get(name);
+            metric.and_then(|metric| metric.rows.get(place))
+        };
+        let (bought, sold) = (row(meter.bought), meter.sold.and_then(row));
+        let both = || [bought, sold].into_iter().flatten().map(|row| &row.increase);
+        Self {
+            bought: bought.and_then(|row| amount(it.device, meter.bought, row)),
+            sold: sold.and_then(|row| amount(it.device, meter.sold?, row)),
+            flags: both().fold(Flags::default(), |flags, it| flags.union(it.flags)),
+            is_estimated: both().any(|it| it.estimated),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, part) in [(&mut self.bought, &other.bought), (&mut self.sold, &other.sold)] {
+            if let Some(part) = part {
+                sum.get_or_insert_with(Amount::zero).add(part);
+            }
+        }
+        self.flags = self.flags.union(other.flags);
+        self.is_estimated |= other.is_estimated;
+    }
+}
+
+/// One row as it is shown.
+#[derive(Debug, Serialize)]
+struct EnergyRow<'a> {
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kwh_sold: Option<Exact>,
+    flags: Vec<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    estimated: bool,
+    #[serde(skip)]
+    is_apart: bool,
+}
+
+impl Line for EnergyRow<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        let flag = |is_set| Cell::text(if is_set { "true" } else { "" });
+        let number = |it: &Option<Exact>| it.as_ref().map_or_else(Cell::empty, Cell::number);
+        let mut cells = vec![Cell::text(self.timestamp.to_string())];
+        if self.is_apart {
+            cells.push(Cell::text(self.device_id.map_or("", DeviceId::as_str)));
+        }
+        cells.extend([flag(self.partial), number(&self.kwh), number(&self.kwh_sold)]);
+        cells.extend([Cell::text(self.flags.join(" ")), flag(self.estimated)]);
+        cells
+    }
+}
+
+/// What of a device is counted.
+#[derive(Debug, Serialize)]
+struct Counted<'a> {
+    device_id: &'a DeviceId,
+    metric: &'a MetricName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric_sold: Option<&'a MetricName>,
+    source: &'static str,
+    total_kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_kwh_sold: Option<Exact>,
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    #[serde(flatten)]
+    span: Span,
+    total_kwh: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_kwh_sold: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric: Option<&'a MetricName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+    devices: Vec<Counted<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [LeftOut<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<&'a [Event]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<Explanation>,
+}
+
+/// The energy of some devices.
+pub(crate) struct Energy<'a> {
+    pub(crate) request: &'a SeriesRequest,
+    pub(crate) grid: &'a Grid,
+    /// The devices that count, each with its meter.
+    pub(crate) devices: &'a [(DeviceValues<'a>, Meter<'a>)],
+    pub(crate) left_out: &'a [LeftOut<'a>],
+    /// Whether several devices may be one row.
+    pub(crate) is_shared: bool,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> Energy<'a> {
+    /// The answer.
+    pub(crate) fn respond(
+        &self,
+        span: Span,
+        events: Option<&'a [Event]>,
+        explain: Option<Explanation>,
+    ) -> Result<Response, Problem> {
+        let total = self.total(self.devices);
+        let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
+        let shown = |it: Option<Amount>| it.map(|it| it.shown());
+        let counted = self.devices.iter().map(|pair| {
+            let (it, meter) = pair;
+            let total = self.total(std::slice::from_ref(pair));
+            Counted {
+                device_id: &it.device.id,
+                metric: meter.bought,
+                metric_sold: meter.sold,
+                source: meter.source(),
+                total_kwh: shown(total.bought),
+                total_kwh_sold: shown(total.sold),
+            }
+        });
+        let about = About {
+            span,
+            total_kwh: shown(total.bought),
+            total_kwh_sold: shown(total.sold),
+            metric: only.map(|meter| meter.bought),
+            source: only.map(Meter::source),
+            devices: counted.collect(),
+            left_out: self.left_out,
+            events,
+            explain,
+        };
+        respond(self.request.format, || self.header(), &self.rows(), &about)
+    }
+
+    fn total(&self, devices: &[(DeviceValues<'a>, Meter<'a>)]) -> RowEnergy {
+        let places = 0..self.grid.rows().len();
+        places.fold(RowEnergy::default(), |mut total, place| {
+            total.add(&sum(devices, place));
+            total
+        })
+    }
+
+    fn is_apart(&self) -> bool {
+        self.is_shared && self.request.is_apart
+    }
+
+    fn header(&self) -> Vec<String> {
+        let apart = if self.is_apart() { &["device_id"][..] } else { &[] };
+        let names = ["partial", "kwh", "kwh_sold", "flags", "estimated"];
+        let names = ["timestamp"].iter().chain(apart).chain(&names);
+        names.map(|name| (*name).to_owned()).collect()
+    }
+
+    fn rows(&self) -> Vec<EnergyRow<'_>> {
+        let places = self.grid.rows().iter().enumerate();
+        if !self.is_apart() {
+            return places
+                .map(|(place, range)| self.row(*range, None, &sum(self.devices, place)))
+                .collect();
+        }
+        let each = |(place, range): (usize, &TimeRange)| {
+            let range = *range;
+            let row = move |(it, meter): &'a (DeviceValues<'a>, Meter<'a>)| {
+                self.row(range, Some(&it.device.id), &RowEnergy::of(it, meter, place))
+            };
+            self.devices.iter().map(row).collect::<Vec<_>>()
+        };
+        places.flat_map(each).collect()
+    }
+
+    fn row<'r>(
+        &self,
+        range: TimeRange,
+        device_id: Option<&'r DeviceId>,
+        energy: &RowEnergy,
+    ) -> EnergyRow<'r> {
+        EnergyRow {
+            timestamp: range.from(),
+            device_id,
+            partial: range.to() > self.now,
+            kwh: energy.bought.as_ref().map(Amount::shown),
+            kwh_sold: energy.sold.as_ref().map(Amount::shown),
+            flags: energy.flags.iter().map(Flag::as_str).collect(),
+            estimated: energy.is_estimated,
+            is_apart: device_id.is_some(),
+        }
+    }
+}
+
+/// The sum of the devices in one row.
+fn sum(devices: &[(DeviceValues<'_>, Meter<'_>)], place: usize) -> RowEnergy {
+    devices.iter().fold(RowEnergy::default(), |mut sum, (it, meter)| {
+        sum.add(&RowEnergy::of(it, meter, place));
+        sum
+    })
+}

@@ -1,0 +1,241 @@
+//! What was notable about counters, each with the two readings of its step. Judges nothing.
+//!
+//! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
+
+use domain::{
+    Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
+    Timestamp,
+};
+use serde::Serialize;
+use table::{Invocation, QueryReadings, ReadRollups};
+
+use super::failure::Failure;
+use super::gather::{Ask, Piece, Source, gather, readings};
+use super::grid::Grid;
+use super::neighbours::neighbours;
+use super::write::Line;
+use crate::sheet::Cell;
+
+/// The largest number of events of one answer.
+pub(crate) const MAX_EVENTS: usize = 1_000;
+/// The largest number of days and quarters that are looked into for one device.
+const MAX_LOOKS: usize = 500;
+
+/// One notable step of a counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Event {
+    /// The timestamp of the reading that ends the step; of the bucket's start where its readings are gone.
+    pub(crate) timestamp: Timestamp,
+    pub(crate) device_id: DeviceId,
+    pub(crate) metric: MetricName,
+    pub(crate) events: Vec<&'static str>,
+    /// What counts, in the metric's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) amount: Option<Exact>,
+    /// What the counter shows more than before, in the metric's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<Exact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<Value>,
+    /// The end of the bucket whose readings are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// One value of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Value {
+    timestamp: Timestamp,
+    value: domain::Decimal,
+}
+
+/// Events in order, and whether there are more.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) events: Vec<Event>,
+    pub(crate) has_more: bool,
+}
+
+/// The events of a device's counters whose later reading lies in the range asked for.
+pub(crate) async fn events(
+    store: &(impl ReadRollups + QueryReadings),
+    ask: &Ask<'_>,
+    names: &[MetricName],
+    invocation: &Invocation,
+) -> Result<Events, Failure> {
+    let counters = ask.device.metrics.iter().filter(|(name, _)| names.contains(name));
+    let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
+    let counters: std::collections::BTreeMap<_, _> =
+        counters.filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
+    if counters.is_empty() {
+        return Ok(Events::default());
+    }
+    let gathered = gather(store, ask, invocation).await?;
+    let beside = neighbours(store, ask, &counters, invocation).await?;
+    let mut found = Events::default();
+    for (name, rule) in &counters {
+        let before = beside.get(name).and_then(|it| it.before.clone());
+        let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
+        look.into_pieces(ask, &gathered.pieces, before).await?;
+        found.has_more |= look.looks > MAX_LOOKS;
+        found.events.extend(look.found);
+    }
+    found.events.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+    found.has_more |= found.events.len() > MAX_EVENTS;
+    found.events.truncate(MAX_EVENTS);
+    Ok(found)
+}
+
+/// A look at one counter.
+struct Look<'a, S> {
+    store: &'a S,
+    invocation: &'a Invocation,
+    name: &'a MetricName,
+    rule: &'a MetricRule,
+    found: Vec<Event>,
+    looks: usize,
+}
+
+impl<S: ReadRollups + QueryReadings> Look<'_, S> {
+    async fn into_pieces(
+        &mut self,
+        ask: &Ask<'_>,
+        pieces: &[Piece],
+        mut last: Option<Sample>,
+    ) -> Result<(), Failure> {
+        for piece in pieces {
+            if piece.is_elsewhere {
+                last = None;
+                continue;
+            }
+            let Some(metric) = piece.rollup.metrics.get(self.name) else { continue };
+            if let Some(last) = &last {
+                self.step(ask.device, last, &metric.first);
+            }
+            last = Some(metric.last.clone());
+            if let OfKind::Counter { flags, .. } = &metric.of_kind
+                && !flags.is_empty()
+            {
+                self.into_piece(ask, piece, *flags).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the events inside of a piece, one level below it.
+    async fn into_piece(
+        &mut self,
+        ask: &Ask<'_>,
+        piece: &Piece,
+        flags: Flags,
+    ) -> Result<(), Failure> {
+        self.looks += 1;
+        if self.looks > MAX_LOOKS {
+            return Ok(());
+        }
+        let before = self.found.len();
+        if piece.source == Source::Days {
+            let grid = Grid::total(piece.range);
+            let finer = Ask { grid: &grid, coarsest: Source::Quarters, ..*ask };
+            match gather(self.store, &finer, self.invocation).await {
+                Ok(quarters) => {
+                    Box::pin(self.into_pieces(&finer, &quarters.pieces, None)).await?;
+                }
+                Err(Failure::OutOfReach(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        } else {
+            self.into_readings(ask, piece.range).await?;
+        }
+        if self.found.len() == before {
+            self.bucket(ask.device, piece.range, flags);
+        }
+        Ok(())
+    }
+
+    async fn into_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
+        let mut last: Option<Sample> = None;
+        for reading in readings(self.store, ask, range, self.invocation).await? {
+            let Some(value) = reading.metrics().get(self.name) else { continue };
+            if !domain::CounterRule::counts(value) {
+                continue;
+            }
+            let sample = Sample { at: reading.at, value: value.clone() };
+            if let Some(last) = last {
+                self.step(ask.device, &last, &sample);
+            }
+            last = Some(sample);
+        }
+        Ok(())
+    }
+
+    /// Notes a step, if it is notable.
+    fn step(&mut self, device: &Device, from: &Sample, to: &Sample) {
+        let MetricRule::Counter(rule) = self.rule else { return };
+        let step = rule.step(from, to);
+        let Some(flag) = step.flag else { return };
+        let value = |it: &Sample| Some(Value { timestamp: it.at, value: it.value.clone() });
+        self.found.push(Event {
+            timestamp: to.at,
+            device_id: device.id.clone(),
+            metric: self.name.clone(),
+            events: vec![flag.as_str()],
+            amount: Some(step.amount),
+            size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
+            from: value(from),
+            to: value(to),
+            until: None,
+        });
+    }
+
+    /// Notes a bucket whose readings are gone.
+    fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
+        self.found.push(Event {
+            timestamp: range.from(),
+            device_id: device.id.clone(),
+            metric: self.name.clone(),
+            events: flags.iter().map(Flag::as_str).collect(),
+            amount: None,
+            size: None,
+            from: None,
+            to: None,
+            until: Some(range.to()),
+        });
+    }
+}
+
+/// The columns of an event in CSV.
+pub(crate) const EVENT_COLUMNS: [&str; 10] = [
+    "timestamp",
+    "device_id",
+    "metric",
+    "events",
+    "amount",
+    "size",
+    "from_timestamp",
+    "from_value",
+    "to_timestamp",
+    "to_value",
+];
+
+impl Line for Event {
+    fn cells(&self) -> Vec<Cell> {
+        let number = |it: Option<&Exact>| it.map_or_else(Cell::empty, Cell::number);
+        let mut cells = vec![
+            Cell::text(self.timestamp.to_string()),
+            Cell::text(self.device_id.as_str()),
+            Cell::text(self.metric.as_str()),
+            Cell::text(self.events.join(" ")),
+            number(self.amount.as_ref()),
+            number(self.size.as_ref()),
+        ];
+        for side in [&self.from, &self.to] {
+            let at = side.as_ref().map_or_else(String::new, |it| it.timestamp.to_string());
+            cells.push(Cell::text(at));
+            cells.push(side.as_ref().map_or_else(Cell::empty, |it| Cell::number(&it.value)));
+        }
+        cells
+    }
+}

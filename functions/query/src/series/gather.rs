@@ -1,0 +1,446 @@
+//! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from
+//! readings. Computes no value of a row.
+//!
+//! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
+//! several rooms where one is asked for, or whose settings have changed since.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use domain::{
+    CalendarUnit, Device, FoldRules, Order, Quarter, Reading, Rollup, RoomId, TimeRange, Timestamp,
+};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoredRollup};
+
+use super::failure::Failure;
+use super::grid::{Grid, intersection, joined, uncovered};
+use super::horizon::Horizon;
+
+/// The longest time for which one request reads the readings of a device.
+pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
+/// The largest number of readings of one device that one request reads.
+const MAX_READINGS: usize = 300_000;
+/// The largest number of rollups of one device that one request reads.
+const MAX_ROLLUPS: i64 = 45_000;
+/// The number of readings of one page.
+const PAGE: usize = 10_000;
+/// The number of gaps between days that are asked for at once.
+const GAP_CONCURRENCY: usize = 8;
+
+/// A kind of item from which rows are made, the finest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Readings,
+    Quarters,
+    Days,
+}
+
+impl Source {
+    /// The source as the API writes it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Readings => "readings",
+            Self::Quarters => "m15",
+            Self::Days => "day",
+        }
+    }
+
+    /// The coarsest items that rows of a unit can be made from; a total takes days.
+    pub(crate) fn of(unit: Option<CalendarUnit>) -> Self {
+        match unit {
+            Some(unit) if unit < CalendarUnit::Quarter => Self::Readings,
+            Some(unit) if unit < CalendarUnit::Day => Self::Quarters,
+            _ => Self::Days,
+        }
+    }
+}
+
+/// What is asked of one device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) device: &'a Device,
+    /// Only the readings in this room.
+    pub(crate) room: Option<&'a RoomId>,
+    pub(crate) grid: &'a Grid,
+    pub(crate) horizon: &'a Horizon,
+    pub(crate) coarsest: Source,
+    pub(crate) now: Timestamp,
+}
+
+/// The rollup of some time within one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) range: TimeRange,
+    pub(crate) source: Source,
+    pub(crate) rollup: Rollup,
+    /// Whether its readings name another room than the one that is asked for.
+    pub(crate) is_elsewhere: bool,
+}
+
+/// The rollups of one device in a range.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// In order; time without readings has none.
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) sources: BTreeSet<Source>,
+    /// The number of rollups of older settings whose readings are not read again.
+    pub(crate) outdated: usize,
+    /// The number of rollups that a reading has changed since, too late to be folded.
+    pub(crate) frozen: usize,
+}
+
+/// Gathers what is asked.
+pub(crate) async fn gather(
+    store: &(impl ReadRollups + QueryReadings),
+    ask: &Ask<'_>,
+    invocation: &Invocation,
+) -> Result<Gathered, Failure> {
+    let whole = ask.grid.range();
+    let rolled_up = ask.horizon.rolled_up(&ask.device.id);
+    let rolled_up = rolled_up.filter(|_| ask.coarsest > Source::Readings);
+    let rolled_up = rolled_up.and_then(|it| intersection(it, whole));
+    let mut gathering = Gathering::new(ask, uncovered(whole, rolled_up))?;
+    if let Some(rolled_up) = rolled_up {
+        gathering.take_rollups(store, rolled_up, invocation).await?;
+    }
+    gathering.take_readings(store, invocation).await?;
+    let mut gathered = gathering.gathered;
+    gathered.pieces.sort_by_key(|piece| piece.range.from());
+    gathered.sources = gathered.pieces.iter().map(|piece| piece.source).collect();
+    Ok(gathered)
+}
+
+/// How a stored rollup serves.
+enum Use {
+    /// As it is; its readings may name another room.
+    Whole { is_elsewhere: bool },
+    /// Its readings are read instead: the settings have changed since.
+    Refold,
+    /// It names several rooms: the level below is read instead.
+    Split,
+}
+
+struct Gathering<'a> {
+    ask: &'a Ask<'a>,
+    rules: FoldRules,
+    gathered: Gathered,
+    /// What is to be read of the readings.
+    readings: Vec<TimeRange>,
+    /// For how long readings may still be read in place of outdated rollups.
+    budget: TimeDelta,
+}
+
+impl<'a> Gathering<'a> {
+    fn new(ask: &'a Ask<'a>, readings: Vec<TimeRange>) -> Result<Self, Failure> {
+        let first = ask.device.first_seen.min(ask.now);
+        let lived = TimeRange::new(first, ask.now).ok();
+        let long = |part: &TimeRange| {
+            let part = lived.and_then(|lived| intersection(*part, lived));
+            part.map_or(TimeDelta::zero(), |part| part.to().since(part.from()))
+        };
+        let length: TimeDelta = readings.iter().map(long).sum();
+        if length > MAX_READ {
+            return Err(Failure::OutOfReach(too_long(ask)));
+        }
+        let rules = FoldRules::of(ask.device);
+        let budget = MAX_READ - length;
+        Ok(Self { ask, rules, gathered: Gathered::default(), readings, budget })
+    }
+
+    async fn take_rollups(
+        &mut self,
+        store: &impl ReadRollups,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let days = match self.ask.coarsest {
+            Source::Days => self.days(store, range, invocation).await?,
+            _ => Vec::new(),
+        };
+        let mut taken = Vec::new();
+        for day in &days {
+            if self.is_local_day(day) && intersection(day.range, range) == Some(day.range) {
+                let is_taken = self.take(day, day.range, Source::Days);
+                taken.extend(is_taken.then_some(day.range));
+            }
+        }
+        let gaps = uncovered(range, taken);
+        self.check_number(&gaps)?;
+        let device = &self.ask.device.id;
+        let asked = gaps.iter().map(|gap| {
+            let gap = *gap;
+            async move {
+                let from = Quarter::of(gap.from()).start();
+                let aligned = TimeRange::new(from, gap.to()).expect("it is longer than the gap");
+                let found = store.quarters(device, aligned, false, invocation).await?;
+                Ok::<_, Failure>((gap, found))
+            }
+        });
+        let asked: Vec<_> = asked.collect();
+        let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
+        for (gap, quarters) in found {
+            let live: Vec<_> =
+                quarters.into_iter().filter(|it| !it.is_expired(self.ask.now)).collect();
+            let first = live.first().map_or(gap.to(), |quarter| quarter.range.from());
+            if let Ok(silent) = TimeRange::new(gap.from(), first) {
+                let days = match self.ask.coarsest {
+                    Source::Days => &days,
+                    _ => &self.days(store, silent, invocation).await?,
+                };
+                self.check_expiry(silent, days)?;
+            }
+            for quarter in &live {
+                self.take_quarter(quarter, gap)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn days(
+        &self,
+        store: &impl ReadRollups,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> Result<Vec<StoredRollup>, Failure> {
+        let zone = self.ask.horizon.zone();
+        let dates = (zone.date(range.from()), zone.date(range.last()));
+        let limit = usize::try_from(MAX_ROLLUPS).expect("positive");
+        let order = Order::Ascending;
+        let mut days = store.days(&self.ask.device.id, dates, order, limit, invocation).await?;
+        days.retain(|day| !day.is_expired(self.ask.now));
+        Ok(days)
+    }
+
+    /// Whether a day is one of the zone, and of one row.
+    fn is_local_day(&self, day: &StoredRollup) -> bool {
+        let zone = self.ask.horizon.zone();
+        let domain::Bucket::Day(date) = day.key.bucket else { return false };
+        day.zone.as_deref() == Some(zone.name())
+            && zone.day(date) == Some(day.range)
+            && self.ask.grid.has_in_one_row(day.range)
+    }
+
+    /// Takes a rollup, or has its readings read; returns whether either is done.
+    fn take(&mut self, stored: &StoredRollup, range: TimeRange, source: Source) -> bool {
+        match self.use_of(stored) {
+            Use::Split => return false,
+            Use::Refold => {
+                self.budget -= range.to().since(range.from());
+                self.readings.push(range);
+            }
+            Use::Whole { is_elsewhere } => {
+                self.gathered.outdated += usize::from(self.is_outdated(stored));
+                self.gathered.frozen += usize::from(stored.is_frozen);
+                if !stored.rollup.is_empty() {
+                    let rollup = stored.rollup.clone();
+                    self.gathered.pieces.push(Piece { range, source, rollup, is_elsewhere });
+                }
+            }
+        }
+        true
+    }
+
+    fn use_of(&self, stored: &StoredRollup) -> Use {
+        let length = stored.range.to().since(stored.range.from());
+        if self.is_outdated(stored) && self.has_readings(stored) && length <= self.budget {
+            return Use::Refold;
+        }
+        let rooms = &stored.rollup.rooms;
+        match self.ask.room {
+            Some(room) if rooms.iter().any(|it| it.as_ref() == Some(room)) => {
+                if rooms.len() == 1 { Use::Whole { is_elsewhere: false } } else { Use::Split }
+            }
+            Some(_) => Use::Whole { is_elsewhere: true },
+            None => Use::Whole { is_elsewhere: false },
+        }
+    }
+
+    /// Whether a change of the settings since the fold concerns the bucket.
+    fn is_outdated(&self, stored: &StoredRollup) -> bool {
+        let changed = self.ask.device.fold_settings.changed_since(stored.settings);
+        changed.is_some_and(|it| it.first < stored.range.to() && stored.range.from() <= it.last)
+    }
+
+    /// Whether the readings of a rollup are still kept.
+    fn has_readings(&self, stored: &StoredRollup) -> bool {
+        stored.raw_until.is_none_or(|until| until > self.ask.now)
+    }
+
+    fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
+        let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
+        let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
+        if is_whole && self.take(quarter, inside, Source::Quarters) || quarter.rollup.is_empty() {
+            return Ok(());
+        }
+        if !self.has_readings(quarter) {
+            return Err(Failure::OutOfReach(readings_expired(quarter, self.ask.now)));
+        }
+        self.readings.push(inside);
+        Ok(())
+    }
+
+    /// Refuses gaps with more quarters than one request reads.
+    fn check_number(&self, gaps: &[TimeRange]) -> Result<(), Failure> {
+        let lived = TimeRange::new(self.ask.device.first_seen, Timestamp::MAX).ok();
+        let lived = gaps.iter().filter_map(|gap| intersection(*gap, lived?));
+        let quarters: i64 = lived
+            .map(|it| it.to().since(it.from()).num_minutes() / Quarter::LENGTH.num_minutes())
+            .sum();
+        if quarters <= MAX_ROLLUPS {
+            return Ok(());
+        }
+        Err(Failure::OutOfReach(format!(
+            "This takes {quarters} rollups of 15 minutes of {}, and one request reads at most \
+             {MAX_ROLLUPS}. Narrow from and to; or ask by 1d, 1w, 1mo or 1y in the home's time zone, \
+             {}.",
+            self.ask.device.id,
+            self.ask.horizon.zone()
+        )))
+    }
+
+    /// Refuses time without quarters of which days tell that it had readings: the quarters have expired,
+    /// oldest first, and the days stay longer.
+    fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), Failure> {
+        let has_readings = |day: &&StoredRollup| {
+            let mut metrics = day.rollup.metrics.values();
+            metrics.any(|it| silent.contains(it.first.at) || silent.contains(it.last.at))
+        };
+        let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
+        Err(Failure::OutOfReach(format!(
+            "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
+             days of the home's time zone, {}, by 1d, 1w, 1mo or 1y.",
+            self.ask.device.id,
+            silent.to().min(day.range.to()),
+            self.ask.horizon.zone()
+        )))
+    }
+
+    async fn take_readings(
+        &mut self,
+        store: &(impl ReadRollups + QueryReadings),
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        for range in joined(std::mem::take(&mut self.readings)) {
+            let readings = readings(store, self.ask, range, invocation).await?;
+            if self.ask.coarsest == Source::Readings {
+                self.check_readings(store, range, readings.first(), invocation).await?;
+            }
+            self.fold(range, &readings);
+        }
+        Ok(())
+    }
+
+    /// Refuses a range whose first readings have expired.
+    async fn check_readings(
+        &self,
+        store: &impl ReadRollups,
+        range: TimeRange,
+        first: Option<&Reading>,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let first = first.map_or(range.to(), |reading| reading.at);
+        let Ok(silent) = TimeRange::new(range.from(), first) else { return Ok(()) };
+        let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
+        let silent = TimeRange::new(silent.from(), day).expect("not empty");
+        let quarters = store.quarters(&self.ask.device.id, silent, false, invocation).await?;
+        let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.has_readings(it);
+        match quarters.iter().find(expired) {
+            Some(it) => Err(Failure::OutOfReach(readings_expired(it, self.ask.now))),
+            None => Ok(()),
+        }
+    }
+
+    /// Folds readings, row by row and, where one room is asked for, stay by stay.
+    fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
+        for (_, part) in self.ask.grid.cut(range) {
+            let from = readings.partition_point(|reading| reading.at < part.from());
+            let to = readings.partition_point(|reading| reading.at < part.to());
+            let is_here = |reading: &Reading| match self.ask.room {
+                Some(room) => reading.room.as_ref() == Some(room),
+                None => true,
+            };
+            let stays: Vec<&[Reading]> =
+                readings[from..to].chunk_by(|a, b| is_here(a) == is_here(b)).collect();
+            for (n, stay) in stays.iter().enumerate() {
+                let begin = if n == 0 { part.from() } else { stay[0].at };
+                let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
+                self.gathered.pieces.push(Piece {
+                    range: TimeRange::new(begin, end).expect("readings have different times"),
+                    source: Source::Readings,
+                    rollup: Rollup::fold(*stay, &self.rules),
+                    is_elsewhere: !is_here(&stay[0]),
+                });
+            }
+        }
+    }
+}
+
+/// All readings of a device in a range.
+pub(crate) async fn readings(
+    store: &impl QueryReadings,
+    ask: &Ask<'_>,
+    range: TimeRange,
+    invocation: &Invocation,
+) -> Result<Vec<Reading>, Failure> {
+    let (order, limit, consistent) = (Order::Ascending, PAGE, false);
+    let mut query = RangeQuery { range, order, after: None, limit, consistent };
+    let mut readings: Vec<Reading> = Vec::new();
+    loop {
+        let page = store.device_readings(&ask.device.id, &query, invocation).await?;
+        readings.extend(page.readings);
+        if readings.len() > MAX_READINGS {
+            return Err(Failure::OutOfReach(format!(
+                "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
+                 from and to.",
+                ask.device.id
+            )));
+        }
+        if !page.has_more {
+            return Ok(readings);
+        }
+        query.after = readings.last().map(ReadingKey::of);
+    }
+}
+
+/// Why more than [`MAX_READ`] would be read of the readings.
+fn too_long(ask: &Ask<'_>) -> String {
+    let days = MAX_READ.num_days();
+    if ask.coarsest == Source::Readings {
+        return format!(
+            "Rows of 1m and 5m come from readings, of which one request reads at most {days} days. \
+             Narrow from and to, or ask by 15m or longer."
+        );
+    }
+    match ask.horizon.state() {
+        None => format!(
+            "There are no rollups yet, and one request reads at most {days} days of readings. Narrow \
+             from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for the \
+             readings that are older than they."
+        ),
+        Some(state) if ask.grid.range().from() < state.since => format!(
+            "The rollups begin at {}, and one request reads at most {days} days of readings. Narrow \
+             from and to, or run `roomtide rollups rebuild` once.",
+            state.since
+        ),
+        Some(state) => format!(
+            "The rollups of {} reach only to {}, and one request reads at most {days} days of \
+             readings. Narrow from and to; the log of the rollup function says why it is behind.",
+            ask.device.id,
+            state.sealed_of(&ask.device.id)
+        ),
+    }
+}
+
+/// That the readings of a quarter are gone, and from when on they are kept.
+fn readings_expired(quarter: &StoredRollup, now: Timestamp) -> String {
+    let until = quarter.raw_until.unwrap_or(Timestamp::MAX);
+    let earliest = now.saturating_add(-until.since(quarter.range.from()));
+    format!(
+        "This takes readings of {} from the 15 minutes that begin at {}, which have expired: readings \
+         are kept from about {earliest} on. Ask from there on, or with edges and rooms of whole quarters \
+         of an hour.",
+        quarter.key.device,
+        quarter.range.from()
+    )
+}

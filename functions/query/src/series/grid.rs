@@ -1,0 +1,126 @@
+//! The rows of a series as ranges of time. Holds no values.
+
+use domain::{CalendarUnit, TimeRange, Timestamp, Zone};
+
+/// The largest number of rows of one answer.
+pub(crate) const MAX_ROWS: usize = 10_000;
+
+/// Ranges that follow each other without a gap; there is at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grid(Vec<TimeRange>);
+
+impl Grid {
+    /// One row: an exact total.
+    pub(crate) fn total(range: TimeRange) -> Self {
+        Self(vec![range])
+    }
+
+    /// The buckets of a unit that touch a range; `None` if there are more than [`MAX_ROWS`].
+    pub(crate) fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
+        let rows: Vec<_> = unit.buckets(range, zone).take(MAX_ROWS + 1).collect();
+        (rows.len() <= MAX_ROWS).then_some(Self(rows))
+    }
+
+    /// The rows.
+    pub(crate) fn rows(&self) -> &[TimeRange] {
+        &self.0
+    }
+
+    /// From the first row's start to the last row's end.
+    pub(crate) fn range(&self) -> TimeRange {
+        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        TimeRange::new(first.from(), last.to()).expect("rows follow each other")
+    }
+
+    /// The place of the row that holds a timestamp, which is not before the first row.
+    pub(crate) fn place(&self, at: Timestamp) -> usize {
+        self.0.partition_point(|row| row.to() <= at)
+    }
+
+    /// Whether a range lies in one row.
+    pub(crate) fn has_in_one_row(&self, range: TimeRange) -> bool {
+        let row = self.0.get(self.place(range.from()));
+        row.is_some_and(|row| row.from() <= range.from() && range.to() <= row.to())
+    }
+
+    /// The parts of a range by the places of their rows.
+    pub(crate) fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
+        let first = self.place(range.from());
+        let parts = self.0.iter().enumerate().skip(first);
+        parts.map_while(move |(place, row)| Some((place, intersection(*row, range)?)))
+    }
+}
+
+/// What two ranges have in common.
+pub(crate) fn intersection(a: TimeRange, b: TimeRange) -> Option<TimeRange> {
+    TimeRange::new(a.from().max(b.from()), a.to().min(b.to())).ok()
+}
+
+/// The parts of a range that none of `taken` covers; these are in order and do not overlap.
+pub(crate) fn uncovered(
+    range: TimeRange,
+    taken: impl IntoIterator<Item = TimeRange>,
+) -> Vec<TimeRange> {
+    let mut gaps = Vec::new();
+    let mut from = range.from();
+    for taken in taken {
+        gaps.extend(TimeRange::new(from, taken.from()).ok());
+        from = from.max(taken.to());
+    }
+    gaps.extend(TimeRange::new(from, range.to()).ok());
+    gaps
+}
+
+/// Ranges in order, those that touch joined.
+pub(crate) fn joined(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
+    ranges.sort_by_key(|range| range.from());
+    let mut joined: Vec<TimeRange> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.from() <= last.to() => {
+                let to = last.to().max(range.to());
+                *last = TimeRange::new(last.from(), to).expect("it only grows");
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis).expect("a timestamp")
+    }
+
+    fn range(from: i64, to: i64) -> TimeRange {
+        TimeRange::new(at(from), at(to)).expect("a range")
+    }
+
+    #[test]
+    fn a_range_is_cut_at_the_edges_of_rows() {
+        let grid = Grid(vec![range(0, 10), range(10, 20), range(20, 30)]);
+        let cut: Vec<_> = grid.cut(range(5, 25)).collect();
+        assert_eq!(cut, [(0, range(5, 10)), (1, range(10, 20)), (2, range(20, 25))]);
+        assert!(grid.has_in_one_row(range(10, 20)) && !grid.has_in_one_row(range(9, 11)));
+        assert!(!grid.has_in_one_row(range(30, 31)));
+        assert_eq!(grid.range(), range(0, 30));
+    }
+
+    #[test]
+    fn what_is_not_taken_is_left() {
+        assert_eq!(uncovered(range(0, 9), []), [range(0, 9)]);
+        assert_eq!(uncovered(range(0, 9), [range(0, 3), range(5, 9)]), [range(3, 5)]);
+        assert_eq!(joined(vec![range(5, 9), range(0, 5), range(10, 11)]).len(), 2);
+    }
+
+    #[test]
+    fn more_rows_than_an_answer_holds_are_none() {
+        let day = range(0, 86_400_000);
+        assert_eq!(Grid::of(CalendarUnit::Hour, day, Zone::UTC).map(|it| it.rows().len()), Some(24));
+        let month = range(0, 31 * 86_400_000);
+        assert_eq!(Grid::of(CalendarUnit::Minute, month, Zone::UTC), None);
+    }
+}

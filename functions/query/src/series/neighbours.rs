@@ -1,0 +1,263 @@
+//! The nearest values of counters and powers outside of a range, however far. Folds nothing.
+//!
+//! It looks at a few readings first, then at rollups, whose first and last values are those of readings:
+//! far neighbours cost a few read units.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{
+    Bucket, CounterRule, MetricName, MetricRule, Neighbours, Order, Quarter, Sample, TimeRange,
+    Timestamp,
+};
+use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
+
+use super::failure::Failure;
+use super::gather::{Ask, MAX_READ};
+use super::horizon::ceiling;
+
+/// The number of readings that the first query reads.
+const NEAREST: usize = 10;
+/// The number of readings that are read where there are no rollups.
+const FURTHER: usize = 10_000;
+/// The time for which quarters are searched before days are.
+const QUARTERS: TimeDelta = TimeDelta::days(2);
+/// The numbers of days that are read one after the other.
+const DAYS: [usize; 2] = [31, 366];
+
+/// The neighbours of the range that is asked for, by metric; counters and powers have some.
+///
+/// Where one room is asked for, a value in another room is none, and what is beyond it neither: the device
+/// came from there, or went there.
+pub(crate) async fn neighbours(
+    store: &(impl ReadRollups + QueryReadings),
+    ask: &Ask<'_>,
+    rules: &BTreeMap<MetricName, MetricRule>,
+    invocation: &Invocation,
+) -> Result<BTreeMap<MetricName, Neighbours>, Failure> {
+    let range = ask.grid.range();
+    let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
+    let mut search = Search {
+        store,
+        ask,
+        invocation,
+        order: Order::Descending,
+        missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
+        found: BTreeMap::new(),
+    };
+    search.run(range.from()).await?;
+    for (name, sample) in std::mem::take(&mut search.found) {
+        found.entry(name).or_default().before = Some(sample);
+    }
+    search.order = Order::Ascending;
+    search.missing =
+        rules.iter().filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
+    search.run(range.to()).await?;
+    for (name, sample) in search.found {
+        found.entry(name).or_default().after = Some(sample);
+    }
+    Ok(found)
+}
+
+/// A search in one direction; back in time where the order is descending.
+struct Search<'a, S> {
+    store: &'a S,
+    ask: &'a Ask<'a>,
+    invocation: &'a Invocation,
+    order: Order,
+    missing: BTreeMap<&'a MetricName, &'a MetricRule>,
+    found: BTreeMap<MetricName, Sample>,
+}
+
+impl<S: ReadRollups + QueryReadings> Search<'_, S> {
+    /// Searches from an edge on: a value at the edge itself is searched only forward.
+    async fn run(&mut self, edge: Timestamp) -> Result<(), Failure> {
+        let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };
+        loop {
+            // What holds no longer than up to here is not searched any more.
+            self.missing.retain(|_, rule| match rule {
+                MetricRule::Power(hold) => next > edge.saturating_add(-*hold),
+                _ => true,
+            });
+            if self.missing.is_empty() {
+                break;
+            }
+            match self.stride(next).await? {
+                Some(further) => next = further,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The farthest place at which what is missing still matters: a power holds only so long.
+    fn end(&self, edge: Timestamp) -> Timestamp {
+        if self.order == Order::Ascending {
+            return Timestamp::MAX;
+        }
+        let holds = self.missing.values().map(|rule| match rule {
+            MetricRule::Power(hold) => edge.saturating_add(-*hold),
+            _ => Timestamp::MIN,
+        });
+        holds.min().unwrap_or(edge)
+    }
+
+    /// The time between two places in the direction of the search.
+    fn span(&self, near: Timestamp, far: Timestamp) -> Option<TimeRange> {
+        match self.order {
+            Order::Ascending => TimeRange::new(near, far).ok(),
+            Order::Descending => TimeRange::new(far, near).ok(),
+        }
+    }
+
+    /// A place that is farther by so much.
+    fn farther(&self, at: Timestamp, by: TimeDelta) -> Timestamp {
+        at.saturating_add(if self.order == Order::Ascending { by } else { -by })
+    }
+
+    /// Reads some readings between two places; the place behind them, if there are more.
+    async fn read(
+        &mut self,
+        near: Timestamp,
+        far: Timestamp,
+        limit: usize,
+    ) -> Result<Option<Timestamp>, Failure> {
+        let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
+            return Ok(None);
+        };
+        let query =
+            RangeQuery { range, order: self.order, after: None, limit, consistent: false };
+        let device = &self.ask.device.id;
+        let page = self.store.device_readings(device, &query, self.invocation).await?;
+        for reading in &page.readings {
+            if self.ask.room.is_some_and(|room| reading.room.as_ref() != Some(room)) {
+                self.missing.clear();
+            }
+            for (name, value) in reading.metrics() {
+                self.see(name, &Sample { at: reading.at, value: value.clone() });
+            }
+        }
+        let last = page.readings.last().filter(|_| page.has_more);
+        Ok(last.map(|last| match self.order {
+            Order::Ascending => last.at.saturating_add(TimeDelta::milliseconds(1)),
+            Order::Descending => last.at,
+        }))
+    }
+
+    /// Takes a value if it is the first of its metric that takes part.
+    fn see(&mut self, name: &MetricName, sample: &Sample) {
+        let counts = match self.missing.get(name) {
+            None => false,
+            Some(MetricRule::Counter(_)) => CounterRule::counts(&sample.value),
+            Some(_) => true,
+        };
+        if counts {
+            self.missing.remove(name);
+            self.found.insert(name.clone(), sample.clone());
+        }
+    }
+
+    /// Searches one stretch on from `at`; the place from which to go on.
+    async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, Failure> {
+        let rolled_up = self.ask.horizon.rolled_up(&self.ask.device.id);
+        let is_back = self.order == Order::Descending;
+        match rolled_up {
+            Some(it) if is_back && it.from() < at && at <= it.to() => {
+                Ok(self.roll(at, it.from()).await?.then_some(it.from()))
+            }
+            Some(it) if !is_back && it.contains(at) => {
+                Ok(self.roll(at, it.to()).await?.then_some(it.to()))
+            }
+            Some(it) if is_back && it.to() < at => {
+                self.read(at, it.to(), FURTHER).await?;
+                Ok(Some(it.to()))
+            }
+            Some(it) if !is_back && at < it.from() => {
+                self.read(at, it.from(), FURTHER).await?;
+                Ok(Some(it.from()))
+            }
+            _ => {
+                self.read(at, self.farther(at, MAX_READ), FURTHER).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of
+    /// quarters, then days. Whether all are searched.
+    async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, Failure> {
+        let is_back = self.order == Order::Descending;
+        let edge = if is_back { Quarter::of(at).start() } else { ceiling(at) };
+        self.read(at, edge, FURTHER).await?;
+        let far = self.farther(edge, QUARTERS);
+        let far = if is_back { far.max(end) } else { far.min(end) };
+        self.read_quarters(edge, far, at).await?;
+        if !self.read_days(far, end, at).await? {
+            return Ok(false);
+        }
+        // The days at the end may have no rollups yet, or none ever: they are not whole.
+        let rest = self.farther(end, -QUARTERS);
+        let rest = if is_back { rest.min(far) } else { rest.max(far) };
+        self.read_quarters(rest, end, at).await?;
+        Ok(true)
+    }
+
+    async fn read_quarters(
+        &mut self,
+        near: Timestamp,
+        far: Timestamp,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
+            return Ok(());
+        };
+        let device = &self.ask.device.id;
+        let mut found = self.store.quarters(device, range, false, self.invocation).await?;
+        if self.order == Order::Descending {
+            found.reverse();
+        }
+        found.iter().for_each(|it| self.see_rollup(it, at));
+        Ok(())
+    }
+
+    /// Searches days; whether there are no more.
+    async fn read_days(
+        &mut self,
+        near: Timestamp,
+        far: Timestamp,
+        at: Timestamp,
+    ) -> Result<bool, Failure> {
+        let zone = self.ask.horizon.zone();
+        let (mut next, last) = (zone.date(near), zone.date(far));
+        for limit in DAYS {
+            let (from, to) = (next.min(last), next.max(last));
+            if self.missing.is_empty() {
+                return Ok(true);
+            }
+            let device = &self.ask.device.id;
+            let days = self.store.days(device, (from, to), self.order, limit, self.invocation);
+            let days = days.await?;
+            days.iter().for_each(|day| self.see_rollup(day, at));
+            match days.last().map(|day| day.key.bucket) {
+                Some(Bucket::Day(date)) if days.len() == limit => next = date,
+                _ => return Ok(true),
+            }
+        }
+        Ok(self.missing.is_empty())
+    }
+
+    /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
+    fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
+        let mut rooms = stored.rollup.rooms.iter();
+        if self.ask.room.is_some_and(|room| rooms.any(|it| it.as_ref() != Some(room))) {
+            self.missing.clear();
+        }
+        for (name, metric) in &stored.rollup.metrics {
+            match self.order {
+                Order::Descending if metric.last.at < at => self.see(name, &metric.last),
+                Order::Ascending if metric.first.at >= at => self.see(name, &metric.first),
+                _ => {}
+            }
+        }
+    }
+}

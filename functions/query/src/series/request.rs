@@ -1,0 +1,60 @@
+//! What a request for a series asks. Reads no table.
+
+use api::{Format, Params, Problem, Request};
+use domain::{CalendarUnit, MetricName, TimeRange, Timestamp, Zone};
+
+use super::function::Function;
+use super::grid::{Grid, MAX_ROWS};
+use crate::ranges::time_range;
+
+/// The parameters of `series` and `energy`.
+#[derive(Debug)]
+pub(crate) struct SeriesRequest {
+    pub(crate) format: Format,
+    /// The metrics asked for; `None` are all.
+    pub(crate) metrics: Option<Vec<MetricName>>,
+    /// The functions asked for; `None` are the usual ones of each metric.
+    pub(crate) functions: Option<Vec<Function>>,
+    /// The unit of the rows; `None` asks for one total.
+    pub(crate) unit: Option<CalendarUnit>,
+    zone: Option<Zone>,
+    range: TimeRange,
+    /// Whether the rows of each device are asked for, apart.
+    pub(crate) is_apart: bool,
+    pub(crate) has_events: bool,
+    pub(crate) is_explained: bool,
+}
+
+impl SeriesRequest {
+    /// Reads the parameters.
+    pub(crate) fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
+        let functions: Vec<Function> = params.words("fn").filter_map(Function::parse).collect();
+        Ok(Self {
+            format: params.format(request),
+            metrics: params.metrics("metric")?,
+            functions: (!functions.is_empty()).then_some(functions),
+            unit: params.parse("every")?,
+            zone: params.parse("tz")?,
+            range: time_range(params, now)?,
+            is_apart: params.flag("devices"),
+            has_events: params.flag("events"),
+            is_explained: params.flag("explain"),
+        })
+    }
+
+    /// The time zone of the rows: the home's, unless another one is asked for.
+    pub(crate) fn zone(&self, home: Zone) -> Zone {
+        self.zone.unwrap_or(home)
+    }
+
+    /// The rows: the range is widened to the unit's edges.
+    pub(crate) fn grid(&self, zone: Zone) -> Result<Grid, Problem> {
+        let Some(unit) = self.unit else { return Ok(Grid::total(self.range)) };
+        Grid::of(unit, self.range, zone).ok_or_else(|| {
+            let message = format!(
+                "makes more than {MAX_ROWS} rows; narrow from and to, or choose a longer unit"
+            );
+            Problem::field("every", message)
+        })
+    }
+}

@@ -1,0 +1,356 @@
+//! Rows against a direct fold of all readings: whatever is rolled up, the answer is the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{
+    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, FoldRules,
+    MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading, Rollup, Row, SWEEP_GROUPS,
+    Sample, TimeRange, Timestamp, Zone, areas, increases,
+};
+use fastrand::Rng;
+use table::memory::MemoryStore;
+use table::{
+    Deadline, Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _,
+    RollupKey, RollupState, StoredRollup,
+};
+
+use super::device::device_values;
+use super::gather::{Ask, Source};
+use super::grid::Grid;
+use super::horizon::{Horizon, ceiling};
+use super::values::RowValues;
+
+const COUNTER: &str = "cumulative_kwh_p";
+const POWER: &str = "current_w";
+const GAUGE: &str = "temperature";
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text, Timestamp::MIN).expect("a timestamp")
+}
+
+fn range(from: Timestamp, to: Timestamp) -> TimeRange {
+    TimeRange::new(from, to).expect("a range")
+}
+
+fn plus(at: Timestamp, millis: i64) -> Timestamp {
+    at.saturating_add(TimeDelta::milliseconds(millis))
+}
+
+fn metric(name: &str) -> MetricName {
+    name.parse().expect("a name")
+}
+
+fn number(text: &str) -> Decimal {
+    Decimal::parse(text).expect("a number")
+}
+
+fn invocation() -> Invocation {
+    Invocation::until(Deadline::after(Duration::from_secs(60)))
+}
+
+fn reading(at: Timestamp, room: &str, values: &[(&str, String)]) -> Reading {
+    let values = values.iter().map(|(name, value)| (metric(name), number(value)));
+    let room = Some(room.parse().expect("an id"));
+    Reading::new("d".parse().expect("an id"), at, room, values.collect()).expect("a reading")
+}
+
+/// A device's readings, what is rolled up of them, and the device.
+struct Home {
+    store: MemoryStore,
+    device: Device,
+    readings: Vec<Reading>,
+    zone: Zone,
+}
+
+impl Home {
+    async fn of(readings: Vec<Reading>, zone: &str) -> Self {
+        let store = MemoryStore::default();
+        store.put_readings(&readings, None, &invocation()).await;
+        let mut observation = DeviceObservation::of(&readings[0]);
+        readings.iter().for_each(|reading| observation.see(reading));
+        let device = observation.new_device("d".parse().expect("an id"), |_| true);
+        Self { store, device, readings, zone: zone.parse().expect("a zone") }
+    }
+
+    /// A meter that is reset, dips, boots and falls silent, with pauses of minutes to days.
+    async fn random(random: &mut Rng, zone: &str, first: Timestamp, days: i64) -> Self {
+        let (mut now, mut kwh, mut readings) = (plus(first, -2 * DAY), 50_000_i64, Vec::new());
+        let mut is_silent = false;
+        while now < plus(first, (days + 2) * DAY) {
+            kwh = match random.u8(0..60) {
+                0 => random.i64(0..50),
+                1 => kwh - 5,
+                _ => kwh + random.i64(0..3),
+            };
+            let kwh_shown = if random.u8(0..40) == 0 { 0 } else { kwh.max(0) };
+            let mut values = vec![(GAUGE, format!("{}.5", random.i64(-10..30)))];
+            is_silent ^= random.u8(0..25) == 0;
+            if !is_silent {
+                values.push((COUNTER, format!("{}.{}", kwh_shown / 10, kwh_shown % 10)));
+            }
+            if random.u8(0..4) > 0 {
+                values.push((POWER, random.i64(0..3_000).to_string()));
+            }
+            readings.push(reading(now, "hall", &values));
+            let pause = match random.u8(0..80) {
+                0 => random.i64(1..5) * DAY,
+                1..4 => random.i64(1..20) * HOUR,
+                _ => random.i64(1..90) * 60_000,
+            };
+            now = plus(now, pause + random.i64(0..1_000));
+        }
+        Self::of(readings, zone).await
+    }
+
+    fn fold(&self, of: TimeRange) -> Rollup {
+        let inside = self.readings.iter().filter(|it| of.contains(it.at));
+        Rollup::fold(inside, &FoldRules::of(&self.device))
+    }
+
+    async fn put(&self, bucket: Bucket, range: TimeRange, zone: Option<&str>) {
+        let rollup = self.fold(range);
+        if rollup.is_empty() {
+            return;
+        }
+        let stored = StoredRollup {
+            key: RollupKey { device: self.device.id.clone(), bucket },
+            range,
+            zone: zone.map(ToOwned::to_owned),
+            version: 1,
+            settings: self.device.fold_settings.number,
+            raw_until: None,
+            expires: None,
+            is_frozen: false,
+            rollup,
+        };
+        let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
+        assert!(put.expect("memory"));
+    }
+
+    /// Rolls up what lies in a range, but of the days only those that `has_day` wants.
+    async fn roll_up(&self, of: TimeRange, mut has_day: impl FnMut() -> bool) {
+        let mut quarter = Quarter::of(ceiling(of.from()));
+        while quarter.end() <= of.to() {
+            self.put(Bucket::Quarter(quarter), quarter.range(), None).await;
+            quarter = quarter.next();
+        }
+        let mut day = of.from();
+        while day < of.to() {
+            let date = self.zone.date(day);
+            let whole = self.zone.day(date).expect("it exists");
+            if whole.to() <= of.to() && of.from() <= whole.from() && has_day() {
+                self.put(Bucket::Day(date), whole, Some(self.zone.name())).await;
+            }
+            day = whole.to();
+        }
+        let state = RollupState {
+            zone: self.zone.name().to_owned(),
+            since: of.from(),
+            sealed: [of.to(); SWEEP_GROUPS],
+        };
+        self.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    }
+
+    async fn answer(
+        &self,
+        grid: &Grid,
+        coarsest: Source,
+        now: Timestamp,
+    ) -> BTreeMap<MetricName, Vec<RowValues>> {
+        let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
+        let ask = Ask { device: &self.device, room: None, grid, horizon: &horizon, coarsest, now };
+        let names = [COUNTER, POWER, GAUGE].map(metric);
+        let found = device_values(&self.store, &ask, &names, |_| true, &invocation()).await;
+        let found = found.expect("within reach");
+        found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
+    }
+
+    /// The rows as a fold of all readings has them.
+    fn expected(&self, grid: &Grid, name: &MetricName, now: Timestamp) -> Vec<RowValues> {
+        let rule = MetricRule::of(&self.device.metrics[name]);
+        let samples = || {
+            let values = self.readings.iter().filter_map(|it| {
+                let value = it.metrics().get(name)?.clone();
+                Some(Sample { at: it.at, value })
+            });
+            values.filter(|it| {
+                !matches!(rule, MetricRule::Counter(_)) || CounterRule::counts(&it.value)
+            })
+        };
+        let whole = grid.range();
+        let neighbours = Neighbours {
+            before: samples().filter(|it| it.at < whole.from()).last(),
+            after: samples().find(|it| it.at >= whole.to()),
+        };
+        let rollups: Vec<Option<MetricRollup>> =
+            grid.rows().iter().map(|row| self.fold(*row).metrics.get(name).cloned()).collect();
+        let rows: Vec<Row<'_>> = (grid.rows().iter().zip(&rollups))
+            .map(|(range, rollup)| Row { range: *range, rollup: rollup.as_ref() })
+            .collect();
+        let mut expected: Vec<RowValues> = rollups
+            .iter()
+            .map(|rollup| RowValues { rollup: rollup.clone(), ..RowValues::default() })
+            .collect();
+        match &rule {
+            MetricRule::Counter(rule) => {
+                for (row, it) in expected.iter_mut().zip(increases(&rows, &neighbours, rule)) {
+                    row.increase = it;
+                }
+            }
+            MetricRule::Power(hold) => {
+                for (row, it) in expected.iter_mut().zip(areas(&rows, &neighbours, *hold, now)) {
+                    row.area = it;
+                }
+            }
+            MetricRule::Gauge => {}
+        }
+        expected
+    }
+}
+
+fn total(rows: &[RowValues]) -> Option<Exact> {
+    let amounts = rows.iter().filter_map(|row| row.increase.amount.as_ref());
+    amounts.fold(None, |sum, it| Some(sum.map_or_else(|| it.clone(), |sum: Exact| &sum + it)))
+}
+
+/// The zones of tests, each with a day on which its clock changes.
+const ZONES: [(&str, &str); 5] = [
+    ("Europe/Berlin", "2025-03-30T00:00:00Z"),
+    ("Europe/Berlin", "2025-10-26T00:00:00Z"),
+    ("Australia/Lord_Howe", "2025-04-05T15:00:00Z"),
+    ("Asia/Kathmandu", "2025-06-01T00:00:00Z"),
+    ("UTC", "2025-12-31T23:00:00Z"),
+];
+
+#[tokio::test]
+async fn rows_are_the_fold_of_the_readings_whatever_is_rolled_up() {
+    let runs = 60;
+    let mut counted = 0;
+    for seed in 0..runs {
+        let mut random = Rng::with_seed(seed);
+        let (zone, first) = ZONES[random.usize(0..ZONES.len())];
+        let first = plus(at(first), -random.i64(2..5) * DAY);
+        let days = random.i64(6..12);
+        let home = Home::random(&mut random, zone, first, days).await;
+        let end = plus(first, days * DAY);
+        let now = plus(first, (days + 3) * DAY);
+        let moment = |random: &mut Rng| plus(first, random.i64(-2 * DAY..(days + 2) * DAY));
+        let (one, other) = (moment(&mut random), moment(&mut random));
+        if one != other && random.u8(0..8) > 0 {
+            let since = Quarter::of(one.min(other)).start();
+            let sealed = Quarter::of(one.max(other)).end();
+            let mut days = Rng::with_seed(seed + 1_000);
+            home.roll_up(range(since, sealed), || days.u8(0..4) > 0).await;
+        }
+        let asked = if random.bool() { zone } else { ZONES[random.usize(0..ZONES.len())].0 };
+        let asked: Zone = asked.parse().expect("a zone");
+        let edges = [plus(first, random.i64(0..DAY)), plus(end, -random.i64(0..DAY))];
+        let whole = range(edges[0], edges[1]);
+        let unit = CalendarUnit::ALL[random.usize(2..CalendarUnit::ALL.len())];
+        let grids = [
+            (Grid::total(whole), Source::Days),
+            (Grid::of(unit, whole, asked).expect("few rows"), Source::of(Some(unit))),
+        ];
+        for (grid, coarsest) in &grids {
+            if grid.range().to().since(grid.range().from()) > TimeDelta::days(25) {
+                continue;
+            }
+            let answer = home.answer(grid, *coarsest, now).await;
+            for (name, rows) in &answer {
+                let expected = home.expected(grid, name, now);
+                for (n, (row, expected)) in rows.iter().zip(&expected).enumerate() {
+                    assert_eq!(row, expected, "seed {seed}: {zone} {unit} {name} row {n}");
+                }
+                assert_eq!(rows.len(), expected.len());
+                counted += rows.len();
+            }
+        }
+    }
+    assert!(counted > 5_000, "{counted} rows");
+}
+
+#[tokio::test]
+async fn any_partition_of_a_range_adds_up_to_its_total() {
+    for seed in 0..20 {
+        let mut random = Rng::with_seed(seed);
+        let first = at("2025-03-28T00:00:00Z");
+        let home = Home::random(&mut random, "Europe/Berlin", first, 6).await;
+        let now = plus(first, 20 * DAY);
+        home.roll_up(range(first, plus(first, 5 * DAY)), || true).await;
+        let whole = range(plus(first, HOUR), plus(first, 6 * DAY - 1));
+        let name = metric(COUNTER);
+        let expected = total(&home.answer(&Grid::total(whole), Source::Days, now).await[&name]);
+        assert_eq!(expected, total(&home.expected(&Grid::total(whole), &name, now)), "seed {seed}");
+        let mut edges: Vec<Timestamp> =
+            (0..4).map(|_| plus(first, random.i64(HOUR + 1..6 * DAY - 1))).collect();
+        edges.extend([whole.from(), whole.to()]);
+        edges.sort();
+        edges.dedup();
+        let mut sum = Exact::zero();
+        for pair in edges.windows(2) {
+            let part = Grid::total(range(pair[0], pair[1]));
+            let expected = home.expected(&part, &name, now);
+            let part = home.answer(&part, Source::Days, now).await.remove(&name).expect("rows");
+            assert_eq!(part, expected, "seed {seed}: {pair:?}");
+            let part = total(&part);
+            sum += &part.unwrap_or_else(Exact::zero);
+        }
+        assert_eq!(Some(sum), expected, "seed {seed}: {edges:?}");
+    }
+}
+
+#[tokio::test]
+async fn both_days_of_a_clock_change_are_whole() {
+    for (first, hours) in [("2025-03-29T23:00:00Z", 23), ("2025-10-25T22:00:00Z", 25)] {
+        let first = at(first);
+        let readings = (-4..200)
+            .map(|n| reading(plus(first, n * HOUR / 4), "hall", &[(COUNTER, (n + 10).to_string())]))
+            .collect();
+        let home = Home::of(readings, "Europe/Berlin").await;
+        home.roll_up(range(plus(first, -HOUR), plus(first, 30 * HOUR)), || true).await;
+        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let grid = Grid::of(CalendarUnit::Day, range(first, plus(first, 1)), zone).expect("one");
+        let rows = &home.answer(&grid, Source::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
+        let expected = Exact::from(hours * 4_i64);
+        assert_eq!(rows[0].increase.amount, Some(expected), "a quarter counts 1");
+        assert_eq!(rows[0].rollup.as_ref().map(|it| it.count), u64::try_from(hours * 4).ok());
+    }
+}
+
+#[tokio::test]
+async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
+    let first = at("2025-06-01T00:00:00Z");
+    let readings: Vec<Reading> = (0..192)
+        .map(|n| {
+            let room = if (40..60).contains(&n) { "loft" } else { "hall" };
+            reading(plus(first, n * HOUR / 4 + 1), room, &[(COUNTER, (n + 10).to_string())])
+        })
+        .collect();
+    let home = Home::of(readings, "UTC").await;
+    home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
+    let horizon = Horizon::read(&home.store, &invocation()).await.expect("memory");
+    let grid = Grid::total(range(first, plus(first, 2 * DAY)));
+    for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
+        let room = room.parse().expect("an id");
+        let ask = Ask {
+            device: &home.device,
+            room: Some(&room),
+            grid: &grid,
+            horizon: &horizon,
+            coarsest: Source::Days,
+            now: plus(first, 9 * DAY),
+        };
+        let found =
+            device_values(&home.store, &ask, &[metric(COUNTER)], |_| true, &invocation()).await;
+        let found = found.expect("within reach");
+        let row = &found.metrics[&metric(COUNTER)].rows[0];
+        assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
+        assert_eq!(row.rollup.as_ref().map(|it| it.count), Some(count), "{room}");
+        let sources: BTreeSet<_> = [Source::Days, Source::Quarters].into();
+        assert!(found.gathered.sources.is_subset(&sources), "{:?}", found.gathered.sources);
+    }
+}

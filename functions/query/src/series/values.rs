@@ -1,0 +1,138 @@
+//! What the rows of one device have of one metric, from its pieces. Reads nothing.
+
+use chrono::TimeDelta;
+use domain::{
+    MetricName, MetricRollup, MetricRule, Neighbours, Row, RowArea, RowIncrease, TimeRange,
+    Timestamp, areas, increases,
+};
+
+use super::gather::Piece;
+use super::grid::{Grid, uncovered};
+
+/// What one row has of one metric of one device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RowValues {
+    /// The rollup of the values inside.
+    pub(crate) rollup: Option<MetricRollup>,
+    /// What a counter counted.
+    pub(crate) increase: RowIncrease,
+    /// What a power amounts to.
+    pub(crate) area: Option<RowArea>,
+}
+
+/// One metric of one device, and how it is folded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metric<'a> {
+    pub(crate) name: &'a MetricName,
+    pub(crate) rule: &'a MetricRule,
+    pub(crate) neighbours: &'a Neighbours,
+}
+
+/// The values of each row.
+///
+/// Time that the device spent in another room than the one asked for ends one stay and begins another.
+/// What it counted between the last reading in one room and the first in the next counts in neither.
+pub(crate) fn values(
+    pieces: &[Piece],
+    grid: &Grid,
+    metric: Metric<'_>,
+    now: Timestamp,
+) -> Vec<RowValues> {
+    let mut values = vec![RowValues::default(); grid.rows().len()];
+    let elsewhere = pieces.iter().filter(|piece| piece.is_elsewhere).map(|piece| piece.range);
+    for stay in uncovered(grid.range(), elsewhere) {
+        add_stay(&mut values, stay, pieces, grid, metric, now);
+    }
+    values
+}
+
+fn add_stay(
+    values: &mut [RowValues],
+    stay: TimeRange,
+    pieces: &[Piece],
+    grid: &Grid,
+    metric: Metric<'_>,
+    now: Timestamp,
+) {
+    let whole = grid.range();
+    let neighbours = Neighbours {
+        before: metric.neighbours.before.clone().filter(|_| stay.from() == whole.from()),
+        after: metric.neighbours.after.clone().filter(|_| stay.to() == whole.to()),
+    };
+    let parts: Vec<(usize, TimeRange)> = grid.cut(stay).collect();
+    let rollups: Vec<Option<MetricRollup>> =
+        parts.iter().map(|(_, part)| folded(pieces, *part, metric)).collect();
+    let rows: Vec<Row<'_>> = parts
+        .iter()
+        .zip(&rollups)
+        .map(|((_, range), rollup)| Row { range: *range, rollup: rollup.as_ref() })
+        .collect();
+    let counted = match metric.rule {
+        MetricRule::Counter(rule) => increases(&rows, &neighbours, rule),
+        _ => vec![RowIncrease::default(); rows.len()],
+    };
+    let held = match metric.rule {
+        MetricRule::Power(hold) => areas(&rows, &neighbours, *hold, now),
+        _ => vec![None; rows.len()],
+    };
+    for (((place, _), rollup), (counted, held)) in
+        parts.iter().zip(&rollups).zip(counted.into_iter().zip(held))
+    {
+        values[*place].append(rollup.as_ref(), &counted, held);
+    }
+}
+
+/// The rollup of the pieces in a part of a row.
+fn folded(pieces: &[Piece], part: TimeRange, metric: Metric<'_>) -> Option<MetricRollup> {
+    let first = pieces.partition_point(|piece| piece.range.from() < part.from());
+    let inside = pieces[first..].iter().take_while(|piece| piece.range.to() <= part.to());
+    let rollups = inside.filter_map(|piece| piece.rollup.metrics.get(metric.name));
+    let fold = |sum: Option<MetricRollup>, next: &MetricRollup| match sum {
+        None => Some(next.clone()),
+        Some(mut sum) => {
+            sum.append(next, metric.rule);
+            Some(sum)
+        }
+    };
+    rollups.fold(None, fold)
+}
+
+impl RowValues {
+    /// Appends a later stay. Its steps and areas stand apart from the rollup's, which has those of a step
+    /// between the stays as well.
+    fn append(
+        &mut self,
+        rollup: Option<&MetricRollup>,
+        counted: &RowIncrease,
+        held: Option<RowArea>,
+    ) {
+        match (&mut self.rollup, rollup) {
+            (Some(sum), Some(later)) => sum.append(later, &MetricRule::Gauge),
+            (none, later) => *none = none.take().or_else(|| later.cloned()),
+        }
+        if let Some(amount) = &counted.amount {
+            *self.increase.amount.get_or_insert_with(domain::Exact::zero) += amount;
+        }
+        self.increase.flags = self.increase.flags.union(counted.flags);
+        self.increase.estimated |= counted.estimated;
+        if let Some(held) = held {
+            let sum = self.area.get_or_insert_with(RowArea::default);
+            sum.area += &held.area;
+            sum.held += held.held;
+        }
+    }
+}
+
+/// The usual time between two values of a device: the median of the pieces' means. `None` if no piece has
+/// two values.
+pub(crate) fn usual_interval(pieces: &[Piece], names: &[MetricName]) -> Option<TimeDelta> {
+    let interval = |piece: &Piece| {
+        let metrics = names.iter().filter_map(|name| piece.rollup.metrics.get(name));
+        let most = metrics.max_by_key(|metric| metric.count)?;
+        let steps = i64::try_from(most.count).ok()? - 1;
+        (steps > 0).then(|| most.last.at.since(most.first.at).num_milliseconds() / steps)
+    };
+    let mut intervals: Vec<i64> = pieces.iter().filter_map(interval).collect();
+    intervals.sort_unstable();
+    intervals.get(intervals.len() / 2).map(|millis| TimeDelta::milliseconds((*millis).max(1)))
+}

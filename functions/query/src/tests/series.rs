@@ -1,0 +1,335 @@
+//! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
+
+use domain::{Bucket, Device, FoldRules, Rollup, SWEEP_GROUPS, Zone};
+use table::{
+    Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
+};
+
+use super::*;
+
+/// A quarter of an hour before [`at`]`(0)` is the start of a local day in UTC+8.
+const START: &str = "2026-01-11T16:00:00.000Z";
+
+fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
+    let values = values.iter().map(|(name, value)| {
+        (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
+    });
+    let room = room.parse().expect("an id");
+    Reading::new(device.parse().expect("an id"), at(minute), Some(room), values.collect())
+        .expect("a reading")
+}
+
+impl Bench {
+    async fn store(&self, readings: &[Reading]) {
+        self.store.put_readings(readings, None, &invocation()).await;
+        for first in readings {
+            let id = first.device.clone();
+            let mut seen = DeviceObservation::of(first);
+            readings.iter().filter(|it| it.device == id).for_each(|it| seen.see(it));
+            let device = seen.new_device(id, |_| true);
+            let known = self.store.register_device(&device, &invocation()).await;
+            known.expect("memory");
+            let room = first.room.clone().expect("a room");
+            let room = domain::Room { id: room, name: None, first_seen: at(0) };
+            self.store.register_room(&room, &invocation()).await.expect("memory");
+        }
+    }
+
+    /// A meter that is reset, a plug behind it and two thermometers, in two rooms; an hour of readings.
+    async fn home() -> Self {
+        let bench = Self::empty();
+        let mut readings = Vec::new();
+        for n in 0..60 {
+            let kwh = if n < 30 { format!("80.{:02}", n) } else { format!("0.{:02}", n - 30) };
+            readings.push(numbers("meter", n, "hall", &[("cumulative_kwh_p", &kwh)]));
+            readings.push(numbers("plug", n, "hall", &[("current_w", "100")]));
+            readings.push(numbers("warm", n, "loft", &[("temperature", "20")]));
+        }
+        for n in 0..6 {
+            readings.push(numbers("hot", n * 10, "loft", &[("temperature", "30")]));
+        }
+        bench.store(&readings).await;
+        bench
+    }
+
+    async fn seal(&self, minute: i64, zone: &str) {
+        let state = RollupState {
+            zone: zone.to_owned(),
+            since: Timestamp::MIN,
+            sealed: [at(minute); SWEEP_GROUPS],
+        };
+        self.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    }
+
+    /// Puts the rollup of a device's day, as if it were that of its stored readings.
+    async fn put_day(&self, device: &Device, minute: i64, readings: &[Reading], expired: bool) {
+        let (date, now) = (Zone::UTC.date(at(minute)), at(60));
+        let stored = StoredRollup {
+            key: RollupKey { device: device.id.clone(), bucket: Bucket::Day(date) },
+            range: Zone::UTC.day(date).expect("it exists"),
+            zone: Some("UTC".to_owned()),
+            version: 1,
+            settings: 0,
+            raw_until: expired.then_some(now),
+            expires: None,
+            is_frozen: false,
+            rollup: Rollup::fold(readings, &FoldRules::of(device)),
+        };
+        self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
+    }
+
+    async fn problem(&self, url: &str) -> String {
+        let answer = self.get(url).await;
+        let problem = answer.json();
+        format!("{} {}", answer.status, problem["detail"].as_str().unwrap_or_default())
+    }
+}
+
+fn hour(path: &str) -> String {
+    format!("{path}?from={START}&to={}", at(60))
+}
+
+#[tokio::test]
+async fn a_series_has_a_row_for_each_unit() {
+    let bench = Bench::home().await;
+    let answer = bench.get(&format!("{}&every=30m", hour("/devices/warm/series"))).await;
+    let expected = json!({
+        "data": [
+            {"timestamp": START, "coverage": 1,
+                "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
+            {"timestamp": at(30), "coverage": 1,
+                "temperature": {"mean": 20, "min": 20, "max": 20, "count": 30}},
+        ],
+        "from": START, "to": at(60), "every": "30m", "tz": "UTC",
+        "source": "readings", "units": {"temperature": "°C"},
+    });
+    assert_eq!(answer.json(), expected);
+    let url = format!("{}&metric=temperature&fn=max&explain=1", hour("/devices/warm/series"));
+    let total = bench.get(&url).await.json();
+    assert_eq!((&total["data"][0]["value"], &total["every"]), (&json!(20), &Value::Null));
+    assert_eq!(total["explain"]["sources"], json!(["readings"]));
+    assert!(total["explain"]["zone_database"].is_string());
+}
+
+#[tokio::test]
+async fn a_range_is_widened_to_whole_units_and_an_unfinished_one_is_partial() {
+    let bench = Bench::home().await;
+    let url = format!("/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu", at(10), at(50));
+    let answer = bench.get(&url).await;
+    assert_eq!(answer.header("cache-control"), "", "the last hour is not over");
+    let answer = answer.json();
+    // Kathmandu is ahead by 5 hours and 45 minutes.
+    assert_eq!((&answer["from"], &answer["to"]), (&json!(at(-45)), &json!(at(75))));
+    let rows = answer["data"].as_array().expect("rows");
+    assert_eq!((rows.len(), &rows[0]["partial"], &rows[1]["partial"]), (2, &Value::Null, &json!(true)));
+}
+
+#[tokio::test]
+async fn rows_come_as_csv_and_lines_and_may_be_kept_for_a_minute() {
+    let bench = Bench::home().await;
+    let csv = bench.get(&format!("{}&fn=mean,count&format=csv", hour("/devices/warm/series"))).await;
+    let expected = format!(
+        "timestamp,partial,coverage,temperature.mean,temperature.count\n{START},,1,20,60\n"
+    );
+    assert_eq!(csv.text, expected);
+    let lines = bench.get(&format!("{}&format=ndjson", hour("/devices/meter/energy"))).await;
+    assert_eq!(lines.text, format!("{{\"timestamp\":\"{START}\",\"kwh\":0.58,\"flags\":[\"reset\"]}}\n"));
+    assert_eq!(lines.header("cache-control"), "private, max-age=60");
+    let etag = lines.header("etag").to_owned();
+    let again = format!("{}&format=ndjson", hour("/devices/meter/energy"));
+    let again = bench.send("GET", &again, json!({"if-none-match": etag}), "").await;
+    assert_eq!((again.status, again.text.as_str()), (304, ""));
+    let csv = bench.get(&format!("{}&format=csv", hour("/devices/meter/energy"))).await;
+    let expected =
+        format!("timestamp,partial,kwh,kwh_sold,flags,estimated\n{START},,0.58,,reset,\n");
+    assert_eq!(csv.text, expected);
+}
+
+#[tokio::test]
+async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() {
+    let bench = Bench::home().await;
+    let room = bench.get(&format!("{}&fn=mean,count", hour("/rooms/loft/series"))).await.json();
+    assert_eq!(room["data"][0]["temperature"], json!({"mean": 25, "count": 66}));
+    assert_eq!(room["combine"], json!({"temperature": "mean_of_devices"}));
+    assert_eq!((&room["devices"], &room["source"]), (&json!(["hot", "warm"]), &json!("readings")));
+    let apart = bench.get(&format!("{}&fn=mean&devices=1", hour("/rooms/loft/series"))).await.json();
+    let names: Vec<_> = (0..2).map(|n| apart["data"][n]["device_id"].clone()).collect();
+    assert_eq!(names, ["hot", "warm"]);
+    let home = bench.get(&format!("{}&metric=temperature&fn=max", hour("/series"))).await.json();
+    assert_eq!(home["data"][0]["value"], 30);
+}
+
+#[tokio::test]
+async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
+    let bench = Bench::home().await;
+    let device = bench.get(&hour("/devices/meter/energy")).await.json();
+    assert_eq!(device["total_kwh"], 0.58);
+    assert_eq!((&device["metric"], &device["source"]), (&json!("cumulative_kwh_p"), &json!("counter")));
+    let plug = bench.get(&hour("/devices/plug/energy")).await.json();
+    assert_eq!((&plug["total_kwh"], &plug["source"]), (&json!(0.1), &json!("power")));
+    let both = bench.get(&hour("/energy")).await.json();
+    assert_eq!(both["total_kwh"], 0.68);
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    let one = bench.get(&hour("/energy")).await.json();
+    assert_eq!(one["total_kwh"], 0.58);
+    assert_eq!(one["left_out"], json!([{"device_id": "plug", "behind": "meter"}]));
+    let apart = bench.get(&format!("{}&devices=1", hour("/rooms/hall/energy"))).await.json();
+    assert_eq!(apart["data"].as_array().map(Vec::len), Some(2));
+    // Where the meter itself is not counted, the plug is all that there is.
+    assert_eq!(bench.patch("/devices/meter", r#"{"room": "cellar"}"#).await.status, 200);
+    let powers = bench.get(&format!("{}&metric=current_w", hour("/energy"))).await.json();
+    assert_eq!((&powers["total_kwh"], &powers["left_out"]), (&json!(0.1), &Value::Null));
+}
+
+#[tokio::test]
+async fn events_have_the_two_readings_of_their_step() {
+    let bench = Bench::home().await;
+    let events = bench.get(&hour("/devices/meter/events")).await.json();
+    // At 30 the meter shows 0.00, which takes no part: it boots.
+    let expected = json!([{
+        "timestamp": at(31), "device_id": "meter", "metric": "cumulative_kwh_p",
+        "events": ["reset"], "amount": 0.01, "size": -80.28,
+        "from": {"timestamp": at(29), "value": 80.29}, "to": {"timestamp": at(31), "value": 0.01},
+    }]);
+    assert_eq!((&events["data"], &events["has_more"]), (&expected, &json!(false)));
+    let energy = bench.get(&format!("{}&events=1", hour("/energy"))).await.json();
+    assert_eq!(energy["events"][0]["events"], json!(["reset"]));
+}
+
+#[tokio::test]
+async fn readings_are_deleted_only_between_two_given_ends() {
+    let bench = Bench::home().await;
+    let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
+    for (url, expected) in [
+        ("/devices/meter/readings", "from: is missing"),
+        ("/devices/meter/readings?from=-1h", "to: is missing"),
+        ("/devices/meter/readings?from=now&to=-1h", "from: "),
+    ] {
+        let answer = delete(url).await;
+        assert!(answer.status == 400 && answer.text.contains(expected), "{}", answer.text);
+    }
+    assert_eq!(delete(&hour("/devices/nobody/readings")).await.status, 404);
+    let url = format!("/devices/meter/readings?from={}&to={}", at(10), at(20));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false}));
+    let left = bench.get(&hour("/devices/meter/readings")).await.json();
+    assert_eq!(left["data"].as_array().map(Vec::len), Some(50));
+    let many: Vec<Reading> = (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
+    bench.store(&many).await;
+    let url = format!("/devices/many/readings?from={}&to={}", at(0), at(2_000));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false}));
+}
+
+#[tokio::test]
+async fn every_mistake_is_named_with_what_to_do() {
+    let bench = Bench::home().await;
+    bench.clock.advance(Duration::from_secs(40 * 86_400));
+    for (url, expected) in [
+        ("/series?every=2h", "400 every: is \"2h\"; expected 1m or 5m"),
+        ("/series?tz=Mars", "400 tz: \"Mars\" is not a time zone"),
+        ("/series?metric=co2", "400 metric: co2 has not been sent; cumulative_kwh_p, current_w, temperature have"),
+        ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase is of counters"),
+        ("/devices/warm/series?metric=temperature&fn=time_mean", "400 fn: time_mean is of gauges in W"),
+        ("/devices/warm/energy", "400 metric: is needed: the device has no counter"),
+        ("/devices/warm/energy?metric=temperature", "400 metric: temperature is no counter"),
+        ("/energy?metric=a,b", "400 metric: names 2 metrics"),
+        ("/series?every=1m&from=-8d", "400 every: makes more than 10000 rows"),
+        ("/devices/nobody/series", "404 There is no device"),
+        ("/rooms/nowhere/energy", "404 There is no room"),
+        ("/series?from=-41d", "422 There are no rollups yet"),
+        ("/series?from=-41d&every=1d", "422 There are no rollups yet"),
+    ] {
+        let found = bench.problem(url).await;
+        assert!(found.starts_with(expected), "{url}: {found}");
+    }
+    bench.seal(60, "UTC").await;
+    let found = bench.problem("/series?from=-41d&every=1d").await;
+    assert!(found.starts_with("422 The rollups of"), "{found}");
+}
+
+#[tokio::test]
+async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
+    let bench = Bench::home().await;
+    let device = bench.store.readings().into_iter().filter(|it| it.device.as_str() == "warm");
+    let old: Vec<Reading> = device.take(5).collect();
+    let known = DeviceObservation::of(&old[0]).new_device(old[0].device.clone(), |_| true);
+    bench.put_day(&known, 0, &old, true).await;
+    bench.clock.advance(Duration::from_secs(5 * 86_400));
+    bench.seal(4 * 24 * 60, "UTC").await;
+    let day = "from=2026-01-11T00:00:00Z&to=2026-01-12T00:00:00Z";
+    let whole = bench.get(&format!("/devices/warm/series?{day}&fn=count")).await.json();
+    assert_eq!((&whole["data"][0]["temperature"]["count"], &whole["source"]), (&json!(5), &json!("day")));
+    for url in [
+        format!("/devices/warm/series?{day}&every=1h"),
+        format!("/devices/warm/series?{day}&every=1d&tz=Asia/Tokyo"),
+    ] {
+        let found = bench.problem(&url).await;
+        let expected = "422 The rollups of 15 minutes of warm before 2026-01-12T00:00:00.000Z have expired";
+        assert!(found.starts_with(expected), "{url}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_mean_nothing_are_refused() {
+    let bench = Bench::home().await;
+    for (url, body, expected) in [
+        ("/devices/plug", r#"{"behind": "plug"}"#, "behind: is the device itself"),
+        ("/devices/plug", r#"{"behind": "nobody"}"#, "behind: there is no device nobody"),
+        ("/devices/warm", r#"{"metrics": {"temperature": {"max_w": 5}}}"#, "max_w: is a setting of counters"),
+        ("/devices/warm", r#"{"metrics": {"temperature": {"hold": "5m"}}}"#, "hold: is a setting of gauges in W"),
+        (
+            "/devices/warm",
+            r#"{"metrics": {"temperature": {"kind": "counter", "max_w": 5}}}"#,
+            "max_w: needs a metric in Wh",
+        ),
+    ] {
+        let answer = bench.patch(url, body).await;
+        assert!(answer.status == 400 && answer.text.contains(expected), "{body}: {}", answer.text);
+    }
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    let cycle = bench.patch("/devices/meter", r#"{"behind": "plug"}"#).await;
+    assert!(cycle.text.contains("plug is itself behind meter"), "{}", cycle.text);
+    let body = r#"{"metrics": {
+        "cumulative_kwh_p": {"modulus": 100000, "tolerance": 0.2,
+            "exchanges": [{"timestamp": "2026-01-11T16:30:00Z", "old": 80.29, "new": 0}],
+            "verdicts": [{"timestamp": 1768147200, "verdict": "discard"}]}}}"#;
+    let shown = bench.patch("/devices/meter", body).await.json();
+    let metric = &shown["metrics"]["cumulative_kwh_p"];
+    assert_eq!(metric["exchanges"], json!([{"timestamp": at(30), "old": 80.29, "new": 0}]));
+    assert_eq!(metric["verdicts"], json!([{"timestamp": START, "verdict": "discard"}]));
+    let hold = bench.patch("/devices/plug", r#"{"metrics": {"current_w": {"hold": "90s"}}}"#).await;
+    assert_eq!(hold.json()["metrics"]["current_w"]["hold"], "90s");
+    let cleared = bench
+        .patch("/devices/meter", r#"{"metrics": {"cumulative_kwh_p": {"exchanges": null}}}"#)
+        .await;
+    assert_eq!(cleared.json()["metrics"]["cumulative_kwh_p"].get("exchanges"), None);
+}
+
+#[tokio::test]
+async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
+    let bench = Bench::empty();
+    let readings: Vec<Reading> = (-300..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
+    let rare = numbers("d", -3 * 24 * 60, "hall", &[("battery", "77")]);
+    let mut all = readings.clone();
+    all.push(rare.clone());
+    bench.store(&all).await;
+    let missing = bench.get("/devices/d/latest").await.json();
+    assert_eq!(missing["metrics"].get("battery"), None);
+    let device = DeviceObservation::of(&rare).new_device(rare.device.clone(), |_| true);
+    bench.put_day(&device, -3 * 24 * 60, std::slice::from_ref(&rare), false).await;
+    let found = bench.get("/devices/d/latest").await.json();
+    assert_eq!(found["metrics"]["battery"], json!({"value": 77, "timestamp": rare.at}));
+}
+
+#[tokio::test]
+async fn health_tells_how_far_the_rollups_reach() {
+    let bench = Bench::home().await;
+    assert_eq!(bench.get("/health").await.json(), json!({"status": "ok"}));
+    let before = bench.get("/health?details=1").await.json();
+    assert_eq!(before, json!({"status": "ok", "rollups": null}));
+    bench.seal(30, "Europe/Berlin").await;
+    let after = bench.get("/health?details=1").await.json();
+    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30)});
+    assert_eq!(after["rollups"], rollups);
+}
