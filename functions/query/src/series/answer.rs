@@ -26,6 +26,9 @@ struct Column {
     unit: Option<Unit>,
 }
 
+/// The functions of one metric, each with its value if it has one.
+type FunctionValues = Vec<(Function, Option<Exact>)>;
+
 /// One row.
 #[derive(Debug)]
 pub(crate) struct SeriesRow<'a> {
@@ -34,7 +37,7 @@ pub(crate) struct SeriesRow<'a> {
     device: Option<&'a DeviceId>,
     /// In hundredths.
     coverage: Option<i64>,
-    values: Vec<(&'a MetricName, Vec<(Function, Option<Exact>)>)>,
+    values: Vec<(&'a MetricName, FunctionValues)>,
     is_apart: bool,
 }
 
@@ -150,9 +153,7 @@ impl<'a> Series<'a> {
             units: columns.iter().map(|(name, it)| (name, it.unit.as_ref())).collect(),
             combine: is_combined
                 .then(|| columns.iter().map(|(name, it)| (name, it.combine.as_str())).collect()),
-            devices: self
-                .is_shared
-                .then(|| self.devices.iter().map(|it| &it.device.id).collect()),
+            devices: self.is_shared.then(|| self.devices.iter().map(|it| &it.device.id).collect()),
             left_out: if is_combined { self.left_out } else { &[] },
             explain,
         };
@@ -254,7 +255,8 @@ struct Functions<'a>(&'a [(Function, Option<Exact>)]);
 
 impl Serialize for Functions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
+        let known =
+            self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
         serializer.collect_map(known)
     }
 }
