@@ -17,8 +17,8 @@ pub(crate) async fn health(
     }
     let horizon = Horizon::read(store, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let rollups = horizon.state().map(|state| {
-        json!({"tz": state.zone, "since": state.since, "sealed": state.sealed()})
-    });
+    let rollups = horizon
+        .state()
+        .map(|state| json!({"tz": state.zone, "since": state.since, "sealed": state.sealed()}));
     Ok(Response::json(200, &json!({"status": "ok", "rollups": rollups})))
 }

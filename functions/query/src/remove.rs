@@ -6,9 +6,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use serde_json::json;
-use table::{
-    DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadRegistry, ReadingKey,
-};
+use table::{DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadRegistry, ReadingKey};
 
 use crate::lookup;
 use crate::ranges::time_range;
@@ -25,7 +23,10 @@ pub(crate) async fn readings(
 ) -> Result<Response, Problem> {
     for name in ["from", "to"] {
         if call.params.get(name).is_none() {
-            return Err(Problem::field(name, "is missing; name both ends of what is to be deleted"));
+            return Err(Problem::field(
+                name,
+                "is missing; name both ends of what is to be deleted",
+            ));
         }
     }
     let range = time_range(&call.params, now)?;

@@ -208,10 +208,8 @@ pub(crate) async fn energy(
     let subject = Subject::of(about, registry, store, call).await?;
     let (horizon, grid, span) = rows(store, &request, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
-    let metered: Vec<(&Device, Meter<'_>)> = devices
-        .iter()
-        .filter_map(|device| Some((*device, Meter::of(device, asked)?)))
-        .collect();
+    let metered: Vec<(&Device, Meter<'_>)> =
+        devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
     if metered.is_empty() {
         return Err(without_energy(about, asked, &devices));
     }

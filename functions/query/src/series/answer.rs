@@ -150,9 +150,7 @@ impl<'a> Series<'a> {
             units: columns.iter().map(|(name, it)| (name, it.unit.as_ref())).collect(),
             combine: is_combined
                 .then(|| columns.iter().map(|(name, it)| (name, it.combine.as_str())).collect()),
-            devices: self
-                .is_shared
-                .then(|| self.devices.iter().map(|it| &it.device.id).collect()),
+            devices: self.is_shared.then(|| self.devices.iter().map(|it| &it.device.id).collect()),
             left_out: if is_combined { self.left_out } else { &[] },
             explain,
         };
@@ -254,7 +252,8 @@ struct Functions<'a>(&'a [(Function, Option<Exact>)]);
 
 impl Serialize for Functions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
+        let known =
+            self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
         serializer.collect_map(known)
     }
 }

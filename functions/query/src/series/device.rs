@@ -60,4 +60,3 @@ pub(crate) async fn device_values<'a>(
     let interval = usual_interval(&gathered.pieces, &names);
     Ok(DeviceValues { device: ask.device, gathered, metrics, interval })
 }
-

@@ -249,7 +249,11 @@ impl<'a> Gathering<'a> {
         let rooms = &stored.rollup.rooms;
         match self.ask.room {
             Some(room) if rooms.iter().any(|it| it.as_ref() == Some(room)) => {
-                if rooms.len() == 1 { Use::Whole { is_elsewhere: false } } else { Use::Split }
+                if rooms.len() == 1 {
+                    Use::Whole { is_elsewhere: false }
+                } else {
+                    Use::Split
+                }
             }
             Some(_) => Use::Whole { is_elsewhere: true },
             None => Use::Whole { is_elsewhere: false },

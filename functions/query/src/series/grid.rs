@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn more_rows_than_an_answer_holds_are_none() {
         let day = range(0, 86_400_000);
-        assert_eq!(Grid::of(CalendarUnit::Hour, day, Zone::UTC).map(|it| it.rows().len()), Some(24));
+        assert_eq!(
+            Grid::of(CalendarUnit::Hour, day, Zone::UTC).map(|it| it.rows().len()),
+            Some(24)
+        );
         let month = range(0, 31 * 86_400_000);
         assert_eq!(Grid::of(CalendarUnit::Minute, month, Zone::UTC), None);
     }

@@ -125,8 +125,7 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
         let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
             return Ok(None);
         };
-        let query =
-            RangeQuery { range, order: self.order, after: None, limit, consistent: false };
+        let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
         let device = &self.ask.device.id;
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {

@@ -114,26 +114,34 @@ async fn a_series_has_a_row_for_each_unit() {
 #[tokio::test]
 async fn a_range_is_widened_to_whole_units_and_an_unfinished_one_is_partial() {
     let bench = Bench::home().await;
-    let url = format!("/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu", at(10), at(50));
+    let url =
+        format!("/devices/warm/series?from={}&to={}&every=1h&tz=Asia/Kathmandu", at(10), at(50));
     let answer = bench.get(&url).await;
     assert_eq!(answer.header("cache-control"), "", "the last hour is not over");
     let answer = answer.json();
     // Kathmandu is ahead by 5 hours and 45 minutes.
     assert_eq!((&answer["from"], &answer["to"]), (&json!(at(-45)), &json!(at(75))));
     let rows = answer["data"].as_array().expect("rows");
-    assert_eq!((rows.len(), &rows[0]["partial"], &rows[1]["partial"]), (2, &Value::Null, &json!(true)));
+    assert_eq!(
+        (rows.len(), &rows[0]["partial"], &rows[1]["partial"]),
+        (2, &Value::Null, &json!(true))
+    );
 }
 
 #[tokio::test]
 async fn rows_come_as_csv_and_lines_and_may_be_kept_for_a_minute() {
     let bench = Bench::home().await;
-    let csv = bench.get(&format!("{}&fn=mean,count&format=csv", hour("/devices/warm/series"))).await;
+    let csv =
+        bench.get(&format!("{}&fn=mean,count&format=csv", hour("/devices/warm/series"))).await;
     let expected = format!(
         "timestamp,partial,coverage,temperature.mean,temperature.count\n{START},,1,20,60\n"
     );
     assert_eq!(csv.text, expected);
     let lines = bench.get(&format!("{}&format=ndjson", hour("/devices/meter/energy"))).await;
-    assert_eq!(lines.text, format!("{{\"timestamp\":\"{START}\",\"kwh\":0.58,\"flags\":[\"reset\"]}}\n"));
+    assert_eq!(
+        lines.text,
+        format!("{{\"timestamp\":\"{START}\",\"kwh\":0.58,\"flags\":[\"reset\"]}}\n")
+    );
     assert_eq!(lines.header("cache-control"), "private, max-age=60");
     let etag = lines.header("etag").to_owned();
     let again = format!("{}&format=ndjson", hour("/devices/meter/energy"));
@@ -152,7 +160,8 @@ async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() 
     assert_eq!(room["data"][0]["temperature"], json!({"mean": 25, "count": 66}));
     assert_eq!(room["combine"], json!({"temperature": "mean_of_devices"}));
     assert_eq!((&room["devices"], &room["source"]), (&json!(["hot", "warm"]), &json!("readings")));
-    let apart = bench.get(&format!("{}&fn=mean&devices=1", hour("/rooms/loft/series"))).await.json();
+    let apart =
+        bench.get(&format!("{}&fn=mean&devices=1", hour("/rooms/loft/series"))).await.json();
     let names: Vec<_> = (0..2).map(|n| apart["data"][n]["device_id"].clone()).collect();
     assert_eq!(names, ["hot", "warm"]);
     let home = bench.get(&format!("{}&metric=temperature&fn=max", hour("/series"))).await.json();
@@ -164,7 +173,10 @@ async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     let bench = Bench::home().await;
     let device = bench.get(&hour("/devices/meter/energy")).await.json();
     assert_eq!(device["total_kwh"], 0.58);
-    assert_eq!((&device["metric"], &device["source"]), (&json!("cumulative_kwh_p"), &json!("counter")));
+    assert_eq!(
+        (&device["metric"], &device["source"]),
+        (&json!("cumulative_kwh_p"), &json!("counter"))
+    );
     let plug = bench.get(&hour("/devices/plug/energy")).await.json();
     assert_eq!((&plug["total_kwh"], &plug["source"]), (&json!(0.1), &json!("power")));
     let both = bench.get(&hour("/energy")).await.json();
@@ -214,7 +226,8 @@ async fn readings_are_deleted_only_between_two_given_ends() {
     assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false}));
     let left = bench.get(&hour("/devices/meter/readings")).await.json();
     assert_eq!(left["data"].as_array().map(Vec::len), Some(50));
-    let many: Vec<Reading> = (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
+    let many: Vec<Reading> =
+        (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
     bench.store(&many).await;
     let url = format!("/devices/many/readings?from={}&to={}", at(0), at(2_000));
     assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true}));
@@ -228,9 +241,15 @@ async fn every_mistake_is_named_with_what_to_do() {
     for (url, expected) in [
         ("/series?every=2h", "400 every: is \"2h\"; expected 1m or 5m"),
         ("/series?tz=Mars", "400 tz: \"Mars\" is not a time zone"),
-        ("/series?metric=co2", "400 metric: co2 has not been sent; cumulative_kwh_p, current_w, temperature have"),
+        (
+            "/series?metric=co2",
+            "400 metric: co2 has not been sent; cumulative_kwh_p, current_w, temperature have",
+        ),
         ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase is of counters"),
-        ("/devices/warm/series?metric=temperature&fn=time_mean", "400 fn: time_mean is of gauges in W"),
+        (
+            "/devices/warm/series?metric=temperature&fn=time_mean",
+            "400 fn: time_mean is of gauges in W",
+        ),
         ("/devices/warm/energy", "400 metric: is needed: the device has no counter"),
         ("/devices/warm/energy?metric=temperature", "400 metric: temperature is no counter"),
         ("/energy?metric=a,b", "400 metric: names 2 metrics"),
@@ -259,13 +278,17 @@ async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
     bench.seal(4 * 24 * 60, "UTC").await;
     let day = "from=2026-01-11T00:00:00Z&to=2026-01-12T00:00:00Z";
     let whole = bench.get(&format!("/devices/warm/series?{day}&fn=count")).await.json();
-    assert_eq!((&whole["data"][0]["temperature"]["count"], &whole["source"]), (&json!(5), &json!("day")));
+    assert_eq!(
+        (&whole["data"][0]["temperature"]["count"], &whole["source"]),
+        (&json!(5), &json!("day"))
+    );
     for url in [
         format!("/devices/warm/series?{day}&every=1h"),
         format!("/devices/warm/series?{day}&every=1d&tz=Asia/Tokyo"),
     ] {
         let found = bench.problem(&url).await;
-        let expected = "422 The rollups of 15 minutes of warm before 2026-01-12T00:00:00.000Z have expired";
+        let expected =
+            "422 The rollups of 15 minutes of warm before 2026-01-12T00:00:00.000Z have expired";
         assert!(found.starts_with(expected), "{url}: {found}");
     }
 }
@@ -276,8 +299,16 @@ async fn settings_that_mean_nothing_are_refused() {
     for (url, body, expected) in [
         ("/devices/plug", r#"{"behind": "plug"}"#, "behind: is the device itself"),
         ("/devices/plug", r#"{"behind": "nobody"}"#, "behind: there is no device nobody"),
-        ("/devices/warm", r#"{"metrics": {"temperature": {"max_w": 5}}}"#, "max_w: is a setting of counters"),
-        ("/devices/warm", r#"{"metrics": {"temperature": {"hold": "5m"}}}"#, "hold: is a setting of gauges in W"),
+        (
+            "/devices/warm",
+            r#"{"metrics": {"temperature": {"max_w": 5}}}"#,
+            "max_w: is a setting of counters",
+        ),
+        (
+            "/devices/warm",
+            r#"{"metrics": {"temperature": {"hold": "5m"}}}"#,
+            "hold: is a setting of gauges in W",
+        ),
         (
             "/devices/warm",
             r#"{"metrics": {"temperature": {"kind": "counter", "max_w": 5}}}"#,
@@ -309,7 +340,8 @@ async fn settings_that_mean_nothing_are_refused() {
 #[tokio::test]
 async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
     let bench = Bench::empty();
-    let readings: Vec<Reading> = (-300..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
+    let readings: Vec<Reading> =
+        (-300..0).map(|n| numbers("d", n, "hall", &[("t", "1")])).collect();
     let rare = numbers("d", -3 * 24 * 60, "hall", &[("battery", "77")]);
     let mut all = readings.clone();
     all.push(rare.clone());
