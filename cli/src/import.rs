@@ -46,6 +46,9 @@ pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<Exit
         bail!("--batch {}: a request holds at most 10000 readings", args.batch);
     }
     if args.rollups {
+        if args.csv.is_given() {
+            bail!("--rollups: the options for CSV do not fit it");
+        }
         let table = args.place.open().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
         table.close().await?;
@@ -104,6 +107,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let summary = summary?;
     print(&summary);
+    if summary.stored > 0 {
+        print("their rollups follow; `roomtide rollups verify` tells whether all are there");
+    }
     Ok(exit_code(&summary.refusals))
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct ImportArgs {
     pub(super) dry_run: bool,
     /// Restore rollups that `export --rollups` wrote, into the table of --data-dir or --table, where it has
     /// none
-    #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "merge", "format"])]
+    #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "strict", "merge", "again", "state", "batch", "format"])]
     pub(super) rollups: bool,
     #[command(flatten)]
     pub(super) place: Place,

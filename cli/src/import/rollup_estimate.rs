@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use domain::{Quarter, Reading, Zone};
 
-/// The readings that the rollup function takes at once: BatchSize of its event source mapping.
+/// The readings that the rollup function takes at once: `BatchSize` of its event source mapping.
 const BATCH: u64 = 500;
 /// The bytes of a rollup's item without its metrics, and of a metric beside its name, at most.
 const ITEM: u64 = 160;

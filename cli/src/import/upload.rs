@@ -33,7 +33,7 @@ pub(super) struct UploadOptions {
 /// The result of an upload.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    stored: u64,
+    pub(super) stored: u64,
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,

@@ -70,18 +70,74 @@ fn described(metric: Option<&MetricRollup>) -> String {
     let Some(MetricRollup { count, sum, min, max, first, last, of_kind }) = metric else {
         return "nothing".to_owned();
     };
-    let mut text = format!("count {count}, sum {sum}, min {min}, max {max}");
-    text += &format!(", first {} at {}", first.value, first.at);
-    text += &format!(", last {} at {}", last.value, last.at);
+    let mut parts = vec![
+        format!("count {count}, sum {sum}, min {min}, max {max}"),
+        format!("first {} at {}", first.value, first.at),
+        format!("last {} at {}", last.value, last.at),
+    ];
     match of_kind {
         OfKind::Gauge => {}
         OfKind::Counter { increase, flags } => {
-            text += &format!(", increase {increase}");
-            flags.iter().for_each(|flag| text += &format!(", {}", flag.as_str()));
+            parts.push(format!("increase {increase}"));
+            parts.extend(flags.iter().map(|flag| flag.as_str().to_owned()));
         }
         OfKind::Power { area, held } => {
-            text += &format!(", area {area} over {} ms", held.num_milliseconds());
+            parts.push(format!("area {area} over {} ms", held.num_milliseconds()));
         }
     }
-    text
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{FoldRules, Quarter, Reading, Timestamp};
+
+    use super::*;
+
+    fn fold(lines: &[&str]) -> Rollup {
+        let read = |json: &&str| local::read_reading(json, Timestamp::MAX).unwrap();
+        let readings: Vec<Reading> = lines.iter().map(read).collect();
+        Rollup::fold(&readings, &FoldRules::default())
+    }
+
+    #[test]
+    fn each_metric_that_differs_is_shown_with_all_that_is_stored_of_it() {
+        let computed = fold(&[
+            r#"{"device_id":"d","timestamp":1768147200,"t":1,"current_w":60,"cumulative_kwh_p":9}"#,
+            r#"{"device_id":"d","timestamp":1768147260,"t":1,"current_w":0,"cumulative_kwh_p":1}"#,
+        ]);
+        let mut stored = computed.clone();
+        let name = |text: &str| text.parse::<MetricName>().unwrap();
+        let power = stored.metrics.get_mut(&name("current_w")).unwrap();
+        let OfKind::Power { area, .. } = &mut power.of_kind else { panic!("a power") };
+        *area += &domain::Exact::from(1_i64);
+        stored.metrics.remove(&name("cumulative_kwh_p"));
+        let quarter = Quarter::of(Timestamp::from_millis(1_768_147_200_000).unwrap());
+        let (device, bucket) = ("d".parse().unwrap(), Bucket::Quarter(quarter));
+        let ends = "at 2026-01-11T16:00:00.000Z, last";
+        let end = "at 2026-01-11T16:01:00.000Z";
+        let shown = |stored| -> Vec<String> {
+            let found = differences(&device, bucket, stored, &computed);
+            found.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            shown(Some(&stored)),
+            [
+                format!(
+                    "d  2026-01-11T16:00:00.000Z  cumulative_kwh_p\n  stored    nothing\n  computed  \
+                     count 2, sum 10, min 1, max 9, first 9 {ends} 1 {end}, increase 1, reset"
+                ),
+                format!(
+                    "d  2026-01-11T16:00:00.000Z  current_w\n  stored    count 2, sum 60, min 0, max 60, \
+                     first 60 {ends} 0 {end}, area 3600001 over 60000 ms\n  computed  count 2, sum 60, \
+                     min 0, max 60, first 60 {ends} 0 {end}, area 3600000 over 60000 ms"
+                ),
+            ]
+        );
+        assert_eq!(shown(Some(&computed)), [""; 0]);
+        let missing = shown(None);
+        assert!(missing[0].ends_with("rooms\n  stored    no rollup\n  computed  no room"));
+        assert_eq!(missing.len(), 4, "{missing:?}");
+        assert!(differences(&device, bucket, None, &Rollup::default()).is_empty());
+    }
 }

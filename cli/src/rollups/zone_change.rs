@@ -17,7 +17,7 @@ pub(super) async fn check<S: Table>(
 ) -> anyhow::Result<()> {
     let from = scope.range(now)?.from();
     let mut earliest: Option<LocalDate> = None;
-    for device in walk.devices.iter() {
+    for device in &walk.devices {
         let dates = (old.date(from), old.date(now));
         let days = patiently(async |invocation| {
             walk.store.days(&device.id, dates, Order::Ascending, usize::MAX - 1, invocation).await
