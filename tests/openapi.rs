@@ -128,6 +128,8 @@ async fn real_answers_are_what_the_document_says() {
     ]);
     let patch = json!({"name": "Meter"}).to_string();
     let range = "from=2026-01-11T00:00:00Z&limit=1";
+    let hour = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z";
+    let series = |path: &str| format!("{path}?{hour}");
     let mut checked = 0;
     for (method, path, url, body) in [
         ("POST", "/readings", "/readings".to_owned(), readings.to_string()),
@@ -157,6 +159,16 @@ async fn real_answers_are_what_the_document_says() {
             String::new(),
         ),
         ("GET", "/devices/{id}/latest", "/devices/remo-e/latest".to_owned(), String::new()),
+        ("GET", "/devices/{id}/series", series("/devices/remo-e/series"), String::new()),
+        ("GET", "/devices/{id}/energy", series("/devices/remo-e/energy"), String::new()),
+        ("GET", "/devices/{id}/events", series("/devices/remo-e/events"), String::new()),
+        ("GET", "/rooms/{id}/series", series("/rooms/hall/series"), String::new()),
+        ("GET", "/rooms/{id}/energy", series("/rooms/hall/energy"), String::new()),
+        ("GET", "/series", series("/series"), String::new()),
+        ("GET", "/energy", series("/energy"), String::new()),
+        ("GET", "/series", "/series?from=2020-01-01T00:00:00Z&every=5m".to_owned(), String::new()),
+        ("DELETE", "/devices/{id}/readings", series("/devices/remo-e/readings"), String::new()),
+        ("GET", "/health", "/health?details=1".to_owned(), String::new()),
         ("GET", "/rooms", "/rooms".to_owned(), String::new()),
         ("GET", "/rooms/{id}", "/rooms/hall".to_owned(), String::new()),
         ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), patch),

@@ -1,5 +1,7 @@
 //! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
 
+mod series;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -296,9 +298,9 @@ async fn range_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "5b",
             pattern: "the newest value of each metric of a device, one of which it no longer sends",
-            operation: "2 × Query, newest first",
+            operation: "3 × Query, newest first, the last of days",
             condition: READINGS_OF_DEVICE,
-            expected: (1.0, 0.0),
+            expected: (1.5, 0.0),
             measured: latest_of_device(store, &placed(reading("meter", 0, &METRICS), "chiyoda1-b"))
                 .await,
         },
@@ -466,6 +468,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     let home = Box::pin(Home::build()).await;
     let mut rows = Box::pin(registry_rows(&home)).await;
     rows.extend(Box::pin(range_rows(&home)).await);
+    rows.extend(Box::pin(series::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;

@@ -35,7 +35,7 @@ use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
-use series::About;
+use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
     ReadRegistry, ReadRollupState, ReadRollups,
@@ -75,6 +75,7 @@ pub struct Query<S, C> {
 struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
+    known_state: KnownState,
     clock: C,
 }
 
@@ -84,8 +85,9 @@ impl<S: Store, C: Clock> Query<S, C> {
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let Settings { registry_max_age, auth } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
+        let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
-        Self { http, handlers: Handlers { store, registry, clock }, telemetry }
+        Self { http, handlers: Handlers { store, registry, known_state, clock }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -106,7 +108,8 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, clock } = self;
+        let Self { store, registry, known_state, clock } = self;
+        let known = (registry, known_state);
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         let answer: Answer<'_> = match call.endpoint.operation {
@@ -129,26 +132,24 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
                 Box::pin(remove::readings(registry, store, clock.now(), call))
             }
             Operation::DeviceSeries => {
-                Box::pin(series::series(About::Device, registry, store, clock.now(), call))
+                Box::pin(series::series(About::Device, known, store, clock.now(), call))
             }
             Operation::RoomSeries => {
-                Box::pin(series::series(About::Room, registry, store, clock.now(), call))
+                Box::pin(series::series(About::Room, known, store, clock.now(), call))
             }
             Operation::HomeSeries => {
-                Box::pin(series::series(About::Home, registry, store, clock.now(), call))
+                Box::pin(series::series(About::Home, known, store, clock.now(), call))
             }
             Operation::DeviceEnergy => {
-                Box::pin(series::energy(About::Device, registry, store, clock.now(), call))
+                Box::pin(series::energy(About::Device, known, store, clock.now(), call))
             }
             Operation::RoomEnergy => {
-                Box::pin(series::energy(About::Room, registry, store, clock.now(), call))
+                Box::pin(series::energy(About::Room, known, store, clock.now(), call))
             }
             Operation::HomeEnergy => {
-                Box::pin(series::energy(About::Home, registry, store, clock.now(), call))
+                Box::pin(series::energy(About::Home, known, store, clock.now(), call))
             }
-            Operation::DeviceEvents => {
-                Box::pin(series::notable(registry, store, clock.now(), call))
-            }
+            Operation::DeviceEvents => Box::pin(series::notable(known, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),

@@ -44,7 +44,7 @@ use energy::{Energy, Meter};
 use events::{EVENT_COLUMNS, Events, MAX_EVENTS, events};
 use gather::{Ask, Source};
 use grid::Grid;
-pub(crate) use horizon::Horizon;
+pub(crate) use horizon::{Horizon, KnownState};
 use members::{DEVICE_CONCURRENCY, LeftOut, meter_of, of_home};
 use request::SeriesRequest;
 
@@ -137,14 +137,14 @@ impl Subject {
 /// `GET .../series`
 pub(crate) async fn series(
     about: About,
-    registry: &CachedRegistry<impl Clock>,
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(store, &request, call).await?;
+    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
@@ -191,7 +191,7 @@ pub(crate) async fn series(
 /// `GET .../energy`
 pub(crate) async fn energy(
     about: About,
-    registry: &CachedRegistry<impl Clock>,
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -206,7 +206,7 @@ pub(crate) async fn energy(
         }
     };
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(store, &request, call).await?;
+    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let metered: Vec<(&Device, Meter<'_>)> =
         devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
@@ -242,7 +242,7 @@ pub(crate) async fn energy(
             let more = more.map_err(|failure| failure.problem(call))?;
             notable.events.extend(more.events);
         }
-        notable.events.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        notable.events.sort_by_key(|event| event.timestamp);
         notable.events.truncate(MAX_EVENTS);
     }
     let explain = request
@@ -265,7 +265,7 @@ pub(crate) async fn energy(
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn notable(
-    registry: &CachedRegistry<impl Clock>,
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -276,7 +276,7 @@ pub(crate) async fn notable(
     }
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let device = lookup::device(registry, store, call).await?;
-    let (horizon, grid, _) = rows(store, &request, call).await?;
+    let (horizon, grid, _) = rows(known_state, store, &request, now, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &[&device])?,
         None => metrics_of(std::iter::once(&device)),
@@ -298,11 +298,13 @@ pub(crate) async fn notable(
 
 /// How far the rollups reach, and the rows.
 async fn rows(
+    known_state: &KnownState,
     store: &impl ReadRollupState,
     request: &SeriesRequest,
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<(Horizon, Grid, Span), Problem> {
-    let horizon = Horizon::read(store, call.invocation).await;
+    let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let zone = request.zone(horizon.zone());
     let grid = request.grid(zone)?;

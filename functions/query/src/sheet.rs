@@ -46,7 +46,7 @@ impl AsRef<[u8]> for Cell {
 
 impl Cell {
     /// A number, which no spreadsheet runs.
-    pub(crate) fn number(number: impl ToString) -> Self {
+    pub(crate) fn number(number: &impl ToString) -> Self {
         Self(number.to_string())
     }
 

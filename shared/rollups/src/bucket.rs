@@ -38,10 +38,16 @@ pub(crate) struct Source {
 
 impl<S: Store> Fold<'_, S> {
     /// Folds a bucket from what is stored this moment.
+    ///
+    /// The readings of a day are asked only where its quarters should have expired and are gone: these may
+    /// have been put under a longer retention than the present one, and outlived their readings.
     pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Source> {
-        let is_day = matches!(bounds.bucket, Bucket::Day(_));
-        if is_day && self.retention.has_quarters(bounds.range.from(), self.now) {
-            return self.of_quarters(bounds.range).await;
+        if matches!(bounds.bucket, Bucket::Day(_)) {
+            let source = self.of_quarters(bounds.range).await?;
+            let has_quarters = self.retention.has_quarters(bounds.range.from(), self.now);
+            if has_quarters || !source.rollup.is_empty() {
+                return Ok(source);
+            }
         }
         let device = &self.device.id;
         let readings = self.store.stored_readings(device, bounds.range, self.invocation).await?;

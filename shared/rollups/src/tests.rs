@@ -291,6 +291,22 @@ async fn a_day_whose_quarters_have_expired_is_folded_from_readings_or_left() {
 }
 
 #[tokio::test]
+async fn a_day_is_folded_from_quarters_that_were_put_under_a_longer_retention() {
+    let mut bench = Bench::keeping(30, 300, 300);
+    bench.write(0, "21").await;
+    bench.quarter(0).await;
+    bench.day("UTC").await;
+    let day = Bucket::Day("2026-01-11".parse().expect("a date"));
+    let good = bench.stored(day).await;
+    // Its readings are gone, and by the present retention its quarters should be too.
+    bench.retention.quarters = Some(TimeDelta::days(1));
+    bench.delete(0).await;
+    bench.now = at(40 * 24 * 60);
+    assert_eq!(bench.day("UTC").await, Folded::Stored);
+    assert_eq!(bench.stored(day).await.rollup, good.rollup);
+}
+
+#[tokio::test]
 async fn a_day_without_quarters_has_no_rollup() {
     let bench = Bench::new();
     assert_eq!(bench.day("UTC").await, Folded::Skipped);

@@ -33,7 +33,8 @@ impl Span {
 pub(crate) struct Explanation {
     /// The number of the access pattern.
     pattern: u8,
-    key: &'static str,
+    /// What it reads; what the rollups lack comes from the level below.
+    reads: &'static str,
     sources: Vec<&'static str>,
     /// The number of rollups, and of rows' parts folded from readings.
     pieces: usize,
@@ -57,11 +58,13 @@ impl Explanation {
         let gathered = || devices.iter().map(|it| &it.gathered);
         let estimated = devices.iter().map(|it| estimate(it.device.metrics.len(), coarsest, grid));
         Self {
-            pattern: 8,
-            key: match coarsest {
-                Source::Days => "pk = ROLLUP#<device>, sk BETWEEN DAY#<from> AND DAY#<to>",
-                Source::Quarters => "pk = ROLLUP#<device>, sk BETWEEN M15#<from> AND M15#<to>",
-                Source::Readings => "pk = <device>, sk BETWEEN TS#<from> AND TS#<to>",
+            pattern: 10,
+            reads: match coarsest {
+                Source::Days => "the rollups of a device's days between two dates",
+                Source::Quarters => {
+                    "the rollups of a device's quarters of an hour between two timestamps"
+                }
+                Source::Readings => "the readings of a device between two timestamps",
             },
             sources: sources(devices),
             pieces: gathered().map(|it| it.pieces.len()).sum(),

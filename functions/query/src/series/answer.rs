@@ -26,6 +26,9 @@ struct Column {
     unit: Option<Unit>,
 }
 
+/// The functions of one metric, each with its value if it has one.
+type FunctionValues = Vec<(Function, Option<Exact>)>;
+
 /// One row.
 #[derive(Debug)]
 pub(crate) struct SeriesRow<'a> {
@@ -34,7 +37,7 @@ pub(crate) struct SeriesRow<'a> {
     device: Option<&'a DeviceId>,
     /// In hundredths.
     coverage: Option<i64>,
-    values: Vec<(&'a MetricName, Vec<(Function, Option<Exact>)>)>,
+    values: Vec<(&'a MetricName, FunctionValues)>,
     is_apart: bool,
 }
 

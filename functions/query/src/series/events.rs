@@ -78,11 +78,11 @@ pub(crate) async fn events(
     for (name, rule) in &counters {
         let before = beside.get(name).and_then(|it| it.before.clone());
         let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
-        look.into_pieces(ask, &gathered.pieces, before).await?;
+        look.search_pieces(ask, &gathered.pieces, before).await?;
         found.has_more |= look.looks > MAX_LOOKS;
         found.events.extend(look.found);
     }
-    found.events.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+    found.events.sort_by_key(|event| event.timestamp);
     found.has_more |= found.events.len() > MAX_EVENTS;
     found.events.truncate(MAX_EVENTS);
     Ok(found)
@@ -99,7 +99,7 @@ struct Look<'a, S> {
 }
 
 impl<S: ReadRollups + QueryReadings> Look<'_, S> {
-    async fn into_pieces(
+    async fn search_pieces(
         &mut self,
         ask: &Ask<'_>,
         pieces: &[Piece],
@@ -118,14 +118,14 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
             if let OfKind::Counter { flags, .. } = &metric.of_kind
                 && !flags.is_empty()
             {
-                self.into_piece(ask, piece, *flags).await?;
+                self.search_piece(ask, piece, *flags).await?;
             }
         }
         Ok(())
     }
 
     /// Looks for the events inside of a piece, one level below it.
-    async fn into_piece(
+    async fn search_piece(
         &mut self,
         ask: &Ask<'_>,
         piece: &Piece,
@@ -141,13 +141,13 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
             let finer = Ask { grid: &grid, coarsest: Source::Quarters, ..*ask };
             match gather(self.store, &finer, self.invocation).await {
                 Ok(quarters) => {
-                    Box::pin(self.into_pieces(&finer, &quarters.pieces, None)).await?;
+                    Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;
                 }
                 Err(Failure::OutOfReach(_)) => {}
                 Err(failure) => return Err(failure),
             }
         } else {
-            self.into_readings(ask, piece.range).await?;
+            self.search_readings(ask, piece.range).await?;
         }
         if self.found.len() == before {
             self.bucket(ask.device, piece.range, flags);
@@ -155,7 +155,7 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
         Ok(())
     }
 
-    async fn into_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
+    async fn search_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
         let mut last: Option<Sample> = None;
         for reading in readings(self.store, ask, range, self.invocation).await? {
             let Some(value) = reading.metrics().get(self.name) else { continue };

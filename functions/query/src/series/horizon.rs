@@ -1,5 +1,8 @@
 //! How far the rollups of a table reach. Reads no rollup.
 
+use std::sync::Mutex;
+
+use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
 use table::{Invocation, ReadRollupState, RollupState, StoreResult};
 
@@ -35,6 +38,38 @@ impl Horizon {
         let state = self.state.as_ref()?;
         let sealed = Quarter::of(state.sealed_of(device)).start();
         TimeRange::new(ceiling(state.since), sealed).ok()
+    }
+}
+
+/// The state of the rollups as this process has last read it.
+///
+/// An older state is right as well: what was sealed since then is folded from readings.
+#[derive(Debug, Default)]
+pub(crate) struct KnownState(Mutex<Option<(Timestamp, RollupState)>>);
+
+/// The age at which the state is read again.
+const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
+
+impl KnownState {
+    /// The state, at most a minute old.
+    pub(crate) async fn horizon(
+        &self,
+        store: &impl ReadRollupState,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Horizon> {
+        if let Some((read_at, state)) = &*self.known()
+            && now.since(*read_at) < MAX_AGE
+        {
+            return Ok(Horizon { state: Some(state.clone()) });
+        }
+        let horizon = Horizon::read(store, invocation).await?;
+        *self.known() = horizon.state.clone().map(|state| (now, state));
+        Ok(horizon)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Option<(Timestamp, RollupState)>> {
+        self.0.lock().expect("nothing panics while it is held")
     }
 }
 

@@ -183,7 +183,7 @@ impl Home {
         };
         let whole = grid.range();
         let neighbours = Neighbours {
-            before: samples().filter(|it| it.at < whole.from()).last(),
+            before: samples().rfind(|it| it.at < whole.from()),
             after: samples().find(|it| it.at >= whole.to()),
         };
         let rollups: Vec<Option<MetricRollup>> =

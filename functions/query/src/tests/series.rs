@@ -40,7 +40,7 @@ impl Bench {
         let bench = Self::empty();
         let mut readings = Vec::new();
         for n in 0..60 {
-            let kwh = if n < 30 { format!("80.{:02}", n) } else { format!("0.{:02}", n - 30) };
+            let kwh = if n < 30 { format!("80.{n:02}") } else { format!("0.{:02}", n - 30) };
             readings.push(numbers("meter", n, "hall", &[("cumulative_kwh_p", &kwh)]));
             readings.push(numbers("plug", n, "hall", &[("current_w", "100")]));
             readings.push(numbers("warm", n, "loft", &[("temperature", "20")]));

@@ -17,6 +17,22 @@ impl MemoryStore {
         self.state().rollups.values().cloned().collect()
     }
 
+    /// Deletes a rollup, as only `DynamoDB` does, after its expiry.
+    pub fn delete_rollup(&self, key: &RollupKey) {
+        self.state().rollups.remove(key);
+    }
+
+    /// Deletes the readings that have expired, as `DynamoDB` does some time after.
+    pub fn delete_expired_readings(&self, now: Timestamp) {
+        let mut state = self.state();
+        let expired = state.expiries.iter().filter(|(_, expires)| **expires <= now);
+        let expired: Vec<ReadingKey> = expired.map(|(key, _)| key.clone()).collect();
+        for key in expired {
+            state.readings.remove(&key);
+            state.expiries.remove(&key);
+        }
+    }
+
     fn rollups_of(
         &self,
         device: &DeviceId,

@@ -1,0 +1,170 @@
+//! What series and energy cost: a year by day, a month by 15 minutes, a day from readings. Checks no value.
+
+use std::time::Duration;
+
+use domain::{
+    Bucket, DeviceObservation, FoldRules, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange,
+    Timestamp, Zone,
+};
+use dynamodb::DynamoStore;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
+use table::{
+    Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, RegisterDevices as _,
+    RollupKey, RollupState, StoredRollup,
+};
+
+use super::Row;
+use crate::engine::Engine;
+use crate::given::{at, device, invocation, minute, placed, reading, request};
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 86_400_000;
+/// The days before and after the start of the tests' time for which there are rollups.
+const DAYS: (i64, i64) = (-366, 31);
+
+/// A meter with three metrics, a reading a minute: its rollups for a year and a month, and the readings of
+/// the last hours.
+struct Meter {
+    _engine: Engine,
+    store: DynamoStore,
+}
+
+fn measured(minute: i64) -> Reading {
+    let n = minute + (1 - DAYS.0) * 24 * 60;
+    let power = (500 + n * 37 % 900).to_string();
+    let bought = format!("{}.{}", 8_048 + n / 600, n / 60 % 10);
+    let sold = format!("{}.{}", 120 + n / 6_000, n / 600 % 10);
+    let metrics =
+        [("current_w", power.as_str()), ("cumulative_kwh_p", &bought), ("cumulative_kwh_n", &sold)];
+    placed(reading("meter", minute * MINUTE, &metrics), "chiyoda1-a")
+}
+
+fn readings(range: TimeRange) -> Vec<Reading> {
+    let minutes = |at: Timestamp| at.since(self::at(0)).num_minutes();
+    (minutes(range.from())..minutes(range.to())).map(measured).collect()
+}
+
+impl Meter {
+    async fn build() -> Self {
+        let engine = Engine::embedded().await;
+        let store = engine.table(true).await.store();
+        let known = DeviceObservation::of(&measured(DAYS.0 * 24 * 60));
+        let known = known.new_device(device("meter"), |_| true);
+        store.register_device(&known, &invocation()).await.expect("written");
+        let rules = FoldRules::of(&known);
+        let mut rollups = Vec::new();
+        for n in DAYS.0..DAYS.1 {
+            let date = Zone::UTC.date(at(n * DAY));
+            let range = Zone::UTC.day(date).expect("it exists");
+            // Every tenth reading: a day's item has the same members, and the test is done sooner.
+            let some: Vec<Reading> = readings(range).into_iter().step_by(10).collect();
+            let rollup = Rollup::fold(&some, &rules);
+            rollups.push((Bucket::Day(date), range, Some("UTC".to_owned()), rollup));
+        }
+        for n in 0..31 * 96 {
+            let quarter = Quarter::of(at(n * 15 * MINUTE));
+            let rollup = Rollup::fold(&readings(quarter.range()), &rules);
+            rollups.push((Bucket::Quarter(quarter), quarter.range(), None, rollup));
+        }
+        for (bucket, range, zone, rollup) in rollups {
+            let stored = StoredRollup {
+                key: RollupKey { device: device("meter"), bucket },
+                range,
+                zone,
+                version: 1,
+                settings: 0,
+                raw_until: None,
+                expires: None,
+                is_frozen: false,
+                rollup,
+            };
+            let put = store.put_rollup(&stored, Expected::Absent, &invocation()).await;
+            assert!(put.expect("written"));
+        }
+        for (from, to) in [(-1, 1), (30, 32)] {
+            let some = TimeRange::new(at(from * DAY), at(to * DAY)).expect("a range");
+            let put = store.put_readings(&readings(some), None, &invocation()).await;
+            assert!(put.not_stored.is_empty());
+        }
+        let sealed = [at(31 * DAY); SWEEP_GROUPS];
+        let state = RollupState { zone: "UTC".to_owned(), since: Timestamp::MIN, sealed };
+        store.begin_rollups(&state, &invocation()).await.expect("written");
+        Self { _engine: engine, store }
+    }
+
+    /// What an answer costs, and how many rows it has.
+    async fn cost(&self, path: &str, query: &str, rows: usize) -> (f64, f64) {
+        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let clock = TestClock::at(at(32 * DAY));
+        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        function.load().await;
+        // The first request of a minute also reads the state of the rollups.
+        let first = function.handle(request("GET", path, query, None), minute()).await;
+        assert_eq!(first.status_code, 200, "{first:?}");
+        let answer = function.handle(request("GET", path, query, None), minute()).await;
+        let answer = crate::given::Answer::of(&answer);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body["data"].as_array().map(Vec::len), Some(rows), "{path}?{query}");
+        let units = |name: &str| {
+            let text = answer.headers[name].as_str().expect("text");
+            text.parse::<f64>().expect("a number")
+        };
+        (units("x-consumed-read-units"), units("x-consumed-write-units"))
+    }
+}
+
+const QUARTERS: &str = "pk = `ROLLUP#<device>`, sk BETWEEN `M15#<from>` AND `M15#<to>`";
+const DAYS_KEY: &str = "pk = `ROLLUP#<device>`, sk BETWEEN `DAY#<from>` AND `DAY#<to>`";
+
+pub(super) async fn rows() -> Vec<Row> {
+    let meter = Meter::build().await;
+    let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d";
+    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m";
+    let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m";
+    let row = |number, pattern, operation, condition, expected, measured| Row {
+        number,
+        pattern,
+        operation,
+        condition,
+        expected: (expected, 0.0),
+        measured,
+    };
+    let rows = vec![
+        row(
+            "10a",
+            "a year by day of a meter with three metrics",
+            "3 × Query, two of them for what spans the edges",
+            DAYS_KEY,
+            15.0,
+            meter.cost("/devices/meter/series", year, 365).await,
+        ),
+        row(
+            "10b",
+            "its energy",
+            "3 × Query, two of them for what spans the edges",
+            DAYS_KEY,
+            15.0,
+            meter.cost("/devices/meter/energy", year, 365).await,
+        ),
+        row(
+            "10c",
+            "a month by 15 minutes of it",
+            "3 × Query, two of them for what spans the edges",
+            QUARTERS,
+            88.0,
+            meter.cost("/devices/meter/series", month, 30 * 96).await,
+        ),
+        row(
+            "10d",
+            "a day by 5 minutes of it, from readings",
+            "3 × Query, two of them for what spans the edges",
+            super::READINGS_OF_DEVICE,
+            20.5,
+            meter.cost("/devices/meter/series", day, 288).await,
+        ),
+    ];
+    // The figures that the rollups were made for.
+    assert!(rows[0].measured.0 <= 15.0 && rows[2].measured.0 <= 110.0);
+    rows
+}

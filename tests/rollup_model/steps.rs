@@ -1,0 +1,220 @@
+//! A table in memory whose every call is a step: it waits until the schedule lets it go on, and happens,
+//! fails, or happens and seems to fail, as the schedule says.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
+use table::memory::MemoryStore;
+use table::{
+    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing, Page,
+    PutRollups, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, ReadStoredReadings,
+    Refold, RollupKey, RollupState, StoreError, StoreResult, StoredReading, StoredRollup,
+};
+
+use super::design::Design;
+
+/// The outcome of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It happens.
+    Done,
+    /// It does not happen, and may later.
+    Failed,
+    /// It happens, and its answer is lost.
+    AnswerLost,
+    /// It does not happen, and never would.
+    Impossible,
+}
+
+/// The table as one instance of the function sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Steps {
+    memory: MemoryStore,
+    design: Design,
+    gate: Arc<Mutex<Gate>>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_waiting: bool,
+    granted: Option<Step>,
+}
+
+impl Steps {
+    pub(super) fn new(memory: &MemoryStore, design: Design) -> Self {
+        Self { memory: memory.clone(), design, gate: Arc::default() }
+    }
+
+    /// Whether a call waits. A task that is not done and has no such call is asleep.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.gate().is_waiting
+    }
+
+    /// Lets the call that waits go on.
+    pub(super) fn grant(&self, step: Step) {
+        self.gate().granted = Some(step);
+    }
+
+    /// Forgets the call of a task that was dropped.
+    pub(super) fn reset(&self) {
+        *self.gate() = Gate::default();
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().expect("no test panics while it holds the gate")
+    }
+
+    async fn step<T>(&self, call: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        let step = poll_fn(|_| {
+            let mut gate = self.gate();
+            gate.is_waiting = gate.granted.is_none();
+            gate.granted.take().map_or(Poll::Pending, Poll::Ready)
+        });
+        let lost = || StoreError::Unavailable("the schedule wants it so".into());
+        match step.await {
+            Step::Done => call.await,
+            Step::Failed => Err(lost()),
+            Step::AnswerLost => call.await.and_then(|_| Err(lost())),
+            Step::Impossible => Err(StoreError::Inapplicable("the schedule wants it so".into())),
+        }
+    }
+}
+
+impl ReadStoredReadings for Steps {
+    async fn stored_readings(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredReading>> {
+        self.step(self.design.readings(&self.memory, device, range, invocation)).await
+    }
+}
+
+impl QueryReadings for Steps {
+    async fn device_readings(
+        &self,
+        device: &DeviceId,
+        query: &RangeQuery,
+        invocation: &Invocation,
+    ) -> StoreResult<Page> {
+        self.step(self.memory.device_readings(device, query, invocation)).await
+    }
+}
+
+impl ReadRollups for Steps {
+    async fn rollup(
+        &self,
+        key: &RollupKey,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<StoredRollup>> {
+        let found = self.step(self.memory.rollup(key, invocation)).await?;
+        Ok(found.map(|it| self.design.shown(it)))
+    }
+
+    async fn quarters(
+        &self,
+        device: &DeviceId,
+        range: TimeRange,
+        consistent: bool,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        let found = self.step(self.memory.quarters(device, range, consistent, invocation)).await?;
+        Ok(found.into_iter().map(|it| self.design.shown(it)).collect())
+    }
+
+    async fn days(
+        &self,
+        device: &DeviceId,
+        dates: (LocalDate, LocalDate),
+        order: Order,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<Vec<StoredRollup>> {
+        self.step(self.memory.days(device, dates, order, limit, invocation)).await
+    }
+}
+
+impl PutRollups for Steps {
+    async fn put_rollup(
+        &self,
+        stored: &StoredRollup,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        self.step(self.design.put(&self.memory, stored, expected, invocation)).await
+    }
+}
+
+impl ReadRollupState for Steps {
+    async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
+        self.step(self.memory.rollup_state(invocation)).await
+    }
+}
+
+impl KeepRollupState for Steps {
+    async fn begin_rollups(
+        &self,
+        state: &RollupState,
+        invocation: &Invocation,
+    ) -> StoreResult<InsertOutcome<RollupState>> {
+        self.step(self.memory.begin_rollups(state, invocation)).await
+    }
+
+    async fn advance_sealed(
+        &self,
+        group: usize,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        self.step(self.memory.advance_sealed(group, sealed, invocation)).await
+    }
+
+    async fn set_rebuilt(
+        &self,
+        since: Timestamp,
+        zone: &str,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        self.step(self.memory.set_rebuilt(since, zone, invocation)).await
+    }
+
+    async fn refold(&self, device: &DeviceId, invocation: &Invocation) -> StoreResult<Refold> {
+        self.step(self.memory.refold(device, invocation)).await
+    }
+
+    async fn set_refold(
+        &self,
+        device: &DeviceId,
+        refold: &Refold,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        self.step(self.memory.set_refold(device, refold, invocation)).await
+    }
+}
+
+impl FindRegistry for Steps {
+    async fn find_devices(
+        &self,
+        ids: &[DeviceId],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<Device>> {
+        self.step(self.memory.find_devices(ids, invocation)).await
+    }
+
+    async fn find_rooms(
+        &self,
+        ids: &[domain::RoomId],
+        invocation: &Invocation,
+    ) -> StoreResult<Listing<domain::Room>> {
+        self.step(self.memory.find_rooms(ids, invocation)).await
+    }
+}
+
+impl ListDevices for Steps {
+    async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.step(self.memory.all_devices(invocation)).await
+    }
+}
