@@ -21,7 +21,7 @@ pub(super) struct RollupEstimate {
     quarters: HashSet<u64>,
     days: HashSet<u64>,
     readings: u64,
-    kilobytes: u64,
+    bytes: u64,
     /// The bytes of the largest rollup.
     largest: u64,
 }
@@ -33,7 +33,7 @@ impl RollupEstimate {
         self.quarters.insert(self.hasher.hash_one((device, Quarter::of(*at))));
         self.days.insert(self.hasher.hash_one((device, Zone::UTC.date(*at))));
         self.readings += 1;
-        self.kilobytes += bytes.div_ceil(1_024);
+        self.bytes += bytes;
         let metrics = reading.metrics().keys().map(|name| name.as_str().len() as u64 + METRIC);
         self.largest = self.largest.max(ITEM + metrics.sum::<u64>());
     }
@@ -62,7 +62,7 @@ impl RollupEstimate {
     /// folded: the readings of 15 minutes or the rollups of a day.
     pub(super) fn read_units(&self) -> u64 {
         let rollup = self.largest.div_ceil(4_096);
-        let per_quarter = self.kilobytes.div_ceil(4 * self.quarters().max(1)).max(1);
+        let per_quarter = self.bytes.div_ceil(4_096 * self.quarters().max(1)).max(1);
         let per_day = (QUARTERS.min(self.quarters()) * self.largest).div_ceil(4_096);
         (self.quarters() + self.edges()) * (rollup + per_quarter)
             + (self.days() + self.edges()) * (rollup + per_day)
