@@ -171,7 +171,7 @@ async fn each_port_asks_what_it_declares() {
     check!(ReadRollupState: store.rollup_state(invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
-        store.advance_sealed(0, at(1), invocation),
+        store.advance_sealed(&[0].into(), at(1), invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));

@@ -135,11 +135,12 @@ async fn state_now(store: &impl Ports) -> RollupState {
 
 pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
     store.begin_rollups(&state("UTC"), &invocation()).await.expect("stored");
-    for (group, millis) in [(3, 5), (3, 4), (14, 7)] {
-        store.advance_sealed(group, at(millis), &invocation()).await.expect("advanced");
+    for (groups, millis) in [(&[3][..], 5), (&[3], 4), (&[14], 7), (&[3, 9, 14], 6)] {
+        let groups = groups.iter().copied().collect();
+        store.advance_sealed(&groups, at(millis), &invocation()).await.expect("advanced");
     }
     let mut expected = state("UTC");
-    (expected.sealed[3], expected.sealed[14]) = (at(5), at(7));
+    (expected.sealed[3], expected.sealed[9], expected.sealed[14]) = (at(6), at(6), at(7));
     assert_eq!(state_now(store).await, expected);
     let id = device("d");
     assert_eq!(store.refold(&id, &invocation()).await.expect("read"), Refold::default());

@@ -1,6 +1,7 @@
 //! A table in memory whose every call is a step: it waits until the schedule lets it go on, and happens,
 //! fails, or happens and seems to fail, as the schedule says.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
@@ -165,11 +166,11 @@ impl KeepRollupState for Steps {
 
     async fn advance_sealed(
         &self,
-        group: usize,
+        groups: &BTreeSet<usize>,
         sealed: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        self.step(self.memory.advance_sealed(group, sealed, invocation)).await
+        self.step(self.memory.advance_sealed(groups, sealed, invocation)).await
     }
 
     async fn set_rebuilt(

@@ -48,18 +48,19 @@ struct DeviceForm {
     kind: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    behind: Option<DeviceId>,
     #[serde(default)]
     metrics: BTreeMap<MetricName, Settings>,
     #[serde(rename = "first_seen")]
     _first_seen: Option<String>,
 }
 
-/// The settings of a metric. Its kind is none of them, because the name decides it.
+/// The settings of a metric.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
-    #[serde(rename = "kind", skip_serializing)]
-    _kind: Option<MetricKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<MetricKind>,
     /// Null removes the unit of a well-known metric.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     unit: Option<Value>,
@@ -69,6 +70,12 @@ struct Settings {
     max_w: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tolerance: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchanges: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdicts: Option<Box<RawValue>>,
 }
 
 /// A room as `GET /rooms` shows it.
@@ -92,6 +99,8 @@ struct Patch<'a> {
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metrics: BTreeMap<&'a MetricName, &'a Settings>,
 }
@@ -134,24 +143,31 @@ impl DeviceForm {
             room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
             kind: self.kind.as_deref(),
             tags: &self.tags,
-            metrics: BTreeMap::new(),
+            ..Patch::default()
         };
+        // By itself: the other device may not be registered yet.
+        let meter = Patch { behind: self.behind.as_ref(), ..Patch::default() };
         let of_metrics = changed
             .into_iter()
             .map(|metric| Patch { metrics: [metric].into(), ..Patch::default() });
-        [first].into_iter().chain(of_metrics).filter_map(|patch| patch.body()).collect()
+        [first]
+            .into_iter()
+            .chain(of_metrics)
+            .chain([meter])
+            .filter_map(|patch| patch.body())
+            .collect()
     }
 }
 
 impl Settings {
     /// Returns whether they are the defaults of the metric's name.
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
-        let Self { unit, modulus, max_w, tolerance, .. } = self;
-        let (_, known) = name.well_known();
-        unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
-            && modulus.is_none()
-            && max_w.is_none()
-            && tolerance.is_none()
+        let Self { kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts } = self;
+        let (known_kind, known) = name.well_known();
+        let further = [modulus, max_w, tolerance, hold, exchanges, verdicts];
+        kind.is_none_or(|kind| kind == known_kind)
+            && unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
+            && further.iter().all(|setting| setting.is_none())
     }
 }
 
@@ -250,9 +266,9 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         let answer = client.send(ask, &AtomicBool::new(false))?;
         let problem = answer.problem();
         let id = line.path.rsplit('/').next().unwrap_or_default();
-        let metric = problem.errors.iter().find_map(|error| {
-            let name = error.field.as_deref()?.strip_prefix("metrics.")?;
-            Some(format!("{name} of {id}"))
+        let metric = problem.errors.iter().find_map(|error| match error.field.as_deref()? {
+            "behind" => Some(format!("the meter in front of {id}")),
+            field => Some(format!("{} of {id}", field.strip_prefix("metrics.")?)),
         });
         match (answer.status, metric) {
             (200, _) => {}
@@ -284,8 +300,10 @@ mod tests {
             r#"{"device":{"device_id":"d","name":"Meter","room":"r","room_pinned":true,"kind":null,
                 "tags":["a"],"first_seen":"2026-01-11T16:00:00.000Z","metrics":{
                 "temperature":{"kind":"gauge","unit":"°C"},
-                "cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678},
-                "current_w":{"kind":"gauge","unit":null}}}}"#,
+                "cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678,
+                "exchanges":[{"timestamp":"2026-01-11T16:00:00.000Z","old":812.3,"new":0.1}]},
+                "pulses":{"kind":"counter","unit":null},
+                "current_w":{"kind":"gauge","unit":null,"hold":"90s"}},"behind":"main"}}"#,
         )
         .unwrap();
         assert_eq!(device.path, "/devices/d");
@@ -293,8 +311,13 @@ mod tests {
             device.bodies,
             [
                 r#"{"name":"Meter","room":"r","tags":["a"]}"#,
-                r#"{"metrics":{"cumulative_kwh_p":{"unit":"kWh","modulus":12345678901234567890123456789012345678}}}"#,
-                r#"{"metrics":{"current_w":{"unit":null}}}"#,
+                concat!(
+                    r#"{"metrics":{"cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678,"#,
+                    r#""exchanges":[{"timestamp":"2026-01-11T16:00:00.000Z","old":812.3,"new":0.1}]}}}"#
+                ),
+                r#"{"metrics":{"current_w":{"kind":"gauge","unit":null,"hold":"90s"}}}"#,
+                r#"{"metrics":{"pulses":{"kind":"counter","unit":null}}}"#,
+                r#"{"behind":"main"}"#,
             ]
         );
         let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);

@@ -1,5 +1,7 @@
 //! One invocation by the schedule: which groups of devices are swept, and in which order. Folds nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use rollups::newest_sealable_edge;
@@ -44,6 +46,8 @@ pub(crate) struct Run<'a> {
     pub(crate) work: Work,
 }
 
+/// The most devices that are swept at once.
+const MAX_HOME: usize = 100;
 /// Another group is swept too while its mark is further behind than this: it has missed its turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The milliseconds of a minute.
@@ -87,31 +91,52 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let mut sealed = state.stored.sealed;
         log.set("rollup.sealed", state.stored.sealed().to_string());
         log.count("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
-        let groups = groups_to_sweep(&sealed, target, now);
         let mut swept = Vec::new();
-        for group in groups {
+        for (mark, groups) in self.groups_to_sweep(&sealed, target, now, run).await? {
             if !swept.is_empty() && run.pace.is_minute_over() {
                 break;
             }
-            self.sweep(group, (sealed[group], target), state.zone, run).await?;
-            sealed[group] = sealed[group].max(target);
-            swept.push(group);
+            self.sweep(&groups, (mark, target), state.zone, run).await?;
+            groups.iter().for_each(|group| sealed[*group] = target);
+            swept.extend(groups);
         }
         log.set("rollup.groups", swept);
         self.refold(&sealed, state.zone, run).await
     }
+
+    /// The groups that are swept in this invocation, by their marks, the oldest first.
+    ///
+    /// A home's devices are swept all at once: then their marks are written once in a quarter of an hour,
+    /// which costs less than a write each minute. Of a fleet it is the group whose minute it is, and those
+    /// that have missed their turns.
+    async fn groups_to_sweep(
+        &self,
+        sealed: &[Timestamp; SWEEP_GROUPS],
+        target: Timestamp,
+        now: Timestamp,
+        run: &Run<'_>,
+    ) -> Result<BTreeMap<Timestamp, BTreeSet<usize>>, StoreError> {
+        let mut behind: Vec<usize> =
+            (0..SWEEP_GROUPS).filter(|group| sealed[*group] < target).collect();
+        if behind.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let listed = self.listed_for(target, run.invocation).await?;
+        if listed.devices.found.len() > MAX_HOME {
+            let due = due_group(now);
+            let is_late = |group: usize| target.since(sealed[group]) > MAX_LAG;
+            behind.retain(|group| *group == due || is_late(*group));
+        }
+        let mut groups: BTreeMap<Timestamp, BTreeSet<usize>> = BTreeMap::new();
+        for group in behind {
+            groups.entry(sealed[group]).or_default().insert(group);
+        }
+        Ok(groups)
+    }
 }
 
-/// The group whose minute it is, then the groups that have missed their turns, the oldest mark first.
-fn groups_to_sweep(
-    sealed: &[Timestamp; SWEEP_GROUPS],
-    target: Timestamp,
-    now: Timestamp,
-) -> Vec<usize> {
+/// The group whose minute it is.
+fn due_group(now: Timestamp) -> usize {
     let minute = usize::try_from(now.as_millis() / MINUTE).expect("no timestamp is before 1970");
-    let due = minute % SWEEP_GROUPS;
-    let is_behind = |group: &usize| *group != due && target.since(sealed[*group]) > MAX_LAG;
-    let mut behind: Vec<usize> = (0..SWEEP_GROUPS).filter(is_behind).collect();
-    behind.sort_by_key(|group| sealed[*group]);
-    [due].into_iter().chain(behind).collect()
+    minute % SWEEP_GROUPS
 }

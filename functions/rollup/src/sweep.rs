@@ -1,33 +1,35 @@
-//! Sweeps a group of devices: folds each quarter once it is over, and each day. Chooses no groups.
+//! Sweeps groups of devices: folds each quarter once it is over, and each day. Chooses no groups.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use domain::{Device, DeviceId, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{StoreError, UnreadableItem};
+use table::{Invocation, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
 use crate::folder::{Folder, NotFolded, quarters_in, window_end};
+use crate::registry::ListedDevices;
 use crate::schedule::Run;
 
 impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
-    /// Folds the quarters and days of a group's devices that end after the group's mark, up to `target`.
+    /// Folds the quarters and days of the groups' devices that end after the groups' mark, up to `target`.
     ///
     /// The mark moves a day at a time at most, when all devices are done or left to the queue: a sweep
     /// that is far behind and stops continues there.
     pub(crate) async fn sweep(
         &self,
-        group: usize,
+        groups: &BTreeSet<usize>,
         (mut mark, target): (Timestamp, Timestamp),
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         while let Ok(range) = TimeRange::new(mark, window_end(mark, target)) {
-            // A device that is registered later than this has left none of these quarters to the sweep.
-            let listed = self.listed_since(target.saturating_add(GRACE + SKEW), run.invocation);
-            let listed = listed.await?;
-            let of_group = |id: &DeviceId| sweep_group(id) == group;
+            let listed = self.listed_for(target, run.invocation).await?;
+            let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
             for device in listed.devices.found.iter().filter(|device| of_group(&device.id)) {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
@@ -41,10 +43,20 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
                     self.leave_unreadable(&id, item, range, run).await?;
                 }
             }
-            self.store.advance_sealed(group, range.to(), run.invocation).await?;
+            self.store.advance_sealed(groups, range.to(), run.invocation).await?;
             mark = range.to();
         }
         Ok(())
+    }
+
+    /// The devices that may have left quarters up to `target` to the sweep: one that is registered later than
+    /// this has left none.
+    pub(crate) async fn listed_for(
+        &self,
+        target: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Arc<ListedDevices>> {
+        self.listed_since(target.saturating_add(GRACE + SKEW), invocation).await
     }
 
     async fn sweep_device(

@@ -1,14 +1,18 @@
 //! `GetItem`, `PutItem` and `UpdateItem` on the state of the rollups. Seals nothing.
 
+use std::collections::BTreeSet;
+
 use domain::{DeviceId, Timestamp};
 
 use crate::DynamoStore;
+use crate::attribute::SdkItem;
 use crate::update::Update;
 use table::item::attribute::{SEALED, SINCE, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
     InsertOutcome, Invocation, KeepRollupState, ReadRollupState, Refold, RollupState, StoreResult,
+    UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
@@ -28,17 +32,17 @@ impl KeepRollupState for DynamoStore {
 
     async fn advance_sealed(
         &self,
-        group: usize,
+        groups: &BTreeSet<usize>,
         sealed: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let group = group_name(group);
-        let path = [SEALED, group.as_str()];
-        let sealed = Attribute::S(sealed.to_string());
-        let mut update = Update::of(Key::RollupState);
-        update.set(&path, sealed.clone());
-        update.only_if_below(&path, sealed);
-        update.send(self, invocation).await.map(drop)
+        if let UpdateOutcome::ConditionFailed(_) = self.advance(groups, sealed, invocation).await? {
+            // Another sweep was faster with some of them.
+            for group in groups {
+                self.advance(&[*group].into(), sealed, invocation).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn set_rebuilt(
@@ -71,5 +75,25 @@ impl KeepRollupState for DynamoStore {
             }
         }
         update.send(self, invocation).await.map(drop)
+    }
+}
+
+impl DynamoStore {
+    /// Moves all of the marks forward, or none where one is ahead already.
+    async fn advance(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<SdkItem>> {
+        let mut update = Update::of(Key::RollupState);
+        for group in groups {
+            let group = group_name(*group);
+            let path = [SEALED, group.as_str()];
+            let sealed = Attribute::S(sealed.to_string());
+            update.set(&path, sealed.clone());
+            update.only_if_below(&path, sealed);
+        }
+        update.send(self, invocation).await
     }
 }

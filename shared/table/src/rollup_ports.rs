@@ -1,5 +1,6 @@
 //! The ports of rollups: reading, putting, and the state of the function that keeps them. Folds nothing.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
@@ -102,10 +103,10 @@ pub trait KeepRollupState: Send + Sync {
         state: &RollupState,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<InsertOutcome<RollupState>>> + Send;
-    /// Moves the mark of a group of devices forward; an older one is ignored.
+    /// Moves the marks of groups of devices forward, each unless it is ahead already.
     fn advance_sealed(
         &self,
-        group: usize,
+        groups: &BTreeSet<usize>,
         sealed: Timestamp,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;

@@ -1,5 +1,7 @@
 //! The ports of rollups in memory. Folds nothing.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 
 use super::MemoryStore;
@@ -150,12 +152,14 @@ impl KeepRollupState for MemoryStore {
 
     async fn advance_sealed(
         &self,
-        group: usize,
+        groups: &BTreeSet<usize>,
         sealed: Timestamp,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
         if let Some(state) = &mut self.write()?.sealing {
-            state.sealed[group] = state.sealed[group].max(sealed);
+            for group in groups {
+                state.sealed[*group] = state.sealed[*group].max(sealed);
+            }
         }
         Ok(())
     }
