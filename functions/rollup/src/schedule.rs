@@ -86,7 +86,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let target = newest_sealable_edge(now);
         let mut sealed = state.stored.sealed;
         log.set("rollup.sealed", state.stored.sealed().to_string());
-        log.count("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
+        log.set("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
         let groups = groups_to_sweep(&sealed, target, now);
         let mut swept = Vec::new();
         for group in groups {
