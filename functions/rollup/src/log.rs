@@ -34,7 +34,7 @@ impl Work {
     pub(crate) fn note(self, log: &mut WideEvent) {
         log.set("rollup.quarters", self.quarters);
         log.set("rollup.days", self.days);
-        log.count("rollup.queued", self.queued);
+        log.set("rollup.queued", self.queued);
         if !self.reasons.is_empty() {
             log.set("rollup.queued_buckets", self.reasons);
         }

@@ -90,7 +90,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let target = newest_sealable_edge(now);
         let mut sealed = state.stored.sealed;
         log.set("rollup.sealed", state.stored.sealed().to_string());
-        log.count("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
+        log.set("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
         let mut swept = Vec::new();
         for (mark, groups) in self.groups_to_sweep(&sealed, target, now, run).await? {
             if !swept.is_empty() && run.pace.is_minute_over() {
