@@ -92,7 +92,7 @@ impl Subject {
 
     async fn devices(
         &self,
-        store: &impl ReadRollups,
+        store: &(impl ReadRollups + QueryReadings),
         grid: &Grid,
         horizon: &Horizon,
         call: &mut Call<'_>,

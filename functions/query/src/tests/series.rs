@@ -1,6 +1,6 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
-use domain::{Bucket, Device, FoldRules, Rollup, SWEEP_GROUPS, Zone};
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
 use table::{
     Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
 };
@@ -74,6 +74,23 @@ impl Bench {
             expires: None,
             is_frozen: false,
             rollup: Rollup::fold(readings, &FoldRules::of(device)),
+        };
+        self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
+    }
+
+    /// Puts the rollup of the quarter of some readings.
+    async fn put_quarter(&self, device: &DeviceId, readings: &[Reading]) {
+        let quarter = Quarter::of(readings[0].at);
+        let stored = StoredRollup {
+            key: RollupKey::quarter(device.clone(), quarter),
+            range: quarter.range(),
+            zone: None,
+            version: 1,
+            settings: 0,
+            raw_until: None,
+            expires: None,
+            is_frozen: false,
+            rollup: Rollup::fold(readings, &FoldRules::default()),
         };
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
     }
@@ -166,6 +183,32 @@ async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() 
     assert_eq!(names, ["hot", "warm"]);
     let home = bench.get(&format!("{}&metric=temperature&fn=max", hour("/series"))).await.json();
     assert_eq!(home["data"][0]["value"], 30);
+}
+
+/// The registry's room is the newest reading's; a late reading, and turns between two rooms, are elsewhere.
+#[tokio::test]
+async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now() {
+    for sealed in [None, Some(0), Some(30), Some(120)] {
+        let bench = Bench::empty();
+        let room = |n: i64| if n % 2 == 0 { "even" } else { "odd" };
+        let readings: Vec<_> =
+            (0..60).map(|n| numbers("roamer", n, room(n), &[("temperature", "20")])).collect();
+        bench.store(&readings).await;
+        if let Some(minute) = sealed {
+            bench.seal(minute, "UTC").await;
+            let device: DeviceId = "roamer".parse().expect("an id");
+            let quarters = readings.chunk_by(|a, b| Quarter::of(a.at) == Quarter::of(b.at));
+            for of_quarter in quarters.filter(|it| Quarter::of(it[0].at).end() <= at(minute)) {
+                bench.put_quarter(&device, of_quarter).await;
+            }
+        }
+        for name in ["even", "odd"] {
+            let path = format!("/rooms/{name}/series");
+            let answer = bench.get(&format!("{}&fn=count&metric=temperature", hour(&path))).await;
+            let count = &answer.json()["data"][0]["temperature"]["count"];
+            assert_eq!(count, 30, "{name}, sealed until {sealed:?}: {}", answer.json());
+        }
+    }
 }
 
 #[tokio::test]
