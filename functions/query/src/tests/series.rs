@@ -222,16 +222,24 @@ async fn readings_are_deleted_only_between_two_given_ends() {
     }
     assert_eq!(delete(&hour("/devices/nobody/readings")).await.status, 404);
     let url = format!("/devices/meter/readings?from={}&to={}", at(10), at(20));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false, "left": 0}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false, "left": 0}));
     let left = bench.get(&hour("/devices/meter/readings")).await.json();
     assert_eq!(left["data"].as_array().map(Vec::len), Some(50));
     let many: Vec<Reading> =
         (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
     bench.store(&many).await;
     let url = format!("/devices/many/readings?from={}&to={}", at(0), at(2_000));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true, "left": 1}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false, "left": 0}));
+    for (stored, left) in [(10_999, "left"), (11_000, "left_at_least")] {
+        let most: Vec<Reading> =
+            (0..stored).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
+        bench.store.put_readings(&most, None, &invocation()).await;
+        let url = format!("/devices/many/readings?from={}&to={}", at(0), at(11_000));
+        let expected = json!({"deleted": 1_000, "has_more": true, left: stored - 1_000});
+        assert_eq!(delete(&url).await.json(), expected);
+    }
 }
 
 #[tokio::test]
