@@ -84,6 +84,7 @@ pub(super) fn schemas() -> Value {
                 "devices": {"type": "array", "items": {"type": "object", "required": ["device_id", "metric", "source", "total_kwh"]}},
                 "left_out": {"type": "array", "items": reference("LeftOut")},
                 "events": {"type": "array", "items": reference("Event")},
+                "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},
                 "explain": reference("Explanation"),
             },
         },

@@ -28,16 +28,16 @@ const PAGE: usize = 10_000;
 /// The number of gaps between days that are asked for at once.
 const GAP_CONCURRENCY: usize = 8;
 
-/// A kind of item from which rows are made, the finest first.
+/// A level of items from which rows are made, the finest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum Level {
     Readings,
     Quarters,
     Days,
 }
 
-impl Source {
-    /// The source as the API writes it.
+impl Level {
+    /// The level as the API writes it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Readings => "readings",
@@ -64,7 +64,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) room: Option<&'a RoomId>,
     pub(crate) grid: &'a Grid,
     pub(crate) horizon: &'a Horizon,
-    pub(crate) coarsest: Source,
+    pub(crate) coarsest: Level,
     pub(crate) now: Timestamp,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Ask<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) range: TimeRange,
-    pub(crate) source: Source,
+    pub(crate) level: Level,
     pub(crate) rollup: Rollup,
     /// Whether its readings name another room than the one that is asked for.
     pub(crate) is_elsewhere: bool,
@@ -83,7 +83,7 @@ pub(crate) struct Piece {
 pub(crate) struct Gathered {
     /// In order; time without readings has none.
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) sources: BTreeSet<Source>,
+    pub(crate) levels: BTreeSet<Level>,
     /// The number of rollups of older settings whose readings are not read again.
     pub(crate) outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
@@ -98,7 +98,7 @@ pub(crate) async fn gather(
 ) -> Result<Gathered, Failure> {
     let whole = ask.grid.range();
     let rolled_up = ask.horizon.rolled_up(&ask.device.id);
-    let rolled_up = rolled_up.filter(|_| ask.coarsest > Source::Readings);
+    let rolled_up = rolled_up.filter(|_| ask.coarsest > Level::Readings);
     let rolled_up = rolled_up.and_then(|it| intersection(it, whole));
     let mut gathering = Gathering::new(ask, uncovered(whole, rolled_up))?;
     if let Some(rolled_up) = rolled_up {
@@ -107,7 +107,7 @@ pub(crate) async fn gather(
     gathering.take_readings(store, invocation).await?;
     let mut gathered = gathering.gathered;
     gathered.pieces.sort_by_key(|piece| piece.range.from());
-    gathered.sources = gathered.pieces.iter().map(|piece| piece.source).collect();
+    gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
     Ok(gathered)
 }
 
@@ -155,13 +155,13 @@ impl<'a> Gathering<'a> {
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         let days = match self.ask.coarsest {
-            Source::Days => self.days(store, range, invocation).await?,
+            Level::Days => self.days(store, range, invocation).await?,
             _ => Vec::new(),
         };
         let mut taken = Vec::new();
         for day in &days {
             if self.is_local_day(day) && intersection(day.range, range) == Some(day.range) {
-                let is_taken = self.take(day, day.range, Source::Days);
+                let is_taken = self.take(day, day.range, Level::Days);
                 taken.extend(is_taken.then_some(day.range));
             }
         }
@@ -185,7 +185,7 @@ impl<'a> Gathering<'a> {
             let first = live.first().map_or(gap.to(), |quarter| quarter.range.from());
             if let Ok(silent) = TimeRange::new(gap.from(), first) {
                 let days = match self.ask.coarsest {
-                    Source::Days => &days,
+                    Level::Days => &days,
                     _ => &self.days(store, silent, invocation).await?,
                 };
                 self.check_expiry(silent, days)?;
@@ -222,7 +222,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Takes a rollup, or has its readings read; returns whether either is done.
-    fn take(&mut self, stored: &StoredRollup, range: TimeRange, source: Source) -> bool {
+    fn take(&mut self, stored: &StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
@@ -234,7 +234,7 @@ impl<'a> Gathering<'a> {
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = stored.rollup.clone();
-                    self.gathered.pieces.push(Piece { range, source, rollup, is_elsewhere });
+                    self.gathered.pieces.push(Piece { range, level, rollup, is_elsewhere });
                 }
             }
         }
@@ -274,7 +274,7 @@ impl<'a> Gathering<'a> {
     fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
-        if is_whole && self.take(quarter, inside, Source::Quarters) || quarter.rollup.is_empty() {
+        if is_whole && self.take(quarter, inside, Level::Quarters) || quarter.rollup.is_empty() {
             return Ok(());
         }
         if !self.has_readings(quarter) {
@@ -327,7 +327,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
             let readings = readings(store, self.ask, range, invocation).await?;
-            if self.ask.coarsest == Source::Readings {
+            if self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, readings.first(), invocation).await?;
             }
             self.fold(range, &readings);
@@ -371,7 +371,7 @@ impl<'a> Gathering<'a> {
                 let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
                 self.gathered.pieces.push(Piece {
                     range: TimeRange::new(begin, end).expect("readings have different times"),
-                    source: Source::Readings,
+                    level: Level::Readings,
                     rollup: Rollup::fold(*stay, &self.rules),
                     is_elsewhere: !is_here(&stay[0]),
                 });
@@ -410,7 +410,7 @@ pub(crate) async fn readings(
 /// Why more than [`MAX_READ`] would be read of the readings.
 fn too_long(ask: &Ask<'_>) -> String {
     let days = MAX_READ.num_days();
-    if ask.coarsest == Source::Readings {
+    if ask.coarsest == Level::Readings {
         return format!(
             "Rows of 1m and 5m come from readings, of which one request reads at most {days} days. \
              Narrow from and to, or ask by 15m or longer."

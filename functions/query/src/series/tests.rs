@@ -17,7 +17,7 @@ use table::{
 };
 
 use super::device::device_values;
-use super::gather::{Ask, Source};
+use super::gather::{Ask, Level};
 use super::grid::Grid;
 use super::horizon::{Horizon, ceiling};
 use super::values::RowValues;
@@ -158,7 +158,7 @@ impl Home {
     async fn answer(
         &self,
         grid: &Grid,
-        coarsest: Source,
+        coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
@@ -252,8 +252,8 @@ async fn rows_are_the_fold_of_the_readings_whatever_is_rolled_up() {
         let whole = range(edges[0], edges[1]);
         let unit = CalendarUnit::ALL[random.usize(2..CalendarUnit::ALL.len())];
         let grids = [
-            (Grid::total(whole), Source::Days),
-            (Grid::of(unit, whole, asked).expect("few rows"), Source::of(Some(unit))),
+            (Grid::total(whole), Level::Days),
+            (Grid::of(unit, whole, asked).expect("few rows"), Level::of(Some(unit))),
         ];
         for (grid, coarsest) in &grids {
             if grid.range().to().since(grid.range().from()) > TimeDelta::days(25) {
@@ -283,7 +283,7 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
         home.roll_up(range(first, plus(first, 5 * DAY)), || true).await;
         let whole = range(plus(first, HOUR), plus(first, 6 * DAY - 1));
         let name = metric(COUNTER);
-        let expected = total(&home.answer(&Grid::total(whole), Source::Days, now).await[&name]);
+        let expected = total(&home.answer(&Grid::total(whole), Level::Days, now).await[&name]);
         assert_eq!(expected, total(&home.expected(&Grid::total(whole), &name, now)), "seed {seed}");
         let mut edges: Vec<Timestamp> =
             (0..4).map(|_| plus(first, random.i64(HOUR + 1..6 * DAY - 1))).collect();
@@ -294,7 +294,7 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
         for pair in edges.windows(2) {
             let part = Grid::total(range(pair[0], pair[1]));
             let expected = home.expected(&part, &name, now);
-            let part = home.answer(&part, Source::Days, now).await.remove(&name).expect("rows");
+            let part = home.answer(&part, Level::Days, now).await.remove(&name).expect("rows");
             assert_eq!(part, expected, "seed {seed}: {pair:?}");
             let part = total(&part);
             sum += &part.unwrap_or_else(Exact::zero);
@@ -314,7 +314,7 @@ async fn both_days_of_a_clock_change_are_whole() {
         home.roll_up(range(plus(first, -HOUR), plus(first, 30 * HOUR)), || true).await;
         let zone: Zone = "Europe/Berlin".parse().expect("a zone");
         let grid = Grid::of(CalendarUnit::Day, range(first, plus(first, 1)), zone).expect("one");
-        let rows = &home.answer(&grid, Source::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
+        let rows = &home.answer(&grid, Level::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
         let expected = Exact::from(hours * 4_i64);
         assert_eq!(rows[0].increase.amount, Some(expected), "a quarter counts 1");
         assert_eq!(rows[0].rollup.as_ref().map(|it| it.count), u64::try_from(hours * 4).ok());
@@ -341,7 +341,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             room: Some(&room),
             grid: &grid,
             horizon: &horizon,
-            coarsest: Source::Days,
+            coarsest: Level::Days,
             now: plus(first, 9 * DAY),
         };
         let found =
@@ -350,7 +350,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
         assert_eq!(row.rollup.as_ref().map(|it| it.count), Some(count), "{room}");
-        let sources: BTreeSet<_> = [Source::Days, Source::Quarters].into();
-        assert!(found.gathered.sources.is_subset(&sources), "{:?}", found.gathered.sources);
+        let levels: BTreeSet<_> = [Level::Days, Level::Quarters].into();
+        assert!(found.gathered.levels.is_subset(&levels), "{:?}", found.gathered.levels);
     }
 }

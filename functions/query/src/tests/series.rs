@@ -209,6 +209,42 @@ async fn events_have_the_two_readings_of_their_step() {
 }
 
 #[tokio::test]
+async fn events_that_are_left_out_are_told() {
+    let bench = Bench::empty();
+    let swinging = |device, n: i64| {
+        numbers(device, n, "hall", &[("cumulative_kwh_p", if n % 2 == 0 { "50" } else { "1" })])
+    };
+    bench.store(&[swinging("one", 0), swinging("two", 0)]).await;
+    let both = ["one", "two"].map(|device| (0..600).map(move |n| swinging(device, n)));
+    let readings: Vec<Reading> = both.into_iter().flatten().collect();
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    for (minutes, count, has_more) in [(300, 598, false), (600, 1_000, true)] {
+        let url = format!("/energy?from={}&to={}&events=1", at(0), at(minutes));
+        let energy = bench.get(&url).await.json();
+        assert_eq!(energy["events"].as_array().map(Vec::len), Some(count), "{minutes} minutes");
+        assert_eq!(energy["events_has_more"], has_more, "{minutes} minutes");
+    }
+    let without = bench.get(&hour("/energy")).await.json();
+    assert_eq!(without.get("events_has_more"), None);
+}
+
+#[tokio::test]
+async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
+    let bench = Bench::home().await;
+    let gone = [(-2_000, "50"), (-1_990, "1")];
+    let gone = gone.map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
+    let meter = DeviceObservation::of(&gone[0]).new_device(gone[0].device.clone(), |_| true);
+    bench.put_day(&meter, -2_000, &gone, true).await;
+    bench.seal(0, "UTC").await;
+    let url = format!("/devices/meter/events?from={}&to={}&format=csv", at(-3_000), at(0));
+    let expected = "timestamp,device_id,metric,events,amount,size,from_timestamp,from_value,\
+                    to_timestamp,to_value,until\n\
+                    2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
+                    2026-01-11T00:00:00.000Z\n";
+    assert_eq!(bench.get(&url).await.text, expected);
+}
+
+#[tokio::test]
 async fn readings_are_deleted_only_between_two_given_ends() {
     let bench = Bench::home().await;
     let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
@@ -251,7 +287,8 @@ async fn every_mistake_is_named_with_what_to_do() {
         ("/series?tz=Mars", "400 tz: \"Mars\" is not a time zone"),
         (
             "/series?metric=co2",
-            "400 metric: co2 has not been sent; cumulative_kwh_p, current_w, temperature have",
+            "400 metric: co2 has not been sent; the metrics sent are cumulative_kwh_p, \
+             current_w, temperature",
         ),
         ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase is of counters"),
         (
