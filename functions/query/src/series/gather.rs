@@ -4,7 +4,7 @@
 //! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
 //! several rooms where one is asked for, or whose settings have changed since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use chrono::TimeDelta;
 use domain::{
@@ -21,8 +21,11 @@ use super::horizon::Horizon;
 pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
-/// The largest number of rollups of one device that one request reads.
-const MAX_ROLLUPS: i64 = 45_000;
+/// The largest number of rollups of one device that rows are made from.
+const MAX_ROLLUPS: usize = 45_000;
+/// The number of quarters whose time is asked for at least, so that silent years take few queries. One
+/// request reads at most so many beyond [`MAX_ROLLUPS`].
+const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 /// The number of gaps between days that are asked for at once.
@@ -166,35 +169,61 @@ impl<'a> Gathering<'a> {
             }
         }
         let gaps = uncovered(range, taken);
-        self.check_number(&gaps)?;
-        let device = &self.ask.device.id;
-        let asked = gaps.iter().map(|gap| {
-            let gap = *gap;
-            async move {
-                let from = Quarter::of(gap.from()).start();
-                let aligned = TimeRange::new(from, gap.to()).expect("it is longer than the gap");
-                let found = store.quarters(device, aligned, false, invocation).await?;
-                Ok::<_, Failure>((gap, found))
-            }
-        });
-        let asked: Vec<_> = asked.collect();
-        let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
-        for (gap, quarters) in found {
-            let live: Vec<_> =
-                quarters.into_iter().filter(|it| !it.is_expired(self.ask.now)).collect();
-            let first = live.first().map_or(gap.to(), |quarter| quarter.range.from());
-            if let Ok(silent) = TimeRange::new(gap.from(), first) {
+        let quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        for gap in gaps {
+            let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
+            let inside = || {
+                let later = quarters[first..].iter();
+                later.take_while(|quarter| quarter.range.from() < gap.to())
+            };
+            let begin = inside().next().map_or(gap.to(), |quarter| quarter.range.from());
+            if let Ok(silent) = TimeRange::new(gap.from(), begin) {
                 let days = match self.ask.coarsest {
                     Level::Days => &days,
                     _ => &self.days(store, silent, invocation).await?,
                 };
                 self.check_expiry(silent, days)?;
             }
-            for quarter in &live {
+            for quarter in inside() {
                 self.take_quarter(quarter, gap)?;
             }
         }
         Ok(())
+    }
+
+    /// The quarters of gaps, in order.
+    ///
+    /// A gap may be years without any, so what counts is how many are found: the next part is as long as
+    /// the quarters that may still be found.
+    async fn quarters(
+        &self,
+        store: &impl ReadRollups,
+        gaps: &[TimeRange],
+        days: &[StoredRollup],
+        invocation: &Invocation,
+    ) -> Result<Vec<StoredRollup>, Failure> {
+        let aligned = |gap: &TimeRange| {
+            let from = Quarter::of(gap.from()).start();
+            TimeRange::new(from, gap.to()).expect("it is at least as long as the gap")
+        };
+        let mut gaps: VecDeque<TimeRange> = gaps.iter().map(aligned).collect();
+        let mut quarters: Vec<StoredRollup> = Vec::new();
+        while !gaps.is_empty() {
+            let most = MAX_ROLLUPS.saturating_sub(quarters.len()).max(MIN_QUARTERS);
+            let length = Quarter::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
+            let parts = take_front(&mut gaps, length).into_iter();
+            let asked = parts.map(|part| async move {
+                store.quarters(&self.ask.device.id, part, false, invocation).await
+            });
+            let asked: Vec<_> = asked.collect();
+            let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
+            quarters.extend(found.into_iter().flatten());
+            if let Some(quarter) = quarters.get(MAX_ROLLUPS) {
+                return Err(Failure::OutOfReach(self.too_many(quarter.range.from(), days)));
+            }
+        }
+        quarters.retain(|quarter| !quarter.is_expired(self.ask.now));
+        Ok(quarters)
     }
 
     async fn days(
@@ -205,8 +234,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<Vec<StoredRollup>, Failure> {
         let zone = self.ask.horizon.zone();
         let dates = (zone.date(range.from()), zone.date(range.last()));
-        let limit = usize::try_from(MAX_ROLLUPS).expect("positive");
-        let order = Order::Ascending;
+        let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
         let mut days = store.days(&self.ask.device.id, dates, order, limit, invocation).await?;
         days.retain(|day| !day.is_expired(self.ask.now));
         Ok(days)
@@ -284,23 +312,24 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Refuses gaps with more quarters than one request reads.
-    fn check_number(&self, gaps: &[TimeRange]) -> Result<(), Failure> {
-        let lived = TimeRange::new(self.ask.device.first_seen, Timestamp::MAX).ok();
-        let lived = gaps.iter().filter_map(|gap| intersection(*gap, lived?));
-        let quarters: i64 = lived
-            .map(|it| it.to().since(it.from()).num_minutes() / Quarter::LENGTH.num_minutes())
-            .sum();
-        if quarters <= MAX_ROLLUPS {
-            return Ok(());
-        }
-        Err(Failure::OutOfReach(format!(
-            "This takes {quarters} rollups of 15 minutes of {}, and one request reads at most \
-             {MAX_ROLLUPS}. Narrow from and to; or ask by 1d, 1w, 1mo or 1y in the home's time zone, \
-             {}.",
-            self.ask.device.id,
-            self.ask.horizon.zone()
-        )))
+    /// Why more than [`MAX_ROLLUPS`] quarters would be read, of which those before `reached` fit.
+    fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
+        let whole = self.ask.grid.range();
+        let is_cut = |day: &StoredRollup| {
+            intersection(day.range, whole) == Some(day.range)
+                && !self.ask.grid.has_in_one_row(day.range)
+        };
+        let coarser = if self.ask.coarsest < Level::Days || days.iter().any(is_cut) {
+            let zone = self.ask.horizon.zone();
+            format!("; or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
+        } else {
+            String::new()
+        };
+        format!(
+            "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
+             more; those before {reached} are as many. Narrow from and to{coarser}.",
+            self.ask.device.id
+        )
     }
 
     /// Refuses time without quarters of which days tell that it had readings: the quarters have expired,
@@ -378,6 +407,22 @@ impl<'a> Gathering<'a> {
             }
         }
     }
+}
+
+/// Takes ranges from the front that are together at most so long; the last is cut.
+fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<TimeRange> {
+    let mut taken = Vec::new();
+    while length > TimeDelta::zero()
+        && let Some(range) = ranges.pop_front()
+    {
+        let cut = range.from().saturating_add(length).min(range.to());
+        taken.push(TimeRange::new(range.from(), cut).expect("a range is not empty"));
+        if let Ok(rest) = TimeRange::new(cut, range.to()) {
+            ranges.push_front(rest);
+        }
+        length -= cut.since(range.from());
+    }
+    taken
 }
 
 /// All readings of a device in a range.

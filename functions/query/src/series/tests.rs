@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, FoldRules,
-    MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading, Rollup, Row, SWEEP_GROUPS,
-    Sample, TimeRange, Timestamp, Zone, areas, increases,
+    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, Extent,
+    FoldRules, FoldSettings, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading,
+    Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use table::memory::MemoryStore;
@@ -17,7 +17,8 @@ use table::{
 };
 
 use super::device::device_values;
-use super::gather::{Ask, Level};
+use super::failure::Failure;
+use super::gather::{Ask, Gathered, Level, gather};
 use super::grid::Grid;
 use super::horizon::{Horizon, ceiling};
 use super::values::RowValues;
@@ -113,9 +114,18 @@ impl Home {
 
     async fn put(&self, bucket: Bucket, range: TimeRange, zone: Option<&str>) {
         let rollup = self.fold(range);
-        if rollup.is_empty() {
-            return;
+        if !rollup.is_empty() {
+            self.put_rollup(bucket, range, zone, rollup).await;
         }
+    }
+
+    async fn put_rollup(
+        &self,
+        bucket: Bucket,
+        range: TimeRange,
+        zone: Option<&str>,
+        rollup: Rollup,
+    ) {
         let stored = StoredRollup {
             key: RollupKey { device: self.device.id.clone(), bucket },
             range,
@@ -147,12 +157,23 @@ impl Home {
             }
             day = whole.to();
         }
+        self.seal(of).await;
+    }
+
+    async fn seal(&self, of: TimeRange) {
         let state = RollupState {
             zone: self.zone.name().to_owned(),
             since: of.from(),
             sealed: [of.to(); SWEEP_GROUPS],
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    }
+
+    async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
+        let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
+        let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
+        let ask = Ask { device, room: None, grid, horizon: &horizon, coarsest, now };
+        gather(&self.store, &ask, &invocation()).await
     }
 
     async fn answer(
@@ -353,4 +374,30 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let levels: BTreeSet<_> = [Level::Days, Level::Quarters].into();
         assert!(found.gathered.levels.is_subset(&levels), "{:?}", found.gathered.levels);
     }
+}
+
+#[tokio::test]
+async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_them() {
+    let (first, last) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
+    let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
+    let rollup = home.fold(range(first, last));
+    let mut quarter = Quarter::of(first);
+    for _ in 1..45_000 {
+        home.put_rollup(Bucket::Quarter(quarter), quarter.range(), None, rollup.clone()).await;
+        quarter = quarter.next();
+    }
+    let newest = Quarter::of(plus(last, -DAY));
+    home.put_rollup(Bucket::Quarter(newest), newest.range(), None, rollup.clone()).await;
+    home.seal(range(first, last)).await;
+    let reads = home.store.calls().reads;
+    let found = home.gathered(range(first, last), last).await.expect("45,000 rollups");
+    assert_eq!(found.pieces.len(), 45_000);
+    assert!(home.store.calls().reads - reads < 70, "{} reads", home.store.calls().reads - reads);
+    let one_more = newest.next();
+    home.put_rollup(Bucket::Quarter(one_more), one_more.range(), None, rollup).await;
+    let refused = home.gathered(range(first, last), last).await.expect_err("one rollup too many");
+    let Failure::OutOfReach(detail) = refused else { panic!("{refused:?}") };
+    let fitting = format!("those before {} are as many", one_more.start());
+    assert!(detail.contains(&fitting), "{detail}");
+    home.gathered(range(first, one_more.start()), last).await.expect("what the refusal advises");
 }

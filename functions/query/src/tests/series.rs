@@ -245,6 +245,40 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
 }
 
 #[tokio::test]
+async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
+    let bench = Bench::empty();
+    // From the midnight with which 2026-01-12 begins, ten years back.
+    let first = 480 - 3_650 * 1_440;
+    let old: Vec<Reading> = (0..72)
+        .map(|n| {
+            let kwh = (n + 1).to_string();
+            numbers("retired", first + n * 60, "hall", &[("cumulative_kwh_p", &kwh)])
+        })
+        .collect();
+    let new = [(0, "1"), (59, "8")]
+        .map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
+    bench.store(&[&old[..], &new].concat()).await;
+    let retired = DeviceObservation::of(&old[0]).new_device(old[0].device.clone(), |_| true);
+    for day in 0..3 {
+        let readings = &old[day * 24..][..24];
+        bench
+            .put_day(&retired, first + i64::try_from(day).expect("small") * 1_440, readings, false)
+            .await;
+    }
+    bench.seal(0, "UTC").await;
+    let years = "from=2016-01-01T00:00:00Z&to=now&every=1mo";
+    let home = bench.get(&format!("/energy?{years}")).await.json();
+    assert_eq!(home["total_kwh"], 78, "{home}");
+    let reads = bench.store.calls().reads;
+    let one = bench.get(&format!("/devices/retired/energy?{years}&explain=1")).await.json();
+    assert_eq!((&one["total_kwh"], &one["data"][0]["kwh"]), (&json!(71), &json!(71)));
+    assert_eq!(one["data"].as_array().map(Vec::len), Some(121));
+    assert_eq!(one["explain"]["pieces"], 3);
+    let reads = bench.store.calls().reads - reads;
+    assert!(reads < 30, "{reads} reads");
+}
+
+#[tokio::test]
 async fn readings_are_deleted_only_between_two_given_ends() {
     let bench = Bench::home().await;
     let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
