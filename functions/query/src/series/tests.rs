@@ -401,3 +401,45 @@ async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_
     assert!(detail.contains(&fitting), "{detail}");
     home.gathered(range(first, one_more.start()), last).await.expect("what the refusal advises");
 }
+
+#[tokio::test]
+async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_and_told() {
+    let first = at("2025-06-01T00:00:00Z");
+    let (days, now) = (40, plus(first, 60 * DAY));
+    let readings = (0..days * 24)
+        .map(|n| reading(plus(first, n * HOUR), "hall", &[(POWER, "100".to_owned())]))
+        .collect();
+    let mut home = Home::of(readings, "UTC").await;
+    home.roll_up(range(first, plus(first, days * DAY)), || true).await;
+    let whole = |days: i64| range(first, plus(first, days * DAY));
+    let power = home.device.metrics.get_mut(&metric(POWER)).expect("it has sent it");
+    power.hold = Some(TimeDelta::hours(1));
+    let concerning = |extent| FoldSettings { number: 1, changes: [(1, extent)].into() };
+    home.device.fold_settings = concerning(Extent::ALL);
+
+    let month = home.gathered(whole(31), now).await.expect("within reach");
+    assert_eq!((month.levels, month.outdated), ([Level::Readings].into(), 0));
+    let grid = Grid::total(whole(31));
+    let answer = &home.answer(&grid, Level::Days, now).await[&metric(POWER)];
+    assert_eq!(answer[0], home.expected(&grid, &metric(POWER), now)[0]);
+    let held = answer[0].area.as_ref().map(|area| area.held);
+    assert_eq!(held, Some(TimeDelta::days(31)), "the rollups have a quarter of each hour");
+
+    let more = home.gathered(whole(days), now).await.expect("within reach");
+    assert_eq!(more.levels, [Level::Readings, Level::Days].into());
+    assert_eq!(more.outdated, 9);
+
+    let third = range(plus(first, 2 * DAY), plus(first, 3 * DAY));
+    home.device.fold_settings = concerning(Extent { first: third.from(), last: third.from() });
+    let one = home.gathered(whole(days), now).await.expect("within reach");
+    let read = one.pieces.iter().filter(|piece| piece.level == Level::Readings);
+    assert_eq!((read.map(|piece| piece.range).collect(), one.outdated), (vec![third], 0));
+
+    for mut stored in home.store.rollups() {
+        let expected = Expected::Version(stored.version);
+        (stored.raw_until, stored.version) = (Some(now), stored.version + 1);
+        assert!(home.store.put_rollup(&stored, expected, &invocation()).await.expect("memory"));
+    }
+    let expired = home.gathered(whole(days), now).await.expect("within reach");
+    assert_eq!((expired.levels, expired.outdated), ([Level::Days].into(), 1));
+}
