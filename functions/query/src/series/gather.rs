@@ -22,7 +22,7 @@ pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device that rows are made from.
-const MAX_ROLLUPS: usize = 45_000;
+pub(crate) const MAX_ROLLUPS: usize = 45_000;
 /// The number of quarters whose time is asked for at least, so that silent years take few queries. One
 /// request reads at most so many beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;

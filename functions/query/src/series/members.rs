@@ -8,6 +8,7 @@ use serde::Serialize;
 use table::{Invocation, ReadRollups};
 
 use super::failure::Failure;
+use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
 
 /// The largest number of devices of one answer.
@@ -16,8 +17,6 @@ const MAX_DEVICES: usize = 200;
 pub(crate) const DEVICE_CONCURRENCY: usize = 4;
 /// A stay that ended this shortly before the seal may not be in a day's rollup yet.
 const UNSURE: TimeDelta = TimeDelta::days(2);
-/// The largest number of days that are read to learn where a device has been.
-const MAX_DAYS: usize = 3_660;
 
 /// A device whose values are a part of another's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,7 +90,7 @@ async fn was_in(
     }
     let zone = horizon.zone();
     let dates = (zone.date(range.from()), zone.date(range.last()));
-    let days = store.days(&device.id, dates, Order::Ascending, MAX_DAYS, invocation).await?;
+    let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
     let names = |it: &Option<RoomId>| it.as_ref() == Some(room);
     Ok(days.iter().any(|day| day.rollup.rooms.iter().any(names)))
 }

@@ -279,6 +279,25 @@ async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
 }
 
 #[tokio::test]
+async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
+    let bench = Bench::empty();
+    let day =
+        |n: i64, room| numbers("mover", 480 + (n - 4_000) * 1_440, room, &[("temperature", "20")]);
+    let mut days: Vec<Reading> = (0..3_700).map(|n| day(n, "hall")).collect();
+    days[3_690] = day(3_690, "loft");
+    bench.store(&[days[0].clone(), days[3_690].clone(), days[3_699].clone()]).await;
+    let mover = DeviceObservation::of(&days[0]).new_device(days[0].device.clone(), |_| true);
+    for reading in &days {
+        let minute = reading.at.since(at(0)).num_minutes();
+        bench.put_day(&mover, minute, std::slice::from_ref(reading), false).await;
+    }
+    bench.seal(0, "UTC").await;
+    let url = format!("/rooms/loft/series?from={}&to={}&fn=count", days[0].at, days[3_695].at);
+    let loft = bench.get(&url).await.json();
+    assert_eq!((&loft["devices"], &loft["data"][0]["value"]), (&json!(["mover"]), &json!(1)));
+}
+
+#[tokio::test]
 async fn readings_are_deleted_only_between_two_given_ends() {
     let bench = Bench::home().await;
     let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
