@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::about::{Explanation, Span};
 use super::device::{DeviceValues, MetricValues};
-use super::events::Event;
+use super::events::{Event, Events};
 use super::grid::Grid;
 use super::members::LeftOut;
 use super::request::SeriesRequest;
@@ -212,6 +212,8 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<&'a [Event]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    events_has_more: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
 
@@ -232,7 +234,7 @@ impl<'a> Energy<'a> {
     pub(crate) fn respond(
         &self,
         span: Span,
-        events: Option<&'a [Event]>,
+        events: Option<&'a Events>,
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
         let total = self.total(self.devices);
@@ -258,7 +260,8 @@ impl<'a> Energy<'a> {
             source: only.map(Meter::source),
             devices: counted.collect(),
             left_out: self.left_out,
-            events,
+            events: events.map(|it| &it.events[..]),
+            events_has_more: events.map(|it| it.has_more),
             explain,
         };
         respond(self.request.format, || self.header(), &self.rows(), &about)

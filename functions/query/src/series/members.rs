@@ -7,14 +7,13 @@ use serde::Serialize;
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
 use super::failure::Failure;
+use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
 
 /// The largest number of devices of one answer.
 const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
 pub(crate) const DEVICE_CONCURRENCY: usize = 4;
-/// The largest number of days that are read to learn where a device has been.
-const MAX_DAYS: usize = 3_660;
 /// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
 const MAX_READINGS: usize = 1_000;
 
@@ -83,8 +82,8 @@ async fn was_in(
     let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(room));
     if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
         let dates = (zone.date(days.from()), zone.date(days.last()));
-        let days = store.days(&device.id, dates, Order::Ascending, MAX_DAYS, invocation).await?;
-        if days.len() >= MAX_DAYS || may_be_of(&days) {
+        let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
+        if may_be_of(&days) {
             return Ok(true);
         }
     }
