@@ -8,9 +8,9 @@ use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::Invocation;
 
 use crate::Store;
-use crate::folder::Folder;
+use crate::bucket_folding::BucketFolding;
 
-impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C> {
     type Message = FoldRequest;
 
     async fn apply(

@@ -15,8 +15,8 @@ use table::item::ItemError;
 use table::{Invocation, StoreError};
 
 use crate::Store;
-use crate::folder::{Folder, NotFolded, reason};
-use crate::log::Work;
+use crate::bucket_folding::{BucketFolding, NotFolded, reason};
+use crate::log::Done;
 
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct DayOfDevice {
     first_record: usize,
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Consumer for Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> Consumer for BucketFolding<S, W, C> {
     type Change = TouchedReading;
 
     fn read(record: EventRecord) -> Result<Option<TouchedReading>, ItemError> {
@@ -39,9 +39,9 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer for Folder<S, W, C> {
         log: &mut WideEvent,
     ) -> BatchResult {
         let mut result = BatchResult::default();
-        let mut work = Work::default();
+        let mut done = Done::default();
         if let Err((record, error)) =
-            Box::pin(self.apply_batch(changes, invocation, log, &mut work)).await
+            Box::pin(self.apply_batch(changes, invocation, log, &mut done)).await
         {
             if invocation.remaining().is_zero() {
                 log.set("rollup.out_of_time", true);
@@ -50,19 +50,19 @@ impl<S: Store, W: WorkQueue, C: Clock> Consumer for Folder<S, W, C> {
             }
             result.retry_from(record);
         }
-        work.note(log);
+        done.note(log);
         result
     }
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// An error comes with the first record that is not done.
     async fn apply_batch(
         &self,
         mut changes: Vec<Recorded<TouchedReading>>,
         invocation: &Invocation,
         log: &mut WideEvent,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), (usize, NotFolded)> {
         let Some(first) = changes.iter().map(|it| it.record).min() else { return Ok(()) };
         let failed = |error: StoreError| (first, NotFolded::from(error));
@@ -90,9 +90,9 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
             let folding = match &rules[&device] {
                 Ok(rules) => {
                     let rules = rules.clone();
-                    self.fold_day(rules, (zone, date), &day.quarters, invocation, work).await
+                    self.fold_day(rules, (zone, date), &day.quarters, invocation, done).await
                 }
-                Err(why) => self.leave_all(&device, &day.quarters, why, invocation, work).await,
+                Err(why) => self.leave_all(&device, &day.quarters, why, invocation, done).await,
             };
             folding.map_err(failed)?;
         }
@@ -115,15 +115,15 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         (zone, date): (Zone, LocalDate),
         quarters: &BTreeSet<Quarter>,
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
-        self.these_quarters(&mut rules, quarters, invocation, work).await?;
+        self.these_quarters(&mut rules, quarters, invocation, done).await?;
         let is_over = zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now()));
         let Some(last) = quarters.last().filter(|_| is_over) else { return Ok(()) };
         let day = Box::pin(self.day(&mut rules, (zone, date), Assumed::Nothing, invocation));
         let folded = catching(day).await;
-        if let Some(why) = reason(folded, |_| work.days += 1)? {
-            self.leave_to_queue(&rules.id, *last, &why, invocation, work).await?;
+        if let Some(why) = reason(folded, |_| done.days += 1)? {
+            self.leave_to_queue(&rules.id, *last, &why, invocation, done).await?;
         }
         Ok(())
     }
@@ -134,10 +134,10 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         quarters: &BTreeSet<Quarter>,
         why: &str,
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
         for quarter in quarters {
-            self.leave_to_queue(device, *quarter, why, invocation, work).await?;
+            self.leave_to_queue(device, *quarter, why, invocation, done).await?;
         }
         Ok(())
     }

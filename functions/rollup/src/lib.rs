@@ -6,8 +6,8 @@
 //! the stream nor the sweep. The folds are `rollups`' own: by compare-and-swap, so that everything here may
 //! be done twice, in any order, and by many at once.
 
+mod bucket_folding;
 mod event;
-mod folder;
 mod from_queue;
 mod from_stream;
 mod log;
@@ -39,14 +39,14 @@ pub use rollups::Retention;
 pub use schedule::NotDone;
 pub use settings::Settings;
 
-use folder::Folder;
+use bucket_folding::BucketFolding;
 
 /// The function.
 #[derive(Debug)]
 pub struct Rollup<S, W, Q, C> {
     stream: StreamFunction<Q, C>,
     queue: QueueFunction<C>,
-    folder: Folder<S, W, C>,
+    folding: BucketFolding<S, W, C>,
     telemetry: Telemetry,
 }
 
@@ -60,12 +60,12 @@ table::store! {
 const NAME: &str = "rollup";
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
-    /// The function on a table. A bucket that cannot be folded goes to `work`, a record that names none to
+    /// The function on a table. A bucket that cannot be folded goes to `work_queue`, a record that names none to
     /// `dead_letters`.
     #[must_use]
     pub fn new(
         store: S,
-        work: W,
+        work_queue: W,
         dead_letters: Q,
         clock: C,
         telemetry: Telemetry,
@@ -74,7 +74,7 @@ impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
         Self {
             stream: StreamFunction::new(NAME, dead_letters, clock.clone(), telemetry.clone()),
             queue: QueueFunction::new(NAME, clock.clone(), telemetry.clone()),
-            folder: Folder::new(store, work, clock, settings),
+            folding: BucketFolding::new(store, work_queue, clock, settings),
             telemetry,
         }
     }
@@ -86,17 +86,17 @@ impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
         event: dynamodb::Event,
         deadline: Deadline,
     ) -> DynamoDbEventResponse {
-        Box::pin(self.stream.handle(event, deadline, &self.folder)).await
+        Box::pin(self.stream.handle(event, deadline, &self.folding)).await
     }
 
     /// Folds the buckets that messages of the queue name. Returns those that should be delivered again.
     pub async fn handle_queue(&self, event: SqsEvent, deadline: Deadline) -> SqsBatchResponse {
-        Box::pin(self.queue.handle(event, deadline, &self.folder)).await
+        Box::pin(self.queue.handle(event, deadline, &self.folding)).await
     }
 
     /// Sweeps the devices whose turn it is. Work that the time does not suffice for is left to the next
     /// invocation; an error means that something failed.
     pub async fn handle_schedule(&self, deadline: Deadline) -> Result<(), NotDone> {
-        Box::pin(self.folder.handle_schedule(deadline, &self.telemetry)).await
+        Box::pin(self.folding.handle_schedule(deadline, &self.telemetry)).await
     }
 }

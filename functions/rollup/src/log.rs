@@ -1,11 +1,11 @@
-//! The work of one invocation, for its log event. Does none.
+//! What one invocation has done, for its log event. Does nothing itself.
 
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::FoldRequest;
 
 /// What one invocation has done.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct Done {
     /// Quarters whose rollups were put.
     pub(crate) quarters: usize,
     /// Days whose rollups were put.
@@ -20,7 +20,7 @@ pub(crate) struct Work {
 /// The largest number of buckets that a log event names; all are counted.
 const MAX_NAMED: usize = 10;
 
-impl Work {
+impl Done {
     /// Counts a bucket that is left to the queue.
     pub(crate) fn left_to_queue(&mut self, request: &FoldRequest, reason: &str) {
         self.queued += 1;
@@ -30,7 +30,7 @@ impl Work {
         }
     }
 
-    /// Notes the work in the log event.
+    /// Notes it in the log event.
     pub(crate) fn note(self, log: &mut WideEvent) {
         log.set("rollup.quarters", self.quarters);
         log.set("rollup.days", self.days);

@@ -7,11 +7,11 @@ use table::Invocation;
 
 use crate::Settings;
 
-/// The part of the table's ceilings that is left to readings and to people.
-const SHARE: f64 = 5.0;
+/// Such work gets one part in this many of the table's ceilings.
+const PARTS: f64 = 5.0;
 
 /// The time after which the next invocation by the schedule is due soon, and goes on.
-const MINUTE: Duration = Duration::from_secs(50);
+const TURN: Duration = Duration::from_secs(50);
 
 /// The pace of one invocation.
 #[derive(Debug)]
@@ -26,21 +26,21 @@ impl Pace {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             started: Stopwatch::start(),
-            read_units_per_second: f64::from(settings.max_read_units) / SHARE,
-            write_units_per_second: f64::from(settings.max_write_units) / SHARE,
+            read_units_per_second: f64::from(settings.max_read_units) / PARTS,
+            write_units_per_second: f64::from(settings.max_write_units) / PARTS,
         }
     }
 
     /// Whether what is left should be left to the next invocation: two at once would do the same work.
-    pub(crate) fn is_minute_over(&self) -> bool {
-        self.started.elapsed() >= MINUTE
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.started.elapsed() >= TURN
     }
 
     /// Waits until as much time has passed as the consumed units are worth, or until none is left.
     pub(crate) async fn keep(&self, invocation: &Invocation) {
         let seconds = (invocation.read_units() / self.read_units_per_second)
             .max(invocation.write_units() / self.write_units_per_second);
-        // Ceilings of zero are worth any time.
+        // With a ceiling of zero nothing can be paced: do not wait.
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
         let ahead = due.saturating_sub(self.started.elapsed()).min(invocation.remaining());
         if !ahead.is_zero() {

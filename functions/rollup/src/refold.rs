@@ -12,7 +12,7 @@ use runtime::work_queue::WorkQueue;
 use table::{Invocation, RangeQuery, Refold, StoreResult};
 
 use crate::Store;
-use crate::folder::{Folder, NotFolded, window_end};
+use crate::bucket_folding::{BucketFolding, NotFolded, window_end};
 use crate::schedule::{MAX_HOME, Run};
 
 /// By device, the number of the newest settings with which everything is folded, as far as the instance has
@@ -32,12 +32,12 @@ impl Refolded {
     }
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
-    /// Folds again what new settings of devices concern, each up to the mark of its group. What the minute
-    /// does not suffice for is left to the next invocation.
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
+    /// Folds again what new settings of devices concern, each as far as its group is sealed. What the
+    /// turn does not suffice for is left to the next invocation.
     pub(crate) async fn refold(
         &self,
-        sealed: &[Timestamp; SWEEP_GROUPS],
+        sealed_until: &[Timestamp; SWEEP_GROUPS],
         (zone, now): (Zone, Timestamp),
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
@@ -49,21 +49,22 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         }
         // A list without the settings was read before this one, by a clock that may be ahead: its reader
         // may have sealed quarters up to here.
-        let last_mark = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
+        let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
         let changed = listed.devices.found.iter().filter(|device| !self.refolded.is_done(device));
         for device in changed {
-            let mark = sealed[sweep_group(&device.id)];
-            self.refold_device(device, (mark, mark >= last_mark), zone, run).await?;
+            let sealed_until = sealed_until[sweep_group(&device.id)];
+            let is_last = sealed_until >= last_target;
+            self.refold_device(device, (sealed_until, is_last), zone, run).await?;
         }
         Ok(())
     }
 
-    /// Folds again what the device's newest settings concern up to `mark`, and notes that all is done if
-    /// `mark` is the last one that needed it.
+    /// Folds again what the device's newest settings concern up to `sealed_until`, and notes that all is
+    /// done if nothing that is sealed later needs it.
     async fn refold_device(
         &self,
         device: &Device,
-        (mark, is_last): (Timestamp, bool),
+        (sealed_until, is_last): (Timestamp, bool),
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
@@ -78,23 +79,23 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
             _ => self.first_quarter(device, changed, run.invocation).await?,
         };
         let last_day = zone.day(zone.date(changed.last));
-        let to = last_day.map_or(mark, |day| day.to().min(mark));
+        let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
         let mut rules = DeviceRules::of(device);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
-            if run.pace.is_minute_over() {
+            if run.pace.is_turn_over() {
                 return Ok(());
             }
-            let Run { invocation, work, .. } = &mut *run;
-            self.quarters(&mut rules, range, Assumed::Nothing, invocation, work).await?;
+            let Run { invocation, done, .. } = &mut *run;
+            self.quarters(&mut rules, range, Assumed::Nothing, invocation, done).await?;
             let ended = (range, Assumed::Nothing);
-            self.days_ended(&mut rules, zone, ended, invocation, work).await?;
+            self.days_ended(&mut rules, zone, ended, invocation, done).await?;
             from = range.to();
             let under_way = Some((number, from));
             let refold = Refold { under_way, ..known };
             self.store.set_refold(id, &refold, invocation).await?;
             run.pace.keep(run.invocation).await;
         }
-        if is_last || to < mark {
+        if is_last || to < sealed_until {
             let done = Refold { settings: number, under_way: None };
             self.store.set_refold(id, &done, run.invocation).await?;
             self.refolded.note(device);

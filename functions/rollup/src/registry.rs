@@ -11,7 +11,7 @@ use runtime::work_queue::WorkQueue;
 use table::{Invocation, Listing, StoreError, StoreResult};
 
 use crate::Store;
-use crate::folder::Folder;
+use crate::bucket_folding::BucketFolding;
 
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Registered {
     }
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The rules of devices, as they are this moment.
     pub(crate) async fn rules(
         &self,

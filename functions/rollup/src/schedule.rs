@@ -11,8 +11,8 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::{NotSent, WorkQueue};
 use table::{Invocation, StoreError};
 
-use crate::folder::{Folder, NotFolded};
-use crate::log::Work;
+use crate::bucket_folding::{BucketFolding, NotFolded};
+use crate::log::Done;
 use crate::pace::Pace;
 use crate::{NAME, Store};
 
@@ -43,17 +43,17 @@ impl From<NotFolded> for NotDone {
 pub(crate) struct Run<'a> {
     pub(crate) invocation: &'a Invocation,
     pub(crate) pace: Pace,
-    pub(crate) work: Work,
+    pub(crate) done: Done,
 }
 
 /// The most devices of a home: they are swept at once, and listed each minute.
 pub(crate) const MAX_HOME: usize = 100;
-/// Another group is swept too while its mark is further behind than this: it has missed its turn.
+/// Another group is swept too while it is sealed no further than this before the target: it has missed its turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The milliseconds of a minute.
-const MINUTE: i64 = 60_000;
+const MINUTE_MILLIS: i64 = 60_000;
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Sweeps the group whose minute it is, then those that are behind; folds again what new settings
     /// concern.
     pub(crate) async fn handle_schedule(
@@ -64,72 +64,72 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         let pace = Pace::new(&self.settings);
-        let mut run = Run { invocation: &invocation, pace, work: Work::default() };
-        let done = catching(Box::pin(self.run(&mut run, &mut log))).await;
-        let done = done.map_err(NotDone::from).and_then(|done| done.map_err(NotDone::from));
-        let done = match done {
-            // The marks and the folds under way are stored: the next invocation goes on from there.
+        let mut run = Run { invocation: &invocation, pace, done: Done::default() };
+        let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
+        let result = result.map_err(NotDone::from).and_then(|it| it.map_err(NotDone::from));
+        let result = match result {
+            // How far each group and each fold came is stored: the next invocation goes on from there.
             Err(NotDone::Store(StoreError::TimedOut)) if invocation.remaining().is_zero() => {
                 log.set("rollup.out_of_time", true);
                 Ok(())
             }
-            done => done,
+            result => result,
         };
-        if let Err(error) = &done {
+        if let Err(error) = &result {
             log.error("rollup.error", error);
         }
-        log.set("rollup.devices", run.work.devices);
-        run.work.note(&mut log);
+        log.set("rollup.devices", run.done.devices);
+        run.done.note(&mut log);
         log.emit(&invocation, telemetry, &self.clock);
-        done
+        result
     }
 
     async fn run(&self, run: &mut Run<'_>, log: &mut WideEvent) -> Result<(), NotFolded> {
         let state = self.state(run.invocation, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
-        let mut sealed = state.stored.sealed;
+        let mut sealed_until = state.stored.sealed;
         log.set("rollup.sealed", state.stored.sealed().to_string());
         log.set("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
         let mut swept = Vec::new();
-        for (mark, groups) in self.groups_to_sweep(&sealed, target, now, run).await? {
-            if !swept.is_empty() && run.pace.is_minute_over() {
+        for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
+            if !swept.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            self.sweep(&groups, (mark, target), state.zone, run).await?;
-            groups.iter().for_each(|group| sealed[*group] = target);
+            self.sweep(&groups, (from, target), state.zone, run).await?;
+            groups.iter().for_each(|group| sealed_until[*group] = target);
             swept.extend(groups);
         }
         log.set("rollup.groups", swept);
-        self.refold(&sealed, (state.zone, now), run).await
+        self.refold(&sealed_until, (state.zone, now), run).await
     }
 
-    /// The groups that are swept in this invocation, by their marks, the oldest first.
+    /// The groups that are swept in this invocation, by the time until which they are sealed.
     ///
-    /// A home's devices are swept all at once: then their marks are written once in a quarter of an hour,
+    /// A home's devices are swept all at once: then it is noted once in a quarter of an hour that they are,
     /// which costs less than a write each minute. Of a fleet it is the group whose minute it is, and those
     /// that have missed their turns.
     async fn groups_to_sweep(
         &self,
-        sealed: &[Timestamp; SWEEP_GROUPS],
+        sealed_until: &[Timestamp; SWEEP_GROUPS],
         target: Timestamp,
         now: Timestamp,
         run: &Run<'_>,
     ) -> Result<BTreeMap<Timestamp, BTreeSet<usize>>, StoreError> {
         let mut behind: Vec<usize> =
-            (0..SWEEP_GROUPS).filter(|group| sealed[*group] < target).collect();
+            (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] < target).collect();
         if behind.is_empty() {
             return Ok(BTreeMap::new());
         }
         let listed = self.listed_for(target, run.invocation).await?;
         if listed.devices.found.len() > MAX_HOME {
             let due = due_group(now);
-            let is_late = |group: usize| target.since(sealed[group]) > MAX_LAG;
+            let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
             behind.retain(|group| *group == due || is_late(*group));
         }
         let mut groups: BTreeMap<Timestamp, BTreeSet<usize>> = BTreeMap::new();
         for group in behind {
-            groups.entry(sealed[group]).or_default().insert(group);
+            groups.entry(sealed_until[group]).or_default().insert(group);
         }
         Ok(groups)
     }
@@ -137,6 +137,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
 
 /// The group whose minute it is.
 fn due_group(now: Timestamp) -> usize {
-    let minute = usize::try_from(now.as_millis() / MINUTE).expect("no timestamp is before 1970");
+    let minute =
+        usize::try_from(now.as_millis() / MINUTE_MILLIS).expect("no timestamp is before 1970");
     minute % SWEEP_GROUPS
 }

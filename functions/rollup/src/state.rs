@@ -10,7 +10,7 @@ use runtime::work_queue::WorkQueue;
 use table::{InsertOutcome, Invocation, RollupState, StoreError, StoreResult};
 
 use crate::Store;
-use crate::folder::Folder;
+use crate::bucket_folding::BucketFolding;
 
 /// What the instance remembers of the state.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct OtherZone {
     stored: Zone,
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Makes the state if there is none. Whoever leaves a reading to the sweep has to know that the sweep
     /// begins before its quarter.
     pub(crate) async fn ensure_state(

@@ -11,23 +11,23 @@ use runtime::work_queue::WorkQueue;
 use table::{Invocation, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
-use crate::folder::{Folder, NotFolded, quarters_in, window_end};
+use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in, window_end};
 use crate::registry::ListedDevices;
 use crate::schedule::Run;
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
-    /// Folds the quarters and days of the groups' devices that end after the groups' mark, up to `target`.
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
+    /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target`.
     ///
-    /// The mark moves a day at a time at most, when all devices are done or left to the queue: a sweep
+    /// `sealed_until` moves a day at a time at most, when all devices are done or left to the queue: a sweep
     /// that is far behind and stops continues there.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
-        (mut mark, target): (Timestamp, Timestamp),
+        (mut sealed_until, target): (Timestamp, Timestamp),
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
-        while let Ok(range) = TimeRange::new(mark, window_end(mark, target)) {
+        while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
             for device in listed.devices.found.iter().filter(|device| of_group(&device.id)) {
@@ -44,7 +44,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
                 }
             }
             self.store.advance_sealed(groups, range.to(), run.invocation).await?;
-            mark = range.to();
+            sealed_until = range.to();
         }
         Ok(())
     }
@@ -66,11 +66,11 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
-        let Run { invocation, work, .. } = run;
+        let Run { invocation, done, .. } = run;
         let mut rules = DeviceRules::of(device);
-        work.devices += 1;
-        self.quarters(&mut rules, range, Assumed::Absent, invocation, work).await?;
-        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, work).await
+        done.devices += 1;
+        self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
+        self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await
     }
 
     /// Leaves a device whose item is damaged to the queue, where somebody finds it.
@@ -83,7 +83,7 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
     ) -> Result<(), NotFolded> {
         let why = chain(item);
         for quarter in quarters_in(range) {
-            self.leave_to_queue(device, quarter, &why, run.invocation, &mut run.work).await?;
+            self.leave_to_queue(device, quarter, &why, run.invocation, &mut run.done).await?;
         }
         Ok(())
     }

@@ -32,8 +32,8 @@ pub(crate) struct Source {
     pub(crate) until: Option<Timestamp>,
     /// The newest settings that a part of the source was folded with.
     pub(crate) settings: u64,
-    /// Whether a rollup has to be stored even if none is there.
-    pub(crate) is_anything: bool,
+    /// Whether the rollup is stored even where none is stored yet.
+    pub(crate) is_stored_even_if_new: bool,
 }
 
 impl<S: Store> Fold<'_, S> {
@@ -62,7 +62,7 @@ impl<S: Store> Fold<'_, S> {
             rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
             until: kept().filter_map(|it| it.expires).min(),
             settings: 0,
-            is_anything: true,
+            is_stored_even_if_new: true,
         }
     }
 
@@ -70,7 +70,7 @@ impl<S: Store> Fold<'_, S> {
         let quarters = self.store.quarters(&self.device.id, range, true, self.invocation).await?;
         let mut source = Source::default();
         for quarter in quarters {
-            source.is_anything = true;
+            source.is_stored_even_if_new = true;
             if quarter.rollup.is_empty() || quarter.is_expired(self.now) {
                 continue;
             }

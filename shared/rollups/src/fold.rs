@@ -137,7 +137,7 @@ impl<S: Store> Fold<'_, S> {
         if source.settings > self.device.settings {
             return Err(Folded::Outdated);
         }
-        if known.is_none() && !source.is_anything {
+        if known.is_none() && !source.is_stored_even_if_new {
             return Err(Folded::Skipped);
         }
         let is_ahead = |expires: &Timestamp| *expires > self.now;

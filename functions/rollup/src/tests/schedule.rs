@@ -94,12 +94,12 @@ async fn all_groups_catch_up_at_once_after_an_outage() {
 }
 
 #[tokio::test]
-async fn the_mark_stays_where_the_table_failed() {
+async fn nothing_is_sealed_where_the_table_failed() {
     let bench = Bench::new().await;
     bench.write("d", 0, "1").await;
     bench.clock.set(at(turn()));
     let before = bench.state().await;
-    // Whichever call fails, the mark of what is not folded stays.
+    // Whichever call fails, what is not folded is not sealed.
     for call in 0..20 {
         bench.store.fail_after(call, StoreError::Throttled("for now".into()));
         let done = bench.rollup.handle_schedule(deadline()).await;
@@ -132,11 +132,11 @@ async fn a_bucket_that_fails_for_itself_holds_the_mark_of_no_other_up() {
     bench.damage("d", 61).await;
     bench.write("d", 61, "1").await;
     bench.work.fail(true);
-    let mark = bench.state().await.sealed[sweep_group(&id("d"))];
+    let sealed_until = bench.state().await.sealed[sweep_group(&id("d"))];
     bench.clock.set(at(turn() + 45));
     let error = bench.rollup.handle_schedule(deadline()).await.expect_err("the queue is full");
     assert!(matches!(error, NotDone::Queue(_)), "{error}");
-    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], mark);
+    assert_eq!(bench.state().await.sealed[sweep_group(&id("d"))], sealed_until);
 }
 
 #[tokio::test]

@@ -11,17 +11,17 @@ use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
 use table::{Invocation, StoreError, StoreResult};
 
-use crate::log::Work;
+use crate::log::Done;
 use crate::refold::Refolded;
 use crate::registry::Registered;
 use crate::state::StateMemory;
 use crate::{Settings, Store};
 
-/// The function's working part: what its three handlers have in common.
+/// Folds buckets, for each of the function's three handlers.
 #[derive(Debug)]
-pub(crate) struct Folder<S, W, C> {
+pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) store: S,
-    pub(crate) work: W,
+    pub(crate) queue: W,
     pub(crate) clock: C,
     pub(crate) settings: Settings,
     pub(crate) registered: Registered,
@@ -43,11 +43,11 @@ pub(crate) enum NotFolded {
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
-impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
-    pub(crate) fn new(store: S, work: W, clock: C, settings: Settings) -> Self {
+impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
+    pub(crate) fn new(store: S, queue: W, clock: C, settings: Settings) -> Self {
         Self {
             store,
-            work,
+            queue,
             clock,
             settings,
             registered: Registered::default(),
@@ -97,17 +97,17 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         range: TimeRange,
         assumed: Assumed,
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
         let whole = catching(Box::pin(self.window(rules, range, assumed, invocation))).await;
-        if reason(whole, |window| work.quarters += window.folded.len())?.is_none() {
+        if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
             return Ok(());
         }
         for quarter in quarters_in(range) {
             let one = Box::pin(self.window(rules, quarter.range(), assumed, invocation));
             let one = catching(one).await;
-            if let Some(reason) = reason(one, |window| work.quarters += window.folded.len())? {
-                self.leave_to_queue(&rules.id, quarter, &reason, invocation, work).await?;
+            if let Some(reason) = reason(one, |window| done.quarters += window.folded.len())? {
+                self.leave_to_queue(&rules.id, quarter, &reason, invocation, done).await?;
             }
         }
         Ok(())
@@ -119,19 +119,19 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         rules: &mut DeviceRules,
         quarters: &BTreeSet<Quarter>,
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
         if are_close(quarters) {
             let whole = catching(Box::pin(self.close_quarters(rules, quarters, invocation))).await;
-            if reason(whole, |window| work.quarters += window.folded.len())?.is_none() {
+            if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
                 return Ok(());
             }
         }
         for quarter in quarters {
             let folding = Box::pin(self.quarter(rules, *quarter, invocation));
             let folded = catching(folding).await;
-            if let Some(why) = reason(folded, |_| work.quarters += 1)? {
-                self.leave_to_queue(&rules.id, *quarter, &why, invocation, work).await?;
+            if let Some(why) = reason(folded, |_| done.quarters += 1)? {
+                self.leave_to_queue(&rules.id, *quarter, &why, invocation, done).await?;
             }
         }
         Ok(())
@@ -177,16 +177,16 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         zone: Zone,
         (range, assumed): (TimeRange, Assumed),
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
         let mut date = zone.date(range.from());
         while let Some(day) = zone.day(date).filter(|day| day.to() <= range.to()) {
             let folding = Box::pin(self.day(rules, (zone, date), assumed, invocation));
             let folded = catching(folding).await;
-            let count = |folded| work.days += usize::from(folded != Folded::Skipped);
+            let count = |folded| done.days += usize::from(folded != Folded::Skipped);
             if let Some(reason) = reason(folded, count)? {
                 let last = Quarter::of(day.last());
-                self.leave_to_queue(&rules.id, last, &reason, invocation, work).await?;
+                self.leave_to_queue(&rules.id, last, &reason, invocation, done).await?;
             }
             date = zone.date(day.to());
         }
@@ -200,11 +200,11 @@ impl<S: Store, W: WorkQueue, C: Clock> Folder<S, W, C> {
         quarter: Quarter,
         reason: &str,
         invocation: &Invocation,
-        work: &mut Work,
+        done: &mut Done,
     ) -> Result<(), NotFolded> {
         let request = FoldRequest { device: device.clone(), quarter };
-        self.work.send(std::slice::from_ref(&request), invocation).await?;
-        work.left_to_queue(&request, reason);
+        self.queue.send(std::slice::from_ref(&request), invocation).await?;
+        done.left_to_queue(&request, reason);
         Ok(())
     }
 
