@@ -214,8 +214,10 @@ pub(crate) async fn energy(
         return Err(without_energy(about, asked, &devices));
     }
     let meters: Vec<&Device> = metered.iter().map(|(device, _)| *device).collect();
-    let left_out = if request.is_apart { Vec::new() } else { subject.left_out(&meters) };
-    let is_left_out = |device: &Device| left_out.iter().any(|it| *it.id() == device.id);
+    let left_out = subject.left_out(&meters);
+    // Apart, a device that no sum holds is a row as well.
+    let is_shown =
+        |device: &Device| request.is_apart || left_out.iter().all(|it| *it.id() != device.id);
     let ask = |device| Ask {
         device,
         room: subject.room.as_ref(),
@@ -224,7 +226,7 @@ pub(crate) async fn energy(
         coarsest: Level::of(request.unit),
         now,
     };
-    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| !is_left_out(it)).collect();
+    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| is_shown(it)).collect();
     let asks: Vec<(Ask<'_>, Vec<MetricName>)> =
         metered.iter().map(|(device, meter)| (ask(*device), meter.names())).collect();
     let invocation = call.invocation;

@@ -230,6 +230,7 @@ async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     assert_eq!(one["left_out"], json!([{"device_id": "plug", "behind": "meter"}]));
     let apart = bench.get(&format!("{}&devices=1", hour("/rooms/hall/energy"))).await.json();
     assert_eq!(apart["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&apart["total_kwh"], &apart["left_out"]), (&json!(0.58), &one["left_out"]));
     // Where the meter itself is not counted, the plug is all that there is.
     assert_eq!(bench.patch("/devices/meter", r#"{"room": "cellar"}"#).await.status, 200);
     let powers = bench.get(&format!("{}&metric=current_w", hour("/energy"))).await.json();
