@@ -13,6 +13,7 @@ mod model;
 mod openapi;
 mod patterns;
 mod permissions;
+mod rollup_costs;
 mod rollup_model;
 mod source;
 mod template;

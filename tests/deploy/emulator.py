@@ -122,6 +122,9 @@ def with_leading_keys():
             # A request that names none has no such key: only then does Null hold.
             if keys:
                 service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
+        # SQS has no action for a batch: who may send a message may send ten.
+        if service == "sqs":
+            action = action.removesuffix("Batch")
         return enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=service_context)
 
     iam_evaluator.enforce = enforce_by_key

@@ -51,7 +51,7 @@ def answers(stack, tokens, week):
 
 
 def local_date(reading):
-    at = datetime.fromisoformat(reading["timestamp"])
+    at = datetime.strptime(reading["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
     return at.astimezone(HOUSE).strftime("%Y-%m-%d")
 
 

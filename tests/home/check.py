@@ -8,6 +8,7 @@ are fractions, and a day's energy is that of the rows in (00:00, 24:00] of UTC+1
 clock change, resets, rooms with several devices; the tests in Rust have those.
 """
 
+import atexit
 import csv
 import gzip
 import json
@@ -298,6 +299,7 @@ class Server:
         self.process = subprocess.Popen(
             [str(PROGRAM), "--empty", "--port", "0", "--data-dir", str(data), "--time-zone", "Europe/Brussels"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        atexit.register(self.process.kill)
         self.url = None
         for line in self.process.stdout:
             found = [word for word in line.split() if word.startswith("http://")]

@@ -149,7 +149,9 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::HomeEnergy => {
                 Box::pin(series::energy(About::Home, known, store, clock.now(), call))
             }
-            Operation::DeviceEvents => Box::pin(series::notable(known, store, clock.now(), call)),
+            Operation::DeviceEvents => {
+                Box::pin(series::device_events(known, store, clock.now(), call))
+            }
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),

@@ -13,6 +13,8 @@ use crate::ranges::time_range;
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
+/// The number up to which one request counts the readings left.
+const MAX_COUNTED: usize = 10_000;
 
 /// `DELETE /devices/{id}/readings`
 pub(crate) async fn readings(
@@ -31,16 +33,20 @@ pub(crate) async fn readings(
     }
     let range = time_range(&call.params, now)?;
     let device = lookup::device(registry, store, call).await?;
-    let (order, limit) = (Order::Ascending, MAX_DELETED);
+    // One more is told by `has_more`.
+    let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = store.device_readings(&device.id, &query, call.invocation).await;
     let page = page.map_err(|error| call.failed(&error))?;
-    let keys: Vec<ReadingKey> = page.readings.iter().map(ReadingKey::of).collect();
+    let keys: Vec<ReadingKey> =
+        page.readings.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
     let outcome = store.delete_readings(&keys, call.invocation).await;
     if let Some(cause) = &outcome.cause {
         // What is deleted stays deleted; sent again, the request goes on with the rest.
         return Err(call.failed(cause));
     }
-    let body = json!({"deleted": keys.len(), "has_more": page.has_more});
+    let left = page.readings.len() - keys.len();
+    let (name, left) = if page.has_more { ("left_at_least", left + 1) } else { ("left", left) };
+    let body = json!({"deleted": keys.len(), "has_more": left > 0, name: left});
     Ok(Response::json(200, &body))
 }

@@ -41,8 +41,8 @@ use about::{Explanation, Span};
 use answer::{Columns, Series};
 use device::{DeviceValues, device_values};
 use energy::{Energy, Meter};
-use events::{EVENT_COLUMNS, Events, MAX_EVENTS, events};
-use gather::{Ask, Source};
+use events::{EVENT_COLUMNS, Events, events};
+use gather::{Ask, Level};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
 use members::{DEVICE_CONCURRENCY, LeftOut, meter_of, of_home};
@@ -92,7 +92,7 @@ impl Subject {
 
     async fn devices(
         &self,
-        store: &impl ReadRollups,
+        store: &(impl ReadRollups + QueryReadings),
         grid: &Grid,
         horizon: &Horizon,
         call: &mut Call<'_>,
@@ -158,7 +158,7 @@ pub(crate) async fn series(
         room: subject.room.as_ref(),
         grid: &grid,
         horizon: &horizon,
-        coarsest: Source::of(request.unit),
+        coarsest: Level::of(request.unit),
         now,
     };
     let asks: Vec<Ask<'_>> = devices.iter().map(|device| ask(*device)).collect();
@@ -175,7 +175,7 @@ pub(crate) async fn series(
     let left_out = if columns.has_sums() { subject.left_out(&devices) } else { Vec::new() };
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Source::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
     let series = Series {
         request: &request,
         grid: &grid,
@@ -214,17 +214,19 @@ pub(crate) async fn energy(
         return Err(without_energy(about, asked, &devices));
     }
     let meters: Vec<&Device> = metered.iter().map(|(device, _)| *device).collect();
-    let left_out = if request.is_apart { Vec::new() } else { subject.left_out(&meters) };
-    let is_left_out = |device: &Device| left_out.iter().any(|it| *it.id() == device.id);
+    let left_out = subject.left_out(&meters);
+    // Apart, a device that no sum holds is a row as well.
+    let is_shown =
+        |device: &Device| request.is_apart || left_out.iter().all(|it| *it.id() != device.id);
     let ask = |device| Ask {
         device,
         room: subject.room.as_ref(),
         grid: &grid,
         horizon: &horizon,
-        coarsest: Source::of(request.unit),
+        coarsest: Level::of(request.unit),
         now,
     };
-    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| !is_left_out(it)).collect();
+    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| is_shown(it)).collect();
     let asks: Vec<(Ask<'_>, Vec<MetricName>)> =
         metered.iter().map(|(device, meter)| (ask(*device), meter.names())).collect();
     let invocation = call.invocation;
@@ -235,19 +237,17 @@ pub(crate) async fn energy(
         .collect();
     let found = stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
-    let mut notable = Events::default();
+    let mut found_events = Events::default();
     if request.has_events {
         for (ask, names) in &asks {
             let more = events(store, ask, names, invocation).await;
             let more = more.map_err(|failure| failure.problem(call))?;
-            notable.events.extend(more.events);
+            found_events.append(more);
         }
-        notable.events.sort_by_key(|event| event.timestamp);
-        notable.events.truncate(MAX_EVENTS);
     }
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Source::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
@@ -259,12 +259,12 @@ pub(crate) async fn energy(
         is_shared: subject.is_shared(),
         now,
     };
-    let events = request.has_events.then_some(&notable.events[..]);
+    let events = request.has_events.then_some(&found_events);
     Ok(cached(call, &grid, now, energy.respond(span, events, explain)?))
 }
 
 /// `GET /devices/{id}/events`
-pub(crate) async fn notable(
+pub(crate) async fn device_events(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
@@ -286,7 +286,7 @@ pub(crate) async fn notable(
         room: None,
         grid: &grid,
         horizon: &horizon,
-        coarsest: Source::Days,
+        coarsest: Level::Days,
         now,
     };
     let found = events(store, &ask, &names, call.invocation).await;
@@ -314,8 +314,8 @@ async fn rows(
 
 /// The metrics asked for, if the devices have them.
 fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, Problem> {
-    let has = |name: &&MetricName| !devices.iter().any(|it| it.metrics.contains_key(*name));
-    match names.iter().find(has) {
+    let is_missing = |name: &&MetricName| !devices.iter().any(|it| it.metrics.contains_key(*name));
+    match names.iter().find(is_missing) {
         None => Ok(names.to_vec()),
         Some(name) => {
             let message = format!("{name} has not been sent; {}", sent(devices));
@@ -327,7 +327,10 @@ fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, P
 fn sent(devices: &[&Device]) -> String {
     let names = metrics_of(devices.iter().copied());
     let names: Vec<&str> = names.iter().map(MetricName::as_str).take(20).collect();
-    if names.is_empty() { "nothing has".to_owned() } else { format!("{} have", names.join(", ")) }
+    match names[..] {
+        [] => "no metric has been sent".to_owned(),
+        _ => format!("the metrics sent are {}", names.join(", ")),
+    }
 }
 
 fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device]) -> Problem {
@@ -340,7 +343,7 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
         Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),
         None => format!(
             "is needed: {whose} has no counter in Wh, kWh or MWh and no power in W, kW or MW; PATCH \
-             /devices/{{id}} sets a metric's kind and unit ({})",
+             /devices/{{id}} sets a metric's kind and unit; {}",
             sent(devices)
         ),
     };

@@ -13,7 +13,7 @@ use table::{Invocation, RangeQuery, Refold, StoreResult};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, window_end};
-use crate::schedule::Run;
+use crate::schedule::{MAX_HOME, Run};
 
 /// By device, the number of the newest settings with which everything is folded, as far as the instance has
 /// seen it. What it remembers stays true.
@@ -38,11 +38,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn refold(
         &self,
         sealed_until: &[Timestamp; SWEEP_GROUPS],
-        zone: Zone,
+        (zone, now): (Zone, Timestamp),
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
-        // Any list serves: a change that it does not have yet is found in the next one.
-        let listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
+        // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
+        // next to nothing, and a person waits for what the new settings say.
+        let mut listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
+        if listed.devices.found.len() <= MAX_HOME {
+            listed = self.listed_since(now, run.invocation).await?;
+        }
         // A list without the settings was read before this one, by a clock that may be ahead: its reader
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));

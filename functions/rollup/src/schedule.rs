@@ -46,8 +46,8 @@ pub(crate) struct Run<'a> {
     pub(crate) done: Done,
 }
 
-/// The most devices that are swept at once.
-const MAX_HOME: usize = 100;
+/// The most devices of a home: they are swept at once, and listed each minute.
+pub(crate) const MAX_HOME: usize = 100;
 /// Another group is swept too while it is sealed no further than this before the target: it has missed its turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The milliseconds of a minute.
@@ -101,7 +101,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             swept.extend(groups);
         }
         log.set("rollup.groups", swept);
-        self.refold(&sealed_until, state.zone, run).await
+        self.refold(&sealed_until, (state.zone, now), run).await
     }
 
     /// The groups that are swept in this invocation, by the time until which they are sealed.

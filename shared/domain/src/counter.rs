@@ -87,9 +87,9 @@ pub enum Flag {
     Wrapped,
     /// The counter began again near zero.
     Reset,
-    /// The step cannot be explained and counts nothing.
+    /// The step cannot be explained and counts nothing; a declared exchange may have wrong figures.
     Suspect,
-    /// A person declared an exchange of the meter.
+    /// A person declared an exchange of the meter, with figures that can be.
     Exchanged,
     /// A person accepted the suspect step.
     Accepted,
@@ -200,10 +200,6 @@ impl CounterRule {
     #[must_use]
     pub fn step(&self, from: &Sample, to: &Sample) -> Step {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
-        if let Some(amount) = self.across_exchanges(from, &old, to, &new) {
-            return Step { amount, flag: Some(Flag::Exchanged) };
-        }
-        let rise = &new - &old;
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
         let millis = to.at.as_millis() - from.at.as_millis();
         let is_possible = |amount: &Exact| match &self.rate {
@@ -213,6 +209,16 @@ impl CounterRule {
             }
             None => true,
         };
+        let legs = self.legs(from, &old, to, &new);
+        if legs.len() > 1 {
+            let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
+            let is_wrong = legs.iter().any(|leg| -leg > tolerance) || !is_possible(&amount);
+            if is_wrong {
+                return self.judge(to.at, amount);
+            }
+            return Step { amount, flag: Some(Flag::Exchanged) };
+        }
+        let rise = &new - &old;
         let fell = rise.is_negative();
         if !fell && is_possible(&rise) {
             return Step { amount: rise, flag: None };
@@ -234,33 +240,30 @@ impl CounterRule {
         if fell && is_possible(&new) {
             return Step { amount: new, flag: Some(Flag::Reset) };
         }
-        let (amount, flag) = match self.verdicts.get(&to.at) {
-            Some(Verdict::Accept) => (if fell { new } else { rise }, Flag::Accepted),
+        self.judge(to.at, if fell { new } else { rise })
+    }
+
+    /// A step that cannot be explained, as a person judged it.
+    fn judge(&self, end: Timestamp, amount: Exact) -> Step {
+        let (amount, flag) = match self.verdicts.get(&end) {
+            Some(Verdict::Accept) => (amount, Flag::Accepted),
             Some(Verdict::Discard) => (Exact::zero(), Flag::Discarded),
             None => (Exact::zero(), Flag::Suspect),
         };
         Step { amount, flag: Some(flag) }
     }
 
-    /// What was used on all meters between two values, if a meter was exchanged after the first value and
-    /// not after the second.
-    fn across_exchanges(
-        &self,
-        from: &Sample,
-        old: &Exact,
-        to: &Sample,
-        new: &Exact,
-    ) -> Option<Exact> {
+    /// What was used on each meter between two values: more than one if a meter was exchanged after the first
+    /// value and not after the second.
+    fn legs(&self, from: &Sample, old: &Exact, to: &Sample, new: &Exact) -> Vec<Exact> {
         use std::ops::Bound::{Excluded, Included};
-        let mut exchanges =
-            self.exchanges.range((Excluded(from.at), Included(to.at))).map(|(_, it)| it).peekable();
-        exchanges.peek()?;
-        let (mut amount, mut figure) = (Exact::zero(), old.clone());
-        for exchange in exchanges {
-            amount += &(&Exact::from(&exchange.old) - &figure);
+        let mut figure = old.clone();
+        let mut legs = Vec::new();
+        for (_, exchange) in self.exchanges.range((Excluded(from.at), Included(to.at))) {
+            legs.push(&Exact::from(&exchange.old) - &figure);
             figure = Exact::from(&exchange.new);
         }
-        amount += &(new - &figure);
-        Some(amount)
+        legs.push(new - &figure);
+        legs
     }
 }

@@ -1,4 +1,5 @@
-//! The domain: readings, devices, rooms, timestamps, tokens. No I/O, no AWS, no clock, no keys.
+//! The domain: readings, devices, rooms, tokens; timestamps and the calendar; rollups and energy. No I/O, no
+//! AWS, no clock, no keys.
 
 mod bucket;
 mod calendar;

@@ -25,6 +25,8 @@ pub(super) fn schemas() -> Value {
             "properties": {
                 "deleted": {"type": "integer"},
                 "has_more": {"type": "boolean", "description": "Whether readings are left in the range: send the request again"},
+                "left": {"type": "integer", "description": "The number of readings left in the range"},
+                "left_at_least": {"type": "integer", "description": "Instead of left, where more readings are left than are counted"},
             },
         },
         "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
@@ -82,6 +84,7 @@ pub(super) fn schemas() -> Value {
                 "devices": {"type": "array", "items": {"type": "object", "required": ["device_id", "metric", "source", "total_kwh"]}},
                 "left_out": {"type": "array", "items": reference("LeftOut")},
                 "events": {"type": "array", "items": reference("Event")},
+                "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},
                 "explain": reference("Explanation"),
             },
         },

@@ -7,7 +7,7 @@ use serde::Serialize;
 use table::Invocation;
 
 use super::device::DeviceValues;
-use super::gather::Source;
+use super::gather::Level;
 use super::grid::Grid;
 
 /// The range and the unit of the rows.
@@ -31,8 +31,6 @@ impl Span {
 /// How the rows came about and what they cost.
 #[derive(Debug, Serialize)]
 pub(crate) struct Explanation {
-    /// The number of the access pattern.
-    pattern: u8,
     /// What it reads; what the rollups lack comes from the level below.
     reads: &'static str,
     sources: Vec<&'static str>,
@@ -51,20 +49,19 @@ impl Explanation {
     /// That of the devices' rows.
     pub(crate) fn of(
         devices: &[DeviceValues<'_>],
-        coarsest: Source,
+        coarsest: Level,
         grid: &Grid,
         invocation: &Invocation,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
         let estimated = devices.iter().map(|it| estimate(it.device.metrics.len(), coarsest, grid));
         Self {
-            pattern: 10,
             reads: match coarsest {
-                Source::Days => "the rollups of a device's days between two dates",
-                Source::Quarters => {
+                Level::Days => "the rollups of a device's days between two dates",
+                Level::Quarters => {
                     "the rollups of a device's quarters of an hour between two timestamps"
                 }
-                Source::Readings => "the readings of a device between two timestamps",
+                Level::Readings => "the readings of a device between two timestamps",
             },
             sources: sources(devices),
             pieces: gathered().map(|it| it.pieces.len()).sum(),
@@ -87,11 +84,11 @@ const METRIC_BYTES: i64 = 70;
 const READING_INTERVAL: i64 = 60_000;
 
 /// What one device costs, about: what it has of items of the coarsest kind, read to their ends.
-fn estimate(metrics: usize, coarsest: Source, grid: &Grid) -> f64 {
+fn estimate(metrics: usize, coarsest: Level, grid: &Grid) -> f64 {
     let each = match coarsest {
-        Source::Days => 86_400_000,
-        Source::Quarters => 900_000,
-        Source::Readings => READING_INTERVAL,
+        Level::Days => 86_400_000,
+        Level::Quarters => 900_000,
+        Level::Readings => READING_INTERVAL,
     };
     let range = grid.range();
     let items = range.to().since(range.from()).num_milliseconds() / each + 1;
@@ -103,7 +100,7 @@ fn estimate(metrics: usize, coarsest: Source, grid: &Grid) -> f64 {
 
 /// The kinds of items that the rows are made from, the finest first.
 pub(crate) fn sources(devices: &[DeviceValues<'_>]) -> Vec<&'static str> {
-    let all: BTreeSet<Source> =
-        devices.iter().flat_map(|it| it.gathered.sources.iter().copied()).collect();
-    all.into_iter().map(Source::as_str).collect()
+    let all: BTreeSet<Level> =
+        devices.iter().flat_map(|it| it.gathered.levels.iter().copied()).collect();
+    all.into_iter().map(Level::as_str).collect()
 }

@@ -47,25 +47,19 @@ impl Combine {
 
 /// The value of one device's row; `None` if nothing tells it.
 pub(crate) fn value_of(function: Function, row: &RowValues) -> Option<Exact> {
+    let (rollup, area) = (row.rollup.as_ref(), row.area.as_ref());
     match function {
-        Function::Increase => return row.increase.amount.clone(),
+        Function::Mean => rollup?.sum.rounded_quotient(&Exact::from(rollup?.count)),
+        Function::Min => Some(Exact::from(&rollup?.min)),
+        Function::Max => Some(Exact::from(&rollup?.max)),
+        Function::Sum => Some(rollup?.sum.clone()),
+        Function::Count => Some(Exact::from(rollup?.count)),
+        Function::First => Some(Exact::from(&rollup?.first.value)),
+        Function::Last => Some(Exact::from(&rollup?.last.value)),
         Function::TimeMean => {
-            let area = row.area.as_ref()?;
-            return area.area.rounded_quotient(&Exact::from(area.held.num_milliseconds()));
+            area?.area.rounded_quotient(&Exact::from(area?.held.num_milliseconds()))
         }
-        _ => {}
-    }
-    let rollup = row.rollup.as_ref()?;
-    match function {
-        Function::Mean => rollup.sum.rounded_quotient(&Exact::from(rollup.count)),
-        Function::Min => Some(Exact::from(&rollup.min)),
-        Function::Max => Some(Exact::from(&rollup.max)),
-        Function::Sum => Some(rollup.sum.clone()),
-        Function::First => Some(Exact::from(&rollup.first.value)),
-        Function::Last => Some(Exact::from(&rollup.last.value)),
-        Function::Count | Function::TimeMean | Function::Increase => {
-            Some(Exact::from(rollup.count))
-        }
+        Function::Increase => row.increase.amount.clone(),
     }
 }
 

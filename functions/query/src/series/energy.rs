@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::about::{Explanation, Span};
 use super::device::{DeviceValues, MetricValues};
-use super::events::Event;
+use super::events::{Event, Events};
 use super::grid::Grid;
 use super::members::LeftOut;
 use super::request::SeriesRequest;
@@ -212,6 +212,8 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<&'a [Event]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    events_has_more: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
 
@@ -219,8 +221,9 @@ struct About<'a> {
 pub(crate) struct Energy<'a> {
     pub(crate) request: &'a SeriesRequest,
     pub(crate) grid: &'a Grid,
-    /// The devices that count, each with its meter.
+    /// The devices that are shown, each with its meter.
     pub(crate) devices: &'a [(DeviceValues<'a>, Meter<'a>)],
+    /// The devices that no sum holds, because they are a part of another that it holds.
     pub(crate) left_out: &'a [LeftOut<'a>],
     /// Whether several devices may be one row.
     pub(crate) is_shared: bool,
@@ -232,15 +235,18 @@ impl<'a> Energy<'a> {
     pub(crate) fn respond(
         &self,
         span: Span,
-        events: Option<&'a [Event]>,
+        events: Option<&'a Events>,
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
-        let total = self.total(self.devices);
+        let is_counted = |it: &DeviceValues<'_>| {
+            self.left_out.iter().all(|left_out| *left_out.id() != it.device.id)
+        };
+        let total = self.total(self.devices.iter().filter(|(it, _)| is_counted(it)));
         let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
         let shown = |it: Option<Amount>| it.map(|it| it.shown());
         let counted = self.devices.iter().map(|pair| {
             let (it, meter) = pair;
-            let total = self.total(std::slice::from_ref(pair));
+            let total = self.total(std::iter::once(pair));
             Counted {
                 device_id: &it.device.id,
                 metric: meter.bought,
@@ -258,16 +264,20 @@ impl<'a> Energy<'a> {
             source: only.map(Meter::source),
             devices: counted.collect(),
             left_out: self.left_out,
-            events,
+            events: events.map(|it| &it.events[..]),
+            events_has_more: events.map(|it| it.has_more),
             explain,
         };
         respond(self.request.format, || self.header(), &self.rows(), &about)
     }
 
-    fn total(&self, devices: &[(DeviceValues<'a>, Meter<'a>)]) -> RowEnergy {
+    fn total(
+        &self,
+        devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)> + Clone,
+    ) -> RowEnergy {
         let places = 0..self.grid.rows().len();
         places.fold(RowEnergy::default(), |mut total, place| {
-            total.add(&sum(devices, place));
+            total.add(&sum(devices.clone(), place));
             total
         })
     }
@@ -287,7 +297,7 @@ impl<'a> Energy<'a> {
         let places = self.grid.rows().iter().enumerate();
         if !self.is_apart() {
             return places
-                .map(|(place, range)| self.row(*range, None, &sum(self.devices, place)))
+                .map(|(place, range)| self.row(*range, None, &sum(self.devices.iter(), place)))
                 .collect();
         }
         let each = |(place, range): (usize, &TimeRange)| {
@@ -320,8 +330,11 @@ impl<'a> Energy<'a> {
 }
 
 /// The sum of the devices in one row.
-fn sum(devices: &[(DeviceValues<'_>, Meter<'_>)], place: usize) -> RowEnergy {
-    devices.iter().fold(RowEnergy::default(), |mut sum, (it, meter)| {
+fn sum<'a>(
+    devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)>,
+    place: usize,
+) -> RowEnergy {
+    devices.fold(RowEnergy::default(), |mut sum, (it, meter)| {
         sum.add(&RowEnergy::of(it, meter, place));
         sum
     })

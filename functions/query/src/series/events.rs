@@ -10,14 +10,14 @@ use serde::Serialize;
 use table::{Invocation, QueryReadings, ReadRollups};
 
 use super::failure::Failure;
-use super::gather::{Ask, Piece, Source, gather, readings};
+use super::gather::{Ask, Level, Piece, gather, readings};
 use super::grid::Grid;
 use super::neighbours::neighbours;
 use super::write::Line;
 use crate::sheet::Cell;
 
 /// The largest number of events of one answer.
-pub(crate) const MAX_EVENTS: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 /// The largest number of days and quarters that are looked into for one device.
 const MAX_LOOKS: usize = 500;
 
@@ -58,6 +58,16 @@ pub(crate) struct Events {
     pub(crate) has_more: bool,
 }
 
+impl Events {
+    /// Adds those of another counter; an answer has at most [`MAX_EVENTS`].
+    pub(crate) fn append(&mut self, more: Self) {
+        self.events.extend(more.events);
+        self.events.sort_by_key(|event| event.timestamp);
+        self.has_more |= more.has_more || self.events.len() > MAX_EVENTS;
+        self.events.truncate(MAX_EVENTS);
+    }
+}
+
 /// The events of a device's counters whose later reading lies in the range asked for.
 pub(crate) async fn events(
     store: &(impl ReadRollups + QueryReadings),
@@ -79,12 +89,9 @@ pub(crate) async fn events(
         let before = beside.get(name).and_then(|it| it.before.clone());
         let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
         look.search_pieces(ask, &gathered.pieces, before).await?;
-        found.has_more |= look.looks > MAX_LOOKS;
-        found.events.extend(look.found);
+        let has_more = look.looks > MAX_LOOKS;
+        found.append(Events { events: look.found, has_more });
     }
-    found.events.sort_by_key(|event| event.timestamp);
-    found.has_more |= found.events.len() > MAX_EVENTS;
-    found.events.truncate(MAX_EVENTS);
     Ok(found)
 }
 
@@ -136,9 +143,9 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
             return Ok(());
         }
         let before = self.found.len();
-        if piece.source == Source::Days {
+        if piece.level == Level::Days {
             let grid = Grid::total(piece.range);
-            let finer = Ask { grid: &grid, coarsest: Source::Quarters, ..*ask };
+            let finer = Ask { grid: &grid, coarsest: Level::Quarters, ..*ask };
             match gather(self.store, &finer, self.invocation).await {
                 Ok(quarters) => {
                     Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;
@@ -190,7 +197,7 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
         });
     }
 
-    /// Notes a bucket whose readings are gone.
+    /// Notes a bucket whose events cannot be found any more.
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
         self.found.push(Event {
             timestamp: range.from(),
@@ -207,7 +214,7 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
 }
 
 /// The columns of an event in CSV.
-pub(crate) const EVENT_COLUMNS: [&str; 10] = [
+pub(crate) const EVENT_COLUMNS: [&str; 11] = [
     "timestamp",
     "device_id",
     "metric",
@@ -218,6 +225,7 @@ pub(crate) const EVENT_COLUMNS: [&str; 10] = [
     "from_value",
     "to_timestamp",
     "to_value",
+    "until",
 ];
 
 impl Line for Event {
@@ -236,6 +244,7 @@ impl Line for Event {
             cells.push(Cell::text(at));
             cells.push(side.as_ref().map_or_else(Cell::empty, |it| Cell::number(&it.value)));
         }
+        cells.push(Cell::text(self.until.map_or_else(String::new, |it| it.to_string())));
         cells
     }
 }

@@ -4,7 +4,7 @@
 //! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
 //! several rooms where one is asked for, or whose settings have changed since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use chrono::TimeDelta;
 use domain::{
@@ -21,23 +21,26 @@ use super::horizon::Horizon;
 pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
-/// The largest number of rollups of one device that one request reads.
-const MAX_ROLLUPS: i64 = 45_000;
+/// The largest number of rollups of one device that rows are made from.
+pub(crate) const MAX_ROLLUPS: usize = 45_000;
+/// The number of quarters whose time is asked for at least, so that silent years take few queries. One
+/// request reads at most so many beyond [`MAX_ROLLUPS`].
+const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 /// The number of gaps between days that are asked for at once.
 const GAP_CONCURRENCY: usize = 8;
 
-/// A kind of item from which rows are made, the finest first.
+/// A level of items from which rows are made, the finest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum Level {
     Readings,
     Quarters,
     Days,
 }
 
-impl Source {
-    /// The source as the API writes it.
+impl Level {
+    /// The level as the API writes it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Readings => "readings",
@@ -64,7 +67,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) room: Option<&'a RoomId>,
     pub(crate) grid: &'a Grid,
     pub(crate) horizon: &'a Horizon,
-    pub(crate) coarsest: Source,
+    pub(crate) coarsest: Level,
     pub(crate) now: Timestamp,
 }
 
@@ -72,7 +75,7 @@ pub(crate) struct Ask<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) range: TimeRange,
-    pub(crate) source: Source,
+    pub(crate) level: Level,
     pub(crate) rollup: Rollup,
     /// Whether its readings name another room than the one that is asked for.
     pub(crate) is_elsewhere: bool,
@@ -83,7 +86,7 @@ pub(crate) struct Piece {
 pub(crate) struct Gathered {
     /// In order; time without readings has none.
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) sources: BTreeSet<Source>,
+    pub(crate) levels: BTreeSet<Level>,
     /// The number of rollups of older settings whose readings are not read again.
     pub(crate) outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
@@ -98,7 +101,7 @@ pub(crate) async fn gather(
 ) -> Result<Gathered, Failure> {
     let whole = ask.grid.range();
     let rolled_up = ask.horizon.rolled_up(&ask.device.id);
-    let rolled_up = rolled_up.filter(|_| ask.coarsest > Source::Readings);
+    let rolled_up = rolled_up.filter(|_| ask.coarsest > Level::Readings);
     let rolled_up = rolled_up.and_then(|it| intersection(it, whole));
     let mut gathering = Gathering::new(ask, uncovered(whole, rolled_up))?;
     if let Some(rolled_up) = rolled_up {
@@ -107,7 +110,7 @@ pub(crate) async fn gather(
     gathering.take_readings(store, invocation).await?;
     let mut gathered = gathering.gathered;
     gathered.pieces.sort_by_key(|piece| piece.range.from());
-    gathered.sources = gathered.pieces.iter().map(|piece| piece.source).collect();
+    gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
     Ok(gathered)
 }
 
@@ -155,46 +158,72 @@ impl<'a> Gathering<'a> {
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         let days = match self.ask.coarsest {
-            Source::Days => self.days(store, range, invocation).await?,
+            Level::Days => self.days(store, range, invocation).await?,
             _ => Vec::new(),
         };
         let mut taken = Vec::new();
         for day in &days {
             if self.is_local_day(day) && intersection(day.range, range) == Some(day.range) {
-                let is_taken = self.take(day, day.range, Source::Days);
+                let is_taken = self.take(day, day.range, Level::Days);
                 taken.extend(is_taken.then_some(day.range));
             }
         }
         let gaps = uncovered(range, taken);
-        self.check_number(&gaps)?;
-        let device = &self.ask.device.id;
-        let asked = gaps.iter().map(|gap| {
-            let gap = *gap;
-            async move {
-                let from = Quarter::of(gap.from()).start();
-                let aligned = TimeRange::new(from, gap.to()).expect("it is longer than the gap");
-                let found = store.quarters(device, aligned, false, invocation).await?;
-                Ok::<_, Failure>((gap, found))
-            }
-        });
-        let asked: Vec<_> = asked.collect();
-        let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
-        for (gap, quarters) in found {
-            let live: Vec<_> =
-                quarters.into_iter().filter(|it| !it.is_expired(self.ask.now)).collect();
-            let first = live.first().map_or(gap.to(), |quarter| quarter.range.from());
-            if let Ok(silent) = TimeRange::new(gap.from(), first) {
+        let quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        for gap in gaps {
+            let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
+            let inside = || {
+                let later = quarters[first..].iter();
+                later.take_while(|quarter| quarter.range.from() < gap.to())
+            };
+            let begin = inside().next().map_or(gap.to(), |quarter| quarter.range.from());
+            if let Ok(silent) = TimeRange::new(gap.from(), begin) {
                 let days = match self.ask.coarsest {
-                    Source::Days => &days,
+                    Level::Days => &days,
                     _ => &self.days(store, silent, invocation).await?,
                 };
                 self.check_expiry(silent, days)?;
             }
-            for quarter in &live {
+            for quarter in inside() {
                 self.take_quarter(quarter, gap)?;
             }
         }
         Ok(())
+    }
+
+    /// The quarters of gaps, in order.
+    ///
+    /// A gap may be years without any, so what counts is how many are found: the next part is as long as
+    /// the quarters that may still be found.
+    async fn quarters(
+        &self,
+        store: &impl ReadRollups,
+        gaps: &[TimeRange],
+        days: &[StoredRollup],
+        invocation: &Invocation,
+    ) -> Result<Vec<StoredRollup>, Failure> {
+        let aligned = |gap: &TimeRange| {
+            let from = Quarter::of(gap.from()).start();
+            TimeRange::new(from, gap.to()).expect("it is at least as long as the gap")
+        };
+        let mut gaps: VecDeque<TimeRange> = gaps.iter().map(aligned).collect();
+        let mut quarters: Vec<StoredRollup> = Vec::new();
+        while !gaps.is_empty() {
+            let most = MAX_ROLLUPS.saturating_sub(quarters.len()).max(MIN_QUARTERS);
+            let length = Quarter::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
+            let parts = take_front(&mut gaps, length).into_iter();
+            let asked = parts.map(|part| async move {
+                store.quarters(&self.ask.device.id, part, false, invocation).await
+            });
+            let asked: Vec<_> = asked.collect();
+            let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
+            quarters.extend(found.into_iter().flatten());
+            if let Some(quarter) = quarters.get(MAX_ROLLUPS) {
+                return Err(Failure::OutOfReach(self.too_many(quarter.range.from(), days)));
+            }
+        }
+        quarters.retain(|quarter| !quarter.is_expired(self.ask.now));
+        Ok(quarters)
     }
 
     async fn days(
@@ -205,8 +234,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<Vec<StoredRollup>, Failure> {
         let zone = self.ask.horizon.zone();
         let dates = (zone.date(range.from()), zone.date(range.last()));
-        let limit = usize::try_from(MAX_ROLLUPS).expect("positive");
-        let order = Order::Ascending;
+        let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
         let mut days = store.days(&self.ask.device.id, dates, order, limit, invocation).await?;
         days.retain(|day| !day.is_expired(self.ask.now));
         Ok(days)
@@ -222,7 +250,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Takes a rollup, or has its readings read; returns whether either is done.
-    fn take(&mut self, stored: &StoredRollup, range: TimeRange, source: Source) -> bool {
+    fn take(&mut self, stored: &StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
@@ -234,7 +262,7 @@ impl<'a> Gathering<'a> {
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = stored.rollup.clone();
-                    self.gathered.pieces.push(Piece { range, source, rollup, is_elsewhere });
+                    self.gathered.pieces.push(Piece { range, level, rollup, is_elsewhere });
                 }
             }
         }
@@ -274,7 +302,7 @@ impl<'a> Gathering<'a> {
     fn take_quarter(&mut self, quarter: &StoredRollup, gap: TimeRange) -> Result<(), Failure> {
         let Some(inside) = intersection(quarter.range, gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.ask.grid.has_in_one_row(inside);
-        if is_whole && self.take(quarter, inside, Source::Quarters) || quarter.rollup.is_empty() {
+        if is_whole && self.take(quarter, inside, Level::Quarters) || quarter.rollup.is_empty() {
             return Ok(());
         }
         if !self.has_readings(quarter) {
@@ -284,23 +312,24 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Refuses gaps with more quarters than one request reads.
-    fn check_number(&self, gaps: &[TimeRange]) -> Result<(), Failure> {
-        let lived = TimeRange::new(self.ask.device.first_seen, Timestamp::MAX).ok();
-        let lived = gaps.iter().filter_map(|gap| intersection(*gap, lived?));
-        let quarters: i64 = lived
-            .map(|it| it.to().since(it.from()).num_minutes() / Quarter::LENGTH.num_minutes())
-            .sum();
-        if quarters <= MAX_ROLLUPS {
-            return Ok(());
-        }
-        Err(Failure::OutOfReach(format!(
-            "This takes {quarters} rollups of 15 minutes of {}, and one request reads at most \
-             {MAX_ROLLUPS}. Narrow from and to; or ask by 1d, 1w, 1mo or 1y in the home's time zone, \
-             {}.",
-            self.ask.device.id,
-            self.ask.horizon.zone()
-        )))
+    /// Why more than [`MAX_ROLLUPS`] quarters would be read, of which those before `reached` fit.
+    fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
+        let whole = self.ask.grid.range();
+        let is_cut = |day: &StoredRollup| {
+            intersection(day.range, whole) == Some(day.range)
+                && !self.ask.grid.has_in_one_row(day.range)
+        };
+        let coarser = if self.ask.coarsest < Level::Days || days.iter().any(is_cut) {
+            let zone = self.ask.horizon.zone();
+            format!("; or ask by 1d, 1w, 1mo or 1y in the home's time zone, {zone}")
+        } else {
+            String::new()
+        };
+        format!(
+            "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
+             more; those before {reached} are as many. Narrow from and to{coarser}.",
+            self.ask.device.id
+        )
     }
 
     /// Refuses time without quarters of which days tell that it had readings: the quarters have expired,
@@ -327,7 +356,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
             let readings = readings(store, self.ask, range, invocation).await?;
-            if self.ask.coarsest == Source::Readings {
+            if self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, readings.first(), invocation).await?;
             }
             self.fold(range, &readings);
@@ -371,13 +400,29 @@ impl<'a> Gathering<'a> {
                 let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
                 self.gathered.pieces.push(Piece {
                     range: TimeRange::new(begin, end).expect("readings have different times"),
-                    source: Source::Readings,
+                    level: Level::Readings,
                     rollup: Rollup::fold(*stay, &self.rules),
                     is_elsewhere: !is_here(&stay[0]),
                 });
             }
         }
     }
+}
+
+/// Takes ranges from the front that are together at most so long; the last is cut.
+fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<TimeRange> {
+    let mut taken = Vec::new();
+    while length > TimeDelta::zero()
+        && let Some(range) = ranges.pop_front()
+    {
+        let cut = range.from().saturating_add(length).min(range.to());
+        taken.push(TimeRange::new(range.from(), cut).expect("a range is not empty"));
+        if let Ok(rest) = TimeRange::new(cut, range.to()) {
+            ranges.push_front(rest);
+        }
+        length -= cut.since(range.from());
+    }
+    taken
 }
 
 /// All readings of a device in a range.
@@ -410,7 +455,7 @@ pub(crate) async fn readings(
 /// Why more than [`MAX_READ`] would be read of the readings.
 fn too_long(ask: &Ask<'_>) -> String {
     let days = MAX_READ.num_days();
-    if ask.coarsest == Source::Readings {
+    if ask.coarsest == Level::Readings {
         return format!(
             "Rows of 1m and 5m come from readings, of which one request reads at most {days} days. \
              Narrow from and to, or ask by 15m or longer."

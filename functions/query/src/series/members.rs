@@ -1,23 +1,21 @@
 //! Which devices a series is about. Reads only what tells where a device has been.
 
-use chrono::TimeDelta;
-use domain::{Device, DeviceId, Order, Place, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{Invocation, ReadRollups};
+use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
 use super::failure::Failure;
+use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
 
 /// The largest number of devices of one answer.
 const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
 pub(crate) const DEVICE_CONCURRENCY: usize = 4;
-/// A stay that ended this shortly before the seal may not be in a day's rollup yet.
-const UNSURE: TimeDelta = TimeDelta::days(2);
-/// The largest number of days that are read to learn where a device has been.
-const MAX_DAYS: usize = 3_660;
+/// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
+const MAX_READINGS: usize = 1_000;
 
 /// A device whose values are a part of another's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,12 +25,9 @@ pub(crate) struct LeftOut<'a> {
 }
 
 /// The devices that may have readings of a room in a range: those that the registry says are in it, and
-/// those of which their rollups say so.
-///
-/// A device that a reading has moved elsewhere was in this room at the most before that reading, so only
-/// that time is asked about.
+/// those of which a rollup or a reading says so. A late reading names a room in which the device is no more.
 pub(crate) async fn of_room<'a>(
-    store: &impl ReadRollups,
+    store: &(impl ReadRollups + QueryReadings),
     snapshot: &'a Snapshot,
     room: &RoomId,
     range: TimeRange,
@@ -41,10 +36,7 @@ pub(crate) async fn of_room<'a>(
 ) -> Result<Vec<&'a Device>, Failure> {
     let asked = snapshot.devices.values().map(|device| async move {
         let is_in = device.place.room() == Some(room)
-            || match earlier(device, range) {
-                Some(range) => was_in(store, device, room, range, horizon, invocation).await?,
-                None => false,
-            };
+            || was_in(store, device, room, range, horizon, invocation).await?;
         Ok::<_, Failure>(is_in.then_some(device))
     });
     let asked: Vec<_> = asked.collect();
@@ -68,32 +60,47 @@ fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
     )))
 }
 
-/// The part of a range in which a device may have been elsewhere than it is.
-fn earlier(device: &Device, range: TimeRange) -> Option<TimeRange> {
-    let to = match &device.place {
-        Place::Learned(_, since) => range.to().min(*since),
-        Place::Chosen(_) | Place::Unknown => range.to(),
-    };
-    TimeRange::new(range.from().max(device.first_seen), to).ok()
-}
-
+/// Whether a device may have readings of a room: asks the days that are over, then the quarters of the last
+/// day, then the readings that are not rolled up yet.
 async fn was_in(
-    store: &impl ReadRollups,
+    store: &(impl ReadRollups + QueryReadings),
     device: &Device,
     room: &RoomId,
     range: TimeRange,
     horizon: &Horizon,
     invocation: &Invocation,
 ) -> Result<bool, Failure> {
-    let sealed = horizon.rolled_up(&device.id).map_or(Timestamp::MIN, TimeRange::to);
-    if range.to() > sealed.saturating_add(-UNSURE) {
+    let Some(rolled_up) = horizon.rolled_up(&device.id) else { return Ok(true) };
+    let Ok(range) = TimeRange::new(range.from().max(device.first_seen), range.to()) else {
+        return Ok(false);
+    };
+    if range.from() < rolled_up.from() {
         return Ok(true);
     }
     let zone = horizon.zone();
-    let dates = (zone.date(range.from()), zone.date(range.last()));
-    let days = store.days(&device.id, dates, Order::Ascending, MAX_DAYS, invocation).await?;
-    let names = |it: &Option<RoomId>| it.as_ref() == Some(room);
-    Ok(days.iter().any(|day| day.rollup.rooms.iter().any(names)))
+    let last_day = zone.day(zone.date(rolled_up.to())).map_or(rolled_up.from(), TimeRange::from);
+    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(room));
+    if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
+        let dates = (zone.date(days.from()), zone.date(days.last()));
+        let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
+        if may_be_of(&days) {
+            return Ok(true);
+        }
+    }
+    let since = Quarter::of(range.from().max(last_day)).start();
+    if let Ok(quarters) = TimeRange::new(since, range.to().min(rolled_up.to()))
+        && may_be_of(&store.quarters(&device.id, quarters, false, invocation).await?)
+    {
+        return Ok(true);
+    }
+    let Ok(newest) = TimeRange::new(range.from().max(rolled_up.to()), range.to()) else {
+        return Ok(false);
+    };
+    let order = Order::Descending;
+    let query =
+        RangeQuery { range: newest, order, after: None, limit: MAX_READINGS, consistent: false };
+    let page = store.device_readings(&device.id, &query, invocation).await?;
+    Ok(page.has_more || page.readings.iter().any(|it| it.room.as_ref() == Some(room)))
 }
 
 /// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, FoldRules,
-    MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading, Rollup, Row, SWEEP_GROUPS,
-    Sample, TimeRange, Timestamp, Zone, areas, increases,
+    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, Extent,
+    FoldRules, FoldSettings, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading,
+    Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use table::memory::MemoryStore;
@@ -17,7 +17,8 @@ use table::{
 };
 
 use super::device::device_values;
-use super::gather::{Ask, Source};
+use super::failure::Failure;
+use super::gather::{Ask, Gathered, Level, gather};
 use super::grid::Grid;
 use super::horizon::{Horizon, ceiling};
 use super::values::RowValues;
@@ -113,9 +114,18 @@ impl Home {
 
     async fn put(&self, bucket: Bucket, range: TimeRange, zone: Option<&str>) {
         let rollup = self.fold(range);
-        if rollup.is_empty() {
-            return;
+        if !rollup.is_empty() {
+            self.put_rollup(bucket, range, zone, rollup).await;
         }
+    }
+
+    async fn put_rollup(
+        &self,
+        bucket: Bucket,
+        range: TimeRange,
+        zone: Option<&str>,
+        rollup: Rollup,
+    ) {
         let stored = StoredRollup {
             key: RollupKey { device: self.device.id.clone(), bucket },
             range,
@@ -147,6 +157,10 @@ impl Home {
             }
             day = whole.to();
         }
+        self.seal(of).await;
+    }
+
+    async fn seal(&self, of: TimeRange) {
         let state = RollupState {
             zone: self.zone.name().to_owned(),
             since: of.from(),
@@ -155,10 +169,17 @@ impl Home {
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
 
+    async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
+        let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
+        let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
+        let ask = Ask { device, room: None, grid, horizon: &horizon, coarsest, now };
+        gather(&self.store, &ask, &invocation()).await
+    }
+
     async fn answer(
         &self,
         grid: &Grid,
-        coarsest: Source,
+        coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
@@ -252,8 +273,8 @@ async fn rows_are_the_fold_of_the_readings_whatever_is_rolled_up() {
         let whole = range(edges[0], edges[1]);
         let unit = CalendarUnit::ALL[random.usize(2..CalendarUnit::ALL.len())];
         let grids = [
-            (Grid::total(whole), Source::Days),
-            (Grid::of(unit, whole, asked).expect("few rows"), Source::of(Some(unit))),
+            (Grid::total(whole), Level::Days),
+            (Grid::of(unit, whole, asked).expect("few rows"), Level::of(Some(unit))),
         ];
         for (grid, coarsest) in &grids {
             if grid.range().to().since(grid.range().from()) > TimeDelta::days(25) {
@@ -283,7 +304,7 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
         home.roll_up(range(first, plus(first, 5 * DAY)), || true).await;
         let whole = range(plus(first, HOUR), plus(first, 6 * DAY - 1));
         let name = metric(COUNTER);
-        let expected = total(&home.answer(&Grid::total(whole), Source::Days, now).await[&name]);
+        let expected = total(&home.answer(&Grid::total(whole), Level::Days, now).await[&name]);
         assert_eq!(expected, total(&home.expected(&Grid::total(whole), &name, now)), "seed {seed}");
         let mut edges: Vec<Timestamp> =
             (0..4).map(|_| plus(first, random.i64(HOUR + 1..6 * DAY - 1))).collect();
@@ -294,7 +315,7 @@ async fn any_partition_of_a_range_adds_up_to_its_total() {
         for pair in edges.windows(2) {
             let part = Grid::total(range(pair[0], pair[1]));
             let expected = home.expected(&part, &name, now);
-            let part = home.answer(&part, Source::Days, now).await.remove(&name).expect("rows");
+            let part = home.answer(&part, Level::Days, now).await.remove(&name).expect("rows");
             assert_eq!(part, expected, "seed {seed}: {pair:?}");
             let part = total(&part);
             sum += &part.unwrap_or_else(Exact::zero);
@@ -314,7 +335,7 @@ async fn both_days_of_a_clock_change_are_whole() {
         home.roll_up(range(plus(first, -HOUR), plus(first, 30 * HOUR)), || true).await;
         let zone: Zone = "Europe/Berlin".parse().expect("a zone");
         let grid = Grid::of(CalendarUnit::Day, range(first, plus(first, 1)), zone).expect("one");
-        let rows = &home.answer(&grid, Source::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
+        let rows = &home.answer(&grid, Level::Days, plus(first, 9 * DAY)).await[&metric(COUNTER)];
         let expected = Exact::from(hours * 4_i64);
         assert_eq!(rows[0].increase.amount, Some(expected), "a quarter counts 1");
         assert_eq!(rows[0].rollup.as_ref().map(|it| it.count), u64::try_from(hours * 4).ok());
@@ -341,7 +362,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
             room: Some(&room),
             grid: &grid,
             horizon: &horizon,
-            coarsest: Source::Days,
+            coarsest: Level::Days,
             now: plus(first, 9 * DAY),
         };
         let found =
@@ -350,7 +371,75 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
         assert_eq!(row.rollup.as_ref().map(|it| it.count), Some(count), "{room}");
-        let sources: BTreeSet<_> = [Source::Days, Source::Quarters].into();
-        assert!(found.gathered.sources.is_subset(&sources), "{:?}", found.gathered.sources);
+        let levels: BTreeSet<_> = [Level::Days, Level::Quarters].into();
+        assert!(found.gathered.levels.is_subset(&levels), "{:?}", found.gathered.levels);
     }
+}
+
+#[tokio::test]
+async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_them() {
+    let (first, last) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
+    let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
+    let rollup = home.fold(range(first, last));
+    let mut quarter = Quarter::of(first);
+    for _ in 1..45_000 {
+        home.put_rollup(Bucket::Quarter(quarter), quarter.range(), None, rollup.clone()).await;
+        quarter = quarter.next();
+    }
+    let newest = Quarter::of(plus(last, -DAY));
+    home.put_rollup(Bucket::Quarter(newest), newest.range(), None, rollup.clone()).await;
+    home.seal(range(first, last)).await;
+    let reads = home.store.calls().reads;
+    let found = home.gathered(range(first, last), last).await.expect("45,000 rollups");
+    assert_eq!(found.pieces.len(), 45_000);
+    assert!(home.store.calls().reads - reads < 70, "{} reads", home.store.calls().reads - reads);
+    let one_more = newest.next();
+    home.put_rollup(Bucket::Quarter(one_more), one_more.range(), None, rollup).await;
+    let refused = home.gathered(range(first, last), last).await.expect_err("one rollup too many");
+    let Failure::OutOfReach(detail) = refused else { panic!("{refused:?}") };
+    let fitting = format!("those before {} are as many", one_more.start());
+    assert!(detail.contains(&fitting), "{detail}");
+    home.gathered(range(first, one_more.start()), last).await.expect("what the refusal advises");
+}
+
+#[tokio::test]
+async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_and_told() {
+    let first = at("2025-06-01T00:00:00Z");
+    let (days, now) = (40, plus(first, 60 * DAY));
+    let readings = (0..days * 24)
+        .map(|n| reading(plus(first, n * HOUR), "hall", &[(POWER, "100".to_owned())]))
+        .collect();
+    let mut home = Home::of(readings, "UTC").await;
+    home.roll_up(range(first, plus(first, days * DAY)), || true).await;
+    let whole = |days: i64| range(first, plus(first, days * DAY));
+    let power = home.device.metrics.get_mut(&metric(POWER)).expect("it has sent it");
+    power.hold = Some(TimeDelta::hours(1));
+    let concerning = |extent| FoldSettings { number: 1, changes: [(1, extent)].into() };
+    home.device.fold_settings = concerning(Extent::ALL);
+
+    let month = home.gathered(whole(31), now).await.expect("within reach");
+    assert_eq!((month.levels, month.outdated), ([Level::Readings].into(), 0));
+    let grid = Grid::total(whole(31));
+    let answer = &home.answer(&grid, Level::Days, now).await[&metric(POWER)];
+    assert_eq!(answer[0], home.expected(&grid, &metric(POWER), now)[0]);
+    let held = answer[0].area.as_ref().map(|area| area.held);
+    assert_eq!(held, Some(TimeDelta::days(31)), "the rollups have a quarter of each hour");
+
+    let more = home.gathered(whole(days), now).await.expect("within reach");
+    assert_eq!(more.levels, [Level::Readings, Level::Days].into());
+    assert_eq!(more.outdated, 9);
+
+    let third = range(plus(first, 2 * DAY), plus(first, 3 * DAY));
+    home.device.fold_settings = concerning(Extent { first: third.from(), last: third.from() });
+    let one = home.gathered(whole(days), now).await.expect("within reach");
+    let read = one.pieces.iter().filter(|piece| piece.level == Level::Readings);
+    assert_eq!((read.map(|piece| piece.range).collect(), one.outdated), (vec![third], 0));
+
+    for mut stored in home.store.rollups() {
+        let expected = Expected::Version(stored.version);
+        (stored.raw_until, stored.version) = (Some(now), stored.version + 1);
+        assert!(home.store.put_rollup(&stored, expected, &invocation()).await.expect("memory"));
+    }
+    let expired = home.gathered(whole(days), now).await.expect("within reach");
+    assert_eq!((expired.levels, expired.outdated), ([Level::Days].into(), 1));
 }

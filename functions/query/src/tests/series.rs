@@ -1,6 +1,6 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
-use domain::{Bucket, Device, FoldRules, Rollup, SWEEP_GROUPS, Zone};
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
 use table::{
     Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
 };
@@ -74,6 +74,23 @@ impl Bench {
             expires: None,
             is_frozen: false,
             rollup: Rollup::fold(readings, &FoldRules::of(device)),
+        };
+        self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
+    }
+
+    /// Puts the rollup of the quarter of some readings.
+    async fn put_quarter(&self, device: &DeviceId, readings: &[Reading]) {
+        let quarter = Quarter::of(readings[0].at);
+        let stored = StoredRollup {
+            key: RollupKey::quarter(device.clone(), quarter),
+            range: quarter.range(),
+            zone: None,
+            version: 1,
+            settings: 0,
+            raw_until: None,
+            expires: None,
+            is_frozen: false,
+            rollup: Rollup::fold(readings, &FoldRules::default()),
         };
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
     }
@@ -168,6 +185,32 @@ async fn a_room_gives_the_mean_of_its_thermometers_however_often_they_measure() 
     assert_eq!(home["data"][0]["value"], 30);
 }
 
+/// The registry's room is the newest reading's; a late reading, and turns between two rooms, are elsewhere.
+#[tokio::test]
+async fn a_room_has_every_reading_that_names_it_whatever_the_devices_room_is_now() {
+    for sealed in [None, Some(0), Some(30), Some(120)] {
+        let bench = Bench::empty();
+        let room = |n: i64| if n % 2 == 0 { "even" } else { "odd" };
+        let readings: Vec<_> =
+            (0..60).map(|n| numbers("roamer", n, room(n), &[("temperature", "20")])).collect();
+        bench.store(&readings).await;
+        if let Some(minute) = sealed {
+            bench.seal(minute, "UTC").await;
+            let device: DeviceId = "roamer".parse().expect("an id");
+            let quarters = readings.chunk_by(|a, b| Quarter::of(a.at) == Quarter::of(b.at));
+            for of_quarter in quarters.filter(|it| Quarter::of(it[0].at).end() <= at(minute)) {
+                bench.put_quarter(&device, of_quarter).await;
+            }
+        }
+        for name in ["even", "odd"] {
+            let path = format!("/rooms/{name}/series");
+            let answer = bench.get(&format!("{}&fn=count&metric=temperature", hour(&path))).await;
+            let count = &answer.json()["data"][0]["temperature"]["count"];
+            assert_eq!(count, 30, "{name}, sealed until {sealed:?}: {}", answer.json());
+        }
+    }
+}
+
 #[tokio::test]
 async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     let bench = Bench::home().await;
@@ -187,6 +230,7 @@ async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     assert_eq!(one["left_out"], json!([{"device_id": "plug", "behind": "meter"}]));
     let apart = bench.get(&format!("{}&devices=1", hour("/rooms/hall/energy"))).await.json();
     assert_eq!(apart["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&apart["total_kwh"], &apart["left_out"]), (&json!(0.58), &one["left_out"]));
     // Where the meter itself is not counted, the plug is all that there is.
     assert_eq!(bench.patch("/devices/meter", r#"{"room": "cellar"}"#).await.status, 200);
     let powers = bench.get(&format!("{}&metric=current_w", hour("/energy"))).await.json();
@@ -209,6 +253,95 @@ async fn events_have_the_two_readings_of_their_step() {
 }
 
 #[tokio::test]
+async fn events_that_are_left_out_are_told() {
+    let bench = Bench::empty();
+    let swinging = |device, n: i64| {
+        numbers(device, n, "hall", &[("cumulative_kwh_p", if n % 2 == 0 { "50" } else { "1" })])
+    };
+    bench.store(&[swinging("one", 0), swinging("two", 0)]).await;
+    let both = ["one", "two"].map(|device| (0..600).map(move |n| swinging(device, n)));
+    let readings: Vec<Reading> = both.into_iter().flatten().collect();
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    for (minutes, count, has_more) in [(300, 598, false), (600, 1_000, true)] {
+        let url = format!("/energy?from={}&to={}&events=1", at(0), at(minutes));
+        let energy = bench.get(&url).await.json();
+        assert_eq!(energy["events"].as_array().map(Vec::len), Some(count), "{minutes} minutes");
+        assert_eq!(energy["events_has_more"], has_more, "{minutes} minutes");
+    }
+    let without = bench.get(&hour("/energy")).await.json();
+    assert_eq!(without.get("events_has_more"), None);
+}
+
+#[tokio::test]
+async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
+    let bench = Bench::home().await;
+    let gone = [(-2_000, "50"), (-1_990, "1")];
+    let gone = gone.map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
+    let meter = DeviceObservation::of(&gone[0]).new_device(gone[0].device.clone(), |_| true);
+    bench.put_day(&meter, -2_000, &gone, true).await;
+    bench.seal(0, "UTC").await;
+    let url = format!("/devices/meter/events?from={}&to={}&format=csv", at(-3_000), at(0));
+    let expected = "timestamp,device_id,metric,events,amount,size,from_timestamp,from_value,\
+                    to_timestamp,to_value,until\n\
+                    2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
+                    2026-01-11T00:00:00.000Z\n";
+    assert_eq!(bench.get(&url).await.text, expected);
+}
+
+#[tokio::test]
+async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
+    let bench = Bench::empty();
+    // From the midnight with which 2026-01-12 begins, ten years back.
+    let first = 480 - 3_650 * 1_440;
+    let old: Vec<Reading> = (0..72)
+        .map(|n| {
+            let kwh = (n + 1).to_string();
+            numbers("retired", first + n * 60, "hall", &[("cumulative_kwh_p", &kwh)])
+        })
+        .collect();
+    let new = [(0, "1"), (59, "8")]
+        .map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
+    bench.store(&[&old[..], &new].concat()).await;
+    let retired = DeviceObservation::of(&old[0]).new_device(old[0].device.clone(), |_| true);
+    for day in 0..3 {
+        let readings = &old[day * 24..][..24];
+        bench
+            .put_day(&retired, first + i64::try_from(day).expect("small") * 1_440, readings, false)
+            .await;
+    }
+    bench.seal(0, "UTC").await;
+    let years = "from=2016-01-01T00:00:00Z&to=now&every=1mo";
+    let home = bench.get(&format!("/energy?{years}")).await.json();
+    assert_eq!(home["total_kwh"], 78, "{home}");
+    let reads = bench.store.calls().reads;
+    let one = bench.get(&format!("/devices/retired/energy?{years}&explain=1")).await.json();
+    assert_eq!((&one["total_kwh"], &one["data"][0]["kwh"]), (&json!(71), &json!(71)));
+    assert_eq!(one["data"].as_array().map(Vec::len), Some(121));
+    assert_eq!(one["explain"]["pieces"], 3);
+    let reads = bench.store.calls().reads - reads;
+    assert!(reads < 30, "{reads} reads");
+}
+
+#[tokio::test]
+async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
+    let bench = Bench::empty();
+    let day =
+        |n: i64, room| numbers("mover", 480 + (n - 4_000) * 1_440, room, &[("temperature", "20")]);
+    let mut days: Vec<Reading> = (0..3_700).map(|n| day(n, "hall")).collect();
+    days[3_690] = day(3_690, "loft");
+    bench.store(&[days[0].clone(), days[3_690].clone(), days[3_699].clone()]).await;
+    let mover = DeviceObservation::of(&days[0]).new_device(days[0].device.clone(), |_| true);
+    for reading in &days {
+        let minute = reading.at.since(at(0)).num_minutes();
+        bench.put_day(&mover, minute, std::slice::from_ref(reading), false).await;
+    }
+    bench.seal(0, "UTC").await;
+    let url = format!("/rooms/loft/series?from={}&to={}&fn=count", days[0].at, days[3_695].at);
+    let loft = bench.get(&url).await.json();
+    assert_eq!((&loft["devices"], &loft["data"][0]["value"]), (&json!(["mover"]), &json!(1)));
+}
+
+#[tokio::test]
 async fn readings_are_deleted_only_between_two_given_ends() {
     let bench = Bench::home().await;
     let delete = async |url: &str| bench.send("DELETE", url, json!({}), "").await;
@@ -222,16 +355,24 @@ async fn readings_are_deleted_only_between_two_given_ends() {
     }
     assert_eq!(delete(&hour("/devices/nobody/readings")).await.status, 404);
     let url = format!("/devices/meter/readings?from={}&to={}", at(10), at(20));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 10, "has_more": false, "left": 0}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 0, "has_more": false, "left": 0}));
     let left = bench.get(&hour("/devices/meter/readings")).await.json();
     assert_eq!(left["data"].as_array().map(Vec::len), Some(50));
     let many: Vec<Reading> =
         (0..1_001).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
     bench.store(&many).await;
     let url = format!("/devices/many/readings?from={}&to={}", at(0), at(2_000));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true}));
-    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1_000, "has_more": true, "left": 1}));
+    assert_eq!(delete(&url).await.json(), json!({"deleted": 1, "has_more": false, "left": 0}));
+    for (stored, left) in [(10_999, "left"), (11_000, "left_at_least")] {
+        let most: Vec<Reading> =
+            (0..stored).map(|n| numbers("many", n, "hall", &[("t", "1")])).collect();
+        bench.store.put_readings(&most, None, &invocation()).await;
+        let url = format!("/devices/many/readings?from={}&to={}", at(0), at(11_000));
+        let expected = json!({"deleted": 1_000, "has_more": true, left: stored - 1_000});
+        assert_eq!(delete(&url).await.json(), expected);
+    }
 }
 
 #[tokio::test]
@@ -243,7 +384,8 @@ async fn every_mistake_is_named_with_what_to_do() {
         ("/series?tz=Mars", "400 tz: \"Mars\" is not a time zone"),
         (
             "/series?metric=co2",
-            "400 metric: co2 has not been sent; cumulative_kwh_p, current_w, temperature have",
+            "400 metric: co2 has not been sent; the metrics sent are cumulative_kwh_p, \
+             current_w, temperature",
         ),
         ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase is of counters"),
         (

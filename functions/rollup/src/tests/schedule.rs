@@ -47,8 +47,31 @@ async fn the_stored_time_zone_stays_and_another_setting_is_told() {
 }
 
 #[tokio::test]
-async fn each_group_is_swept_in_its_minute_and_each_quarter_once() {
+async fn a_home_is_swept_at_once_and_its_marks_are_written_once() {
     let bench = Bench::new().await;
+    for minute in [0, 1, 31, 46, 61] {
+        bench.write("d", minute, "1").await;
+    }
+    let writes = bench.store.calls().registry_writes;
+    bench.minutes(60, 60).await;
+    // Nothing of 16:15, which has no reading; 16:45 is not over yet.
+    let stored = |minute| bench.quarter("d", minute).map(|it| it.version);
+    assert_eq!([stored(0), stored(15), stored(30), stored(45)], [Some(1), None, Some(1), None]);
+    assert_eq!(bench.state().await.sealed, [at(45); SWEEP_GROUPS]);
+    assert_eq!(bench.store.calls().registry_writes - writes, 3, "two rollups and the marks");
+    bench.minutes(61, 70).await;
+    assert_eq!(bench.store.calls().registry_writes - writes, 3);
+    bench.minutes(71, 71).await;
+    assert_eq!(stored(45), Some(1));
+    assert_eq!(bench.logged("rollup.lag_seconds"), 900, "before this sweep");
+}
+
+#[tokio::test]
+async fn each_group_of_a_fleet_is_swept_in_its_minute_and_each_quarter_once() {
+    let bench = Bench::new().await;
+    for n in 0..100 {
+        bench.register(&format!("other-{n}")).await;
+    }
     for minute in [0, 1, 31, 46, 61] {
         bench.write("d", minute, "1").await;
     }

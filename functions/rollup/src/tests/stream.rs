@@ -133,13 +133,25 @@ async fn a_panic_is_one_bucket_s() {
     let bench = Bench::new().await;
     let known = bench.write("d", 0, "1").await;
     bench.deliver(&[known]).await;
-    let records = [bench.write("d", -60, "1").await, bench.write("d", -30, "2").await];
+    let records = [bench.write("d", -300, "1").await, bench.write("d", -30, "2").await];
     // The state, the device, then the rollup of the first quarter.
     bench.store.panic_after(2, "on purpose");
     assert_eq!(bench.deliver(&records).await, None);
     assert_eq!(bench.work.messages().len(), 1);
-    assert_eq!(bench.quarter("d", -60), None);
+    assert_eq!(bench.quarter("d", -300), None);
     assert!(bench.quarter("d", -30).is_some());
+}
+
+#[tokio::test]
+async fn a_panic_over_several_quarters_is_none_of_them_s() {
+    let bench = Bench::new().await;
+    let known = bench.write("d", 0, "1").await;
+    bench.deliver(&[known]).await;
+    let records = [bench.write("d", -60, "1").await, bench.write("d", -30, "2").await];
+    bench.store.panic_after(2, "on purpose");
+    assert_eq!(bench.deliver(&records).await, None);
+    assert_eq!(bench.work.messages().len(), 0, "one by one they are folded");
+    assert!(bench.quarter("d", -60).is_some() && bench.quarter("d", -30).is_some());
 }
 
 #[tokio::test]

@@ -140,9 +140,10 @@ fn a_value_at_the_time_of_an_exchange_is_the_new_meters() {
     let list = [("11 10:00", "8048.3"), ("11 10:15", "0.1"), ("11 10:30", "0.3")];
     let info = with_exchanges(&[("11 10:15", "8048.5", "0")]);
     assert_counts(&info, &list, "0.5", &[Flag::Exchanged]);
-    // One millisecond later the new meter has not taken over, so 0.1 is of the old one.
+    // One millisecond later the new meter has not taken over, so 0.1 is of the old one, which cannot have
+    // gone on to 8048.5.
     let info = with_exchanges(&[("11 10:15:00.001", "8048.5", "0")]);
-    assert_counts(&info, &list, "8048.8", &[Flag::Reset, Flag::Exchanged]);
+    assert_counts(&info, &list, "0.1", &[Flag::Reset, Flag::Suspect]);
 }
 
 #[test]
@@ -150,6 +151,24 @@ fn two_exchanges_in_one_gap_count_all_three_meters() {
     let list = [("11 10:00", "8048.3"), ("13 10:00", "5.5")];
     let info = with_exchanges(&[("11 12:00", "8050", "100"), ("12 12:00", "107.5", "2")]);
     assert_counts(&info, &list, "12.7", &[Flag::Exchanged]);
+}
+
+#[test]
+fn an_exchange_with_figures_that_cannot_be_is_suspect_until_it_is_judged() {
+    let list = [("11 10:00", "8091.1"), ("11 13:00", "1.5")];
+    // A digit too many, and a last figure below the reading before.
+    for last in ["80911.2", "8080"] {
+        let mut info = with_exchanges(&[("11 12:00", last, "0.5")]);
+        assert_counts(&info, &list, "0", &[Flag::Suspect]);
+        info.verdicts.insert(at("11 13:00"), Verdict::Discard);
+        assert_counts(&info, &list, "0", &[Flag::Discarded]);
+    }
+    assert_counts(
+        &with_exchanges(&[("11 12:00", "8091.2", "0.5")]),
+        &list,
+        "1.1",
+        &[Flag::Exchanged],
+    );
 }
 
 #[test]

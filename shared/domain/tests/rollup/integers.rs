@@ -56,10 +56,6 @@ impl Meter {
                 legs.push((*first, new));
             }
         }
-        if legs.len() > 1 {
-            let used = legs.iter().map(|(from, to)| to - from).sum();
-            return (used, Some(Flag::Exchanged));
-        }
         let place = |value: i128| [1000, 100, 10].into_iter().find(|it| value % it == 0);
         let resolution = place(old).unwrap_or(1).min(place(new).unwrap_or(1));
         let default = self.unit.1.map_or(0, |watt_hours| 1_000_000 / watt_hours);
@@ -69,6 +65,20 @@ impl Meter {
             let limit = self.max_w.unwrap_or(50_000) * i128::from(end - start) * 1000;
             watt_hours.is_none_or(|it| it * i128::from(HOUR) <= limit)
         };
+        let judge = |amount: i128| match self.verdicts.get(&end) {
+            Some(Verdict::Accept) => (amount, Some(Flag::Accepted)),
+            Some(Verdict::Discard) => (0, Some(Flag::Discarded)),
+            None => (0, Some(Flag::Suspect)),
+        };
+        if legs.len() > 1 {
+            let used: i128 = legs.iter().map(|(from, to)| to - from).sum();
+            let falls = legs.iter().any(|(from, to)| from - to > tolerance);
+            return if falls || !possible(used) {
+                judge(used)
+            } else {
+                (used, Some(Flag::Exchanged))
+            };
+        }
         let wrapped = self.modulus.map(|modulus| new - old + modulus);
         match (new - old, wrapped) {
             (rise @ 0.., _) if possible(rise) => (rise, None),
@@ -82,12 +92,7 @@ impl Meter {
                 (step - self.modulus.expect("there is one"), Some(Flag::Dip))
             }
             (..0, _) if possible(new) => (new, Some(Flag::Reset)),
-            (step, _) => match self.verdicts.get(&end) {
-                Some(Verdict::Accept) if step < 0 => (new, Some(Flag::Accepted)),
-                Some(Verdict::Accept) => (step, Some(Flag::Accepted)),
-                Some(Verdict::Discard) => (0, Some(Flag::Discarded)),
-                None => (0, Some(Flag::Suspect)),
-            },
+            (step, _) => judge(if step < 0 { new } else { step }),
         }
     }
 }
