@@ -37,6 +37,10 @@ pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
+/// The end of a report: no answer of the API tells whether the rollups of older readings are there.
+const ROLLUPS_FOLLOW: &str = "\
+series and energy lack what is not rolled up yet, for some minutes after a large import; when all is there,
+`roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
 /// The exit code of an import that is complete but for what was refused.
 const SOME_REFUSED: u8 = 3;
 
@@ -108,7 +112,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     let summary = summary?;
     print(&summary);
     if summary.stored > 0 {
-        print("their rollups follow; `roomtide rollups verify` tells whether all are there");
+        print(ROLLUPS_FOLLOW);
     }
     Ok(exit_code(&summary.refusals))
 }

@@ -34,11 +34,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Compare each rollup with the fold of what it sums up; the exit code is 1 if any differs
+    /// Compare each rollup with the fold of what it sums up
     ///
     /// Each rollup of 15 minutes is compared with the fold of its readings, each rollup of a day with the
     /// fold of its rollups of 15 minutes. What differs may be a change that is being folded, so it is
     /// looked at again later. Rollups whose readings have begun to expire are counted, not compared.
+    ///
+    /// The exit code is 0 if none differs, 1 if any does, and 3 if only rollups do that new settings of
+    /// their devices have not reached yet: the rollup function folds these again within minutes.
     Verify(verify::Verify),
     /// Fold all rollups again from the readings
     ///

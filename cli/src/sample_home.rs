@@ -4,6 +4,7 @@ mod data;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -38,7 +39,13 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
         bar.inc(1);
     }
     bar.finish_and_clear();
-    system.settle().await?;
+    print("Rolling up its readings.");
+    let spinner = ProgressBar::new_spinner()
+        .with_style(ProgressStyle::with_template("  {spinner} rolling up  {elapsed}")?);
+    spinner.enable_steady_tick(Duration::from_millis(250));
+    let settled = system.settle().await;
+    spinner.finish_and_clear();
+    settled?;
     for (path, body) in data::names() {
         request(system, "PATCH", &path, "application/json", body).await?;
     }

@@ -26,7 +26,8 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 pub(super) struct RegistryLine {
     line: u64,
     path: String,
-    bodies: Vec<String>,
+    /// By setting or metric that is restored by itself, the bodies of its requests.
+    bodies: Vec<Vec<String>>,
 }
 
 /// A line that describes a device or a room.
@@ -56,7 +57,7 @@ struct DeviceForm {
 }
 
 /// The settings of a metric.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +119,11 @@ impl RegistryLine {
             Form { device: None, room: Some(room) } => {
                 let named = Patch { name: room.name.as_deref(), ..Patch::default() };
                 let path = format!("/rooms/{}", room.room_id);
-                Ok(Self { line, path, bodies: named.body().into_iter().collect() })
+                Ok(Self {
+                    line,
+                    path,
+                    bodies: named.body().map(|it| vec![it]).into_iter().collect(),
+                })
             }
             _ => Err("describes a device or a room, not both".to_owned()),
         }
@@ -131,12 +136,13 @@ impl RegistryLine {
 
 impl DeviceForm {
     /// Returns the bodies of the requests that restore the device.
-    fn bodies(&self) -> Vec<String> {
-        let changed: Vec<_> = self
-            .metrics
-            .iter()
-            .filter(|(name, settings)| !settings.are_those_of_the_name(name))
-            .collect();
+    fn bodies(&self) -> Vec<Vec<String>> {
+        let changed =
+            self.metrics.iter().filter(|(name, settings)| !settings.are_those_of_the_name(name));
+        let of_metrics = changed.map(|(name, settings)| {
+            let patch = |it| Patch { metrics: [(name, it)].into(), ..Patch::default() }.body();
+            settings.steps().iter().filter_map(patch).collect()
+        });
         let first = Patch {
             name: self.name.as_deref(),
             // The readings name a room that no person chose.
@@ -147,27 +153,54 @@ impl DeviceForm {
         };
         // By itself: the other device may not be registered yet.
         let meter = Patch { behind: self.behind.as_ref(), ..Patch::default() };
-        let of_metrics = changed
-            .into_iter()
-            .map(|metric| Patch { metrics: [metric].into(), ..Patch::default() });
-        [first]
-            .into_iter()
-            .chain(of_metrics)
-            .chain([meter])
-            .filter_map(|patch| patch.body())
-            .collect()
+        let alone = |patch: Patch<'_>| patch.body().map(|body| vec![body]);
+        alone(first).into_iter().chain(of_metrics).chain(alone(meter)).collect()
     }
 }
 
 impl Settings {
+    /// Returns the settings in the order in which they can be set.
+    ///
+    /// A metric keeps a setting when it gets a kind or a unit that has no use for the setting, which then
+    /// can no longer be set. So it is set while the metric is a counter of energy, or a gauge of power.
+    fn steps(&self) -> Vec<Self> {
+        let Self { kind: Some(_), unit: Some(_), .. } = self else { return vec![self.clone()] };
+        let energy = Self {
+            kind: Some(MetricKind::Counter),
+            unit: Some("kWh".into()),
+            hold: None,
+            ..self.clone()
+        };
+        let power = Self {
+            kind: Some(MetricKind::Gauge),
+            unit: Some("W".into()),
+            hold: self.hold.clone(),
+            ..Self::default()
+        };
+        let own = Self { kind: self.kind, unit: self.unit.clone(), ..Self::default() };
+        let further = |it: &Self| it.further().iter().any(|setting| setting.is_some());
+        let mut steps: Vec<Self> = [energy, power].into_iter().filter(further).collect();
+        if steps.last().is_none_or(|it| (it.kind, &it.unit) != (own.kind, &own.unit)) {
+            steps.push(own);
+        }
+        steps
+    }
+
+    /// Returns the settings other than the kind and the unit.
+    const fn further(&self) -> [&Option<Box<RawValue>>; 6] {
+        let Self { kind: _, unit: _, modulus, max_w, tolerance, hold, exchanges, verdicts } = self;
+        [modulus, max_w, tolerance, hold, exchanges, verdicts]
+    }
+
     /// Returns whether they are the defaults of the metric's name.
     fn are_those_of_the_name(&self, name: &MetricName) -> bool {
-        let Self { kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts } = self;
         let (known_kind, known) = name.well_known();
-        let further = [modulus, max_w, tolerance, hold, exchanges, verdicts];
-        kind.is_none_or(|kind| kind == known_kind)
-            && unit.as_ref().is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
-            && further.iter().all(|setting| setting.is_none())
+        self.kind.is_none_or(|kind| kind == known_kind)
+            && self
+                .unit
+                .as_ref()
+                .is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
+            && self.further().iter().all(|setting| setting.is_none())
     }
 }
 
@@ -194,7 +227,7 @@ pub(super) fn apply(
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
     lines.sort_by_key(RegistryLine::is_room);
-    // One request each, so that a metric that no reading has any more spoils no other setting.
+    // Each by itself, so that a metric that no reading has any more spoils no other setting.
     let single = |line: RegistryLine| {
         let RegistryLine { line, path, bodies } = line;
         bodies.into_iter().map(move |body| RegistryLine {
@@ -261,14 +294,17 @@ enum Edited {
 }
 
 fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
-    for body in &line.bodies {
+    for body in line.bodies.iter().flatten() {
         let ask = Ask { method: "PATCH", path: &line.path, body: Some(("application/json", body)) };
         let answer = client.send(ask, &AtomicBool::new(false))?;
         let problem = answer.problem();
         let id = line.path.rsplit('/').next().unwrap_or_default();
         let metric = problem.errors.iter().find_map(|error| match error.field.as_deref()? {
             "behind" => Some(format!("the meter in front of {id}")),
-            field => Some(format!("{} of {id}", field.strip_prefix("metrics.")?)),
+            field => {
+                let metric = field.strip_prefix("metrics.")?;
+                (!metric.contains('.')).then(|| format!("{metric} of {id}"))
+            }
         });
         match (answer.status, metric) {
             (200, _) => {}
@@ -308,14 +344,15 @@ mod tests {
         .unwrap();
         assert_eq!(device.path, "/devices/d");
         assert_eq!(
-            device.bodies,
+            device.bodies.concat(),
             [
                 r#"{"name":"Meter","room":"r","tags":["a"]}"#,
                 concat!(
                     r#"{"metrics":{"cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678,"#,
                     r#""exchanges":[{"timestamp":"2026-01-11T16:00:00.000Z","old":812.3,"new":0.1}]}}}"#
                 ),
-                r#"{"metrics":{"current_w":{"kind":"gauge","unit":null,"hold":"90s"}}}"#,
+                r#"{"metrics":{"current_w":{"kind":"gauge","unit":"W","hold":"90s"}}}"#,
+                r#"{"metrics":{"current_w":{"kind":"gauge","unit":null}}}"#,
                 r#"{"metrics":{"pulses":{"kind":"counter","unit":null}}}"#,
                 r#"{"behind":"main"}"#,
             ]
@@ -323,10 +360,10 @@ mod tests {
         let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
         assert!(learned.unwrap().bodies.is_empty(), "the readings tell the room");
         let by_hand = line(r#"{"device":{"device_id":"d","room":"r"}}"#).unwrap();
-        assert_eq!(by_hand.bodies, [r#"{"room":"r"}"#]);
+        assert_eq!(by_hand.bodies.concat(), [r#"{"room":"r"}"#]);
         let room = line(r#"{"room":{"room_id":"r","name":"Hall","first_seen":"x"}}"#).unwrap();
         assert_eq!(
-            (&*room.path, &room.bodies[..]),
+            (&*room.path, &room.bodies.concat()[..]),
             ("/rooms/r", &[r#"{"name":"Hall"}"#.into()][..])
         );
         let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
@@ -357,9 +394,13 @@ mod tests {
                 Reply::of(400, r#"{"errors": [{"field": "metrics.t", "message": "is no metric"}]}"#)
             }
             (_, "/devices/bad") => Reply::of(400, r#"{"detail": "name: is empty"}"#),
+            (_, "/devices/wrong") => Reply::of(
+                400,
+                r#"{"detail": "t.hold: is", "errors": [{"field": "metrics.t.hold", "message": "is"}]}"#,
+            ),
             _ => Reply::of(200, "{}"),
         });
-        let lines = ["late", "new-metric", "never", "bad"]
+        let lines = ["late", "new-metric", "never", "bad", "wrong"]
             .map(|id| line(&format!(r#"{{"device":{{"device_id":"{id}","name":"x"}}}}"#)).unwrap());
         let client = Client::impatient(&server.url, Duration::ZERO);
         let mut told = Vec::new();
@@ -372,6 +413,7 @@ mod tests {
             refusals,
             [
                 "line 7: name: is empty",
+                "line 7: t.hold: is",
                 "line 7: There is no such device. It has no readings here, so it is not restored.",
             ]
         );

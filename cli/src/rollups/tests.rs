@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use clap::Parser;
-use domain::{Device, DeviceObservation, Exact, Quarter, Reading, SWEEP_GROUPS, Timestamp};
+use domain::{
+    Device, DeviceObservation, DevicePatch, Edit, Exact, MetricKind, MetricPatch, Quarter, Reading,
+    SWEEP_GROUPS, Timestamp, Verdict,
+};
 use runtime::clock::{Deadline, TestClock};
 use table::memory::MemoryStore;
 use table::{
-    DeleteReadings as _, Expected, Invocation, KeepRollupState as _, PutReadings as _,
-    PutRollups as _, ReadRollupState as _, ReadRollups as _, ReadingKey, RegisterDevices as _,
-    RollupKey, RollupState, StoredRollup,
+    DeleteReadings as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
+    PutReadings as _, PutRollups as _, ReadRollupState as _, ReadRollups as _, ReadingKey, Refold,
+    RegisterDevices as _, RollupKey, RollupState, StoredRollup,
 };
 
 use super::rebuild::{self, Rebuild, Rebuilt};
@@ -83,14 +86,23 @@ impl Bench {
 
     /// Returns whether the rollups are what they should be.
     async fn verify(&self, options: &[&str]) -> bool {
+        self.exit_code(options).await == ExitCode::SUCCESS
+    }
+
+    async fn exit_code(&self, options: &[&str]) -> ExitCode {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
         let Action::Verify(args) = Line::try_parse_from(options).unwrap().action else {
             panic!("asked")
         };
         let args: Verify = args;
         let path: &Path = &self.progress();
-        let code = verify::run(&args, &self.store, path, self.clock.clone()).await.unwrap();
-        code == ExitCode::SUCCESS
+        verify::run(&args, &self.store, path, self.clock.clone()).await.unwrap()
+    }
+
+    async fn edit(&self, device: &str, metric: MetricPatch) {
+        let metrics = [("t".parse().unwrap(), metric)].into();
+        let patch = DevicePatch { metrics, ..DevicePatch::default() };
+        self.store.edit_device(&device.parse().unwrap(), &patch, &invocation()).await.unwrap();
     }
 
     async fn quarter(&self, device: &str, start: &str) -> Option<StoredRollup> {
@@ -192,6 +204,36 @@ async fn a_planted_a_missing_and_an_orphaned_rollup_are_found_and_rebuilt() {
     assert_eq!(count(&bench.quarter("a", "2026-02-05T10:00:00Z").await.unwrap()), 0);
     assert_eq!(count(&bench.day("a", "2026-02-05").await.unwrap()), 0);
     assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn rollups_with_older_settings_are_told_from_wrong_ones() {
+    let bench = Bench::new().await;
+    bench.write("a", "2026-02-03T10:00:00Z", "5").await;
+    bench.write("a", "2026-02-03T10:01:00Z", "1").await;
+    bench.write("b", "2026-02-03T10:00:00Z", "1").await;
+    bench.rebuild(&[]).await.unwrap();
+    let kind = Edit::Set(MetricKind::Counter);
+    bench.edit("a", MetricPatch { kind, ..MetricPatch::default() }).await;
+    assert_eq!(bench.exit_code(&[]).await, ExitCode::from(3), "the function folds them again");
+    assert!(bench.verify(&["--device", "b"]).await);
+
+    let rollup = bench.quarter("b", "2026-02-03T10:00:00Z").await.unwrap();
+    bench.replace(rollup, |it| it.rollup.metrics.clear()).await;
+    assert_eq!(bench.exit_code(&[]).await, ExitCode::FAILURE, "that of another device is wrong");
+
+    // The function says that it has folded everything: what still differs is wrong.
+    let done = Refold { settings: 1, under_way: None };
+    bench.store.set_refold(&"a".parse().unwrap(), &done, &invocation()).await.unwrap();
+    assert_eq!(bench.exit_code(&["--device", "a"]).await, ExitCode::FAILURE);
+    bench.rebuild(&[]).await.unwrap();
+
+    // A verdict on a later step does not concern the rollups of this day.
+    let verdicts = Edit::Set([(at("2026-02-20T10:00:00Z"), Verdict::Accept)].into());
+    bench.edit("a", MetricPatch { verdicts, ..MetricPatch::default() }).await;
+    let rollup = bench.quarter("a", "2026-02-03T10:00:00Z").await.unwrap();
+    bench.replace(rollup, |it| it.rollup.metrics.clear()).await;
+    assert_eq!(bench.exit_code(&[]).await, ExitCode::FAILURE);
 }
 
 #[tokio::test]
