@@ -48,7 +48,8 @@ pub(crate) struct Run<'a> {
 
 /// The most devices of a home: they are swept at once, and listed each minute.
 pub(crate) const MAX_HOME: usize = 100;
-/// Another group is swept too while it is sealed no further than this before the target: it has missed its turn.
+/// Another group is swept too while it is sealed up to more than this before the target: it has missed its
+/// turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// The milliseconds of a minute.
 const MINUTE_MILLIS: i64 = 60_000;
