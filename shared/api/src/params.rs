@@ -196,7 +196,7 @@ mod tests {
                 "form=csv",
                 "form: unknown parameter; expected one of limit, cursor, format",
             ),
-            ("/health", "a=1", "a: unknown parameter; this endpoint takes none"),
+            ("/openapi.json", "a=1", "a: unknown parameter; this endpoint takes none"),
             ("/rooms", "limit=1&limit=2", "limit: is given twice"),
             ("/rooms", "format=xml", "format: is \"xml\"; expected json, csv or ndjson"),
             ("/devices", "latest=yes", "latest: is \"yes\"; expected true or false"),

@@ -241,12 +241,13 @@ impl<'a> Energy<'a> {
         let is_counted = |it: &DeviceValues<'_>| {
             self.left_out.iter().all(|left_out| *left_out.id() != it.device.id)
         };
-        let total = self.total(self.devices.iter().filter(|(it, _)| is_counted(it)));
+        let counting: Vec<_> = self.devices.iter().filter(|(it, _)| is_counted(it)).collect();
+        let total = self.total(&counting);
         let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
         let shown = |it: Option<Amount>| it.map(|it| it.shown());
         let counted = self.devices.iter().map(|pair| {
             let (it, meter) = pair;
-            let total = self.total(std::iter::once(pair));
+            let total = self.total(&[pair]);
             Counted {
                 device_id: &it.device.id,
                 metric: meter.bought,
@@ -271,13 +272,10 @@ impl<'a> Energy<'a> {
         respond(self.request.format, || self.header(), &self.rows(), &about)
     }
 
-    fn total(
-        &self,
-        devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)> + Clone,
-    ) -> RowEnergy {
+    fn total(&self, devices: &[&(DeviceValues<'a>, Meter<'a>)]) -> RowEnergy {
         let places = 0..self.grid.rows().len();
         places.fold(RowEnergy::default(), |mut total, place| {
-            total.add(&sum(devices.clone(), place));
+            total.add(&sum(devices.iter().copied(), place));
             total
         })
     }
