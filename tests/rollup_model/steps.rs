@@ -39,8 +39,26 @@ pub(super) struct Steps {
 
 #[derive(Debug, Default)]
 struct Gate {
-    is_waiting: bool,
+    /// The number of calls that wait: a task may have several under way.
+    waiting: usize,
     granted: Option<Step>,
+}
+
+/// A call that waits, until it goes on or its task is dropped.
+struct Waiting<'a>(&'a Steps);
+
+impl<'a> Waiting<'a> {
+    fn begin(steps: &'a Steps) -> Self {
+        steps.gate().waiting += 1;
+        Self(steps)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut gate = self.0.gate();
+        gate.waiting = gate.waiting.saturating_sub(1);
+    }
 }
 
 impl Steps {
@@ -50,7 +68,7 @@ impl Steps {
 
     /// Whether a call waits. A task that is not done and has no such call is asleep.
     pub(super) fn is_waiting(&self) -> bool {
-        self.gate().is_waiting
+        self.gate().waiting > 0
     }
 
     /// Lets the call that waits go on.
@@ -58,9 +76,9 @@ impl Steps {
         self.gate().granted = Some(step);
     }
 
-    /// Forgets the call of a task that was dropped.
+    /// Takes back what was granted to a task that was dropped.
     pub(super) fn reset(&self) {
-        *self.gate() = Gate::default();
+        self.gate().granted = None;
     }
 
     fn gate(&self) -> MutexGuard<'_, Gate> {
@@ -68,13 +86,19 @@ impl Steps {
     }
 
     async fn step<T>(&self, call: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
-        let step = poll_fn(|_| {
-            let mut gate = self.gate();
-            gate.is_waiting = gate.granted.is_none();
-            gate.granted.take().map_or(Poll::Pending, Poll::Ready)
+        let waiting = Waiting::begin(self);
+        let step = poll_fn(|context| match self.gate().granted.take() {
+            Some(step) => Poll::Ready(step),
+            None => {
+                // Of several calls that wait at once, each is asked again whenever the task is.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
         });
+        let step = step.await;
+        drop(waiting);
         let lost = || StoreError::Unavailable("the schedule wants it so".into());
-        match step.await {
+        match step {
             Step::Done => call.await,
             Step::Failed => Err(lost()),
             Step::AnswerLost => call.await.and_then(|_| Err(lost())),
