@@ -40,6 +40,15 @@ pub(crate) enum NotFolded {
     Queue(#[from] NotSent),
 }
 
+/// Several quarters of a device that are folded with two queries.
+#[derive(Clone, Copy)]
+enum Several<'a> {
+    /// Those that begin in a range and have anything.
+    Of(TimeRange, Assumed),
+    /// These, also those that have nothing.
+    These(&'a BTreeSet<Quarter>),
+}
+
 /// The largest number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
@@ -99,12 +108,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         invocation: &Invocation,
         done: &mut Done,
     ) -> Result<(), NotFolded> {
-        let whole = catching(Box::pin(self.window(rules, range, assumed, invocation))).await;
+        let several = Several::Of(range, assumed);
+        let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
         if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
             return Ok(());
         }
         for quarter in quarters_in(range) {
-            let one = Box::pin(self.window(rules, quarter.range(), assumed, invocation));
+            let one = Several::Of(quarter.range(), assumed);
+            let one = Box::pin(self.window(rules, one, invocation));
             let one = catching(one).await;
             if let Some(reason) = reason(one, |window| done.quarters += window.folded.len())? {
                 self.leave_to_queue(&rules.id, quarter, &reason, invocation, done).await?;
@@ -122,7 +133,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<(), NotFolded> {
         if are_close(quarters) {
-            let whole = catching(Box::pin(self.close_quarters(rules, quarters, invocation))).await;
+            let several = Several::These(quarters);
+            let whole = catching(Box::pin(self.window(rules, several, invocation))).await;
             if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
                 return Ok(());
             }
@@ -137,31 +149,18 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    async fn close_quarters(
-        &self,
-        rules: &mut DeviceRules,
-        quarters: &BTreeSet<Quarter>,
-        invocation: &Invocation,
-    ) -> StoreResult<FoldedWindow> {
-        for _ in 0..MAX_READS {
-            let window = self.fold(rules, invocation).these_quarters(quarters).await?;
-            if !window.is_outdated {
-                return Ok(window);
-            }
-            *rules = self.rules_of(&rules.id, invocation).await?;
-        }
-        Err(newer_than_the_device(&rules.id))
-    }
-
     async fn window(
         &self,
         rules: &mut DeviceRules,
-        range: TimeRange,
-        assumed: Assumed,
+        several: Several<'_>,
         invocation: &Invocation,
     ) -> StoreResult<FoldedWindow> {
         for _ in 0..MAX_READS {
-            let window = self.fold(rules, invocation).quarters_of(range, assumed).await?;
+            let fold = self.fold(rules, invocation);
+            let window = match several {
+                Several::Of(range, assumed) => fold.quarters_of(range, assumed).await?,
+                Several::These(quarters) => fold.these_quarters(quarters).await?,
+            };
             if !window.is_outdated {
                 return Ok(window);
             }
