@@ -16,9 +16,11 @@ mod read_registry;
 mod register_devices;
 mod rollup_state;
 mod rollups;
+mod stays;
 mod tokens;
 mod update;
 mod update_registry;
+mod write_device;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
