@@ -163,6 +163,7 @@ macro_rules! ports {
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
                 a_room_has_a_name
+                a_room_has_a_home
                 nothing_edited_is_nothing_changed;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read

@@ -105,7 +105,7 @@ async fn each_port_asks_what_it_declares() {
     let (d, a) = (device("d"), room("room-a"));
     let first = std::slice::from_ref(&reading);
     let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
-    let new_room = |id| Room { id: room(id), name: None, first_seen: at(5) };
+    let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
         range: always(),
         order: Order::Ascending,

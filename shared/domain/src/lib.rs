@@ -33,7 +33,7 @@ pub use device::{
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
-pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
+pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};

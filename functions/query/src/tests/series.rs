@@ -30,7 +30,7 @@ impl Bench {
             let known = self.store.register_device(&device, &invocation()).await;
             known.expect("memory");
             let room = first.room.clone().expect("a room");
-            let room = domain::Room { id: room, name: None, first_seen: at(0) };
+            let room = domain::Room::new(room, at(0));
             self.store.register_room(&room, &invocation()).await.expect("memory");
         }
     }

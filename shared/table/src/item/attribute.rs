@@ -13,6 +13,8 @@ pub const INTRODUCED_ROOMS: &str = "_rooms";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
 pub const NAME: &str = "name";
+/// The home of a room.
+pub const HOME: &str = "home";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
