@@ -195,6 +195,9 @@ fn schemas() -> Value {
             "status": {"const": "ok"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
                 "tz": text, "since": timestamp, "sealed": timestamp,
+                "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {
+                    "messages": {"type": "integer"}, "at": timestamp,
+                }},
             }},
         }},
         "OpenApi": {"type": "object"},

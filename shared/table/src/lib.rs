@@ -8,6 +8,7 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
+pub mod shards;
 
 mod deadline;
 mod error;
@@ -35,7 +36,7 @@ pub use ports::{
     RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
-pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };

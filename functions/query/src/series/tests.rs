@@ -165,6 +165,7 @@ impl Home {
             zone: self.zone.name().to_owned(),
             since: of.from(),
             sealed: [of.to(); SWEEP_GROUPS],
+            queue: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }

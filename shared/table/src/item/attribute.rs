@@ -49,6 +49,8 @@ pub const SINCE: &str = "since";
 pub const SEALED: &str = "sealed";
 /// The time up to which rollups are folded again.
 pub const DONE_UNTIL: &str = "done_until";
+/// How many messages wait in the work queue, and when they were counted.
+pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
 pub const CREATED: &str = "created";
