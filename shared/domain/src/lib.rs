@@ -22,6 +22,7 @@ mod room;
 mod sweep_group;
 mod timestamp;
 mod token;
+pub mod z_order;
 
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
