@@ -1,5 +1,6 @@
 //! The values of a metric that a condition wants. Knows no quarter.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::{Decimal, MetricName, excerpt};
@@ -52,6 +53,14 @@ impl Interval {
     }
 }
 
+/// As [`from_str`](Interval::from_str) reads it.
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |it: &Option<Decimal>| it.as_ref().map_or_else(String::new, Decimal::to_string);
+        write!(f, "{}..{}", end(&self.low), end(&self.high))
+    }
+}
+
 impl FromStr for Interval {
     type Err = IntervalError;
 
@@ -91,6 +100,7 @@ mod tests {
             ("0", vec!["-0.0", "0"], vec!["0.1", "-0.1"]),
         ] {
             let interval: Interval = text.parse().expect(text);
+            assert_eq!(interval.to_string().parse(), Ok(interval.clone()));
             assert!(inside.iter().all(|it| interval.contains(&number(it))), "{text}");
             assert!(!outside.iter().any(|it| interval.contains(&number(it))), "{text}");
         }
