@@ -43,6 +43,19 @@ pub(crate) async fn devices_of_room(
     page_of_devices(store, call, &list, devices).await
 }
 
+/// `GET /homes/{id}/devices`
+pub(crate) async fn devices_of_home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    let devices = snapshot.devices_of(&home).collect();
+    page_of_devices(store, call, &list, devices).await
+}
+
 /// A page of devices, with their newest values if they are asked for.
 async fn page_of_devices(
     store: &(impl QueryReadings + ReadRollups),
@@ -78,14 +91,18 @@ pub(crate) async fn rooms(
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     ensure_complete(snapshot.has_all_rooms, "rooms")?;
-    let rooms = snapshot.rooms.values().collect();
+    Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect()))
+}
+
+/// A page of rooms.
+pub(crate) fn page_of_rooms(call: &Call<'_>, list: &ListRequest, rooms: Vec<&Room>) -> Response {
     let (rooms, rest) = list.paginate(rooms, |room: &Room| room.id.as_str(), |_| 0);
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
     let request = (call.request, &call.params);
     let response = page::write(list.format, request, &rows, columns, rest, behind);
-    Ok(with_cache_headers(call.request, response))
+    with_cache_headers(call.request, response)
 }
 
 /// `GET /devices/{id}`

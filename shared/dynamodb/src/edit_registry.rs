@@ -5,11 +5,12 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    BEHIND, EXCHANGES, HOLD, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS, TOLERANCE, UNIT,
-    VERDICTS,
+    BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS, TOLERANCE,
+    UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
+use table::layout::Layout;
 use table::{
     Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, StoreError, StoreResult,
     UpdateOutcome, companions,
@@ -46,12 +47,12 @@ impl EditRegistry for DynamoStore {
             {
                 room = self.room(into, invocation).await?;
                 if room.is_none() {
-                    let new = Room { id: into.clone(), name: None, first_seen: now };
+                    let new = Room::new(into.clone(), now);
                     companions.push(Companion::RegisterRoom(new.clone()));
                     room = Some(new);
                 }
             }
-            let update = device_update(patch, &old, &new);
+            let update = device_update(self.layout, patch, &old, &new);
             match self.write_device((&old, &new), update, companions, invocation).await? {
                 DeviceWrite::Done(device) => {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
@@ -71,13 +72,14 @@ impl EditRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
+        edit(&mut update, &[HOME], &patch.home, text);
         update.send_and_read(self, invocation).await
     }
 }
 
 /// An update that sets what the patch names: what readings teach meanwhile stays.
-fn device_update(patch: &DevicePatch, old: &Device, new: &Device) -> Update {
-    let mut update = Update::of(Key::Device(new.id.clone()));
+fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device) -> Update {
+    let mut update = Update::of(layout.device_key(&new.id));
     if new.fold_settings != old.fold_settings {
         for (name, value) in item::from_fold_settings(&new.fold_settings) {
             update.set(&[name], value);

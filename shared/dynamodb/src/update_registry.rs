@@ -21,7 +21,7 @@ impl UpdateRegistry for DynamoStore {
         learned: &DeviceUpdate,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let key = || Key::Device(known.id.clone());
+        let key = || self.layout.device_key(&known.id);
         let mut update = Update::of(key());
         if let Some(first_seen) = learned.first_seen {
             earlier(&mut update, first_seen);
@@ -56,7 +56,7 @@ impl UpdateRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Device>> {
         let stay = Some(stay.clone());
         let new = Device { stay, version: known.version + 1, ..known.clone() };
-        let mut update = Update::of(Key::Device(known.id.clone()));
+        let mut update = Update::of(self.layout.device_key(&known.id));
         only_if_still_in(&mut update, &known.place);
         new.stay.iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
         let companions = companions(known, &new);

@@ -8,6 +8,7 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
+pub mod shards;
 
 mod companion;
 mod deadline;
@@ -38,7 +39,7 @@ pub use ports::{
     ReadStays, RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
-pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };

@@ -12,16 +12,17 @@ use super::fields::{
 use super::stay::{newest_stay, to_newest_stay};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
+use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     Decimal, Device, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName,
     Place, RoomId, Tags, Timestamp, Verdict,
 };
 
-/// The item of a device.
+/// The item of a device, in its partition.
 #[must_use]
-pub fn from_device(device: &Device) -> Item {
-    let mut item = key(&Key::Device(device.id.clone()));
+pub fn from_device(device: &Device, layout: Layout) -> Item {
+    let mut item = key(&layout.device_key(&device.id));
     put(&mut item, NAME, device.name.clone().map(String::from));
     for (name, value) in from_place(&device.place) {
         item.extend(value.map(|value| (name.to_owned(), value)));
@@ -123,7 +124,7 @@ impl Decode for Device {
 }
 
 fn to_device(mut item: Item) -> Result<Device, ItemError> {
-    let Key::Device(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    let Key::Device(id, _) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
@@ -292,7 +293,10 @@ mod tests {
         let mut device = DeviceObservation::of(&reading.expect("a reading"))
             .new_device("remo-e".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), 1);
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(
+            Device::decode(from_device(&device, Layout::default())).expect("a device"),
+            device
+        );
         device.name = Some(label("Smart meter"));
         device.kind = Some(label("power"));
         device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
@@ -310,11 +314,14 @@ mod tests {
         device.behind = Some("main".parse().expect("an id"));
         device.version = 3;
         device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(Device::decode(from_device(&device, Layout::default())).expect("a device"), device);
         device.stay = device.stay.map(|stay| stay.ended(Timestamp::MAX));
         let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
         device.fold_settings =
             FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(
+            Device::decode(from_device(&device, Layout::default())).expect("a device"),
+            device
+        );
     }
 }
