@@ -7,14 +7,14 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, QueryReadings, RangeQuery, ReadRegistry, ReadRollups,
-    ReadingKey, StoreResult,
+    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery, ReadRegistry,
+    ReadRollups, ReadingKey, StoreResult,
 };
 
 use crate::lists::metrics_of;
 use crate::lookup;
 use crate::page;
-use crate::pagination::{ListRequest, ensure_complete};
+use crate::pagination::ListRequest;
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
 use crate::sheet::Columns;
 
@@ -50,14 +50,19 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
-    let all: Vec<&Device> = snapshot.devices_in(&room.id).collect();
-    let (devices, rest) = list.devices(all.clone(), true);
+    let page;
+    let (all, has_more): (Vec<&Device>, bool) = if snapshot.has_all_devices {
+        (snapshot.devices_in(&room.id).collect(), false)
+    } else {
+        page = lookup::device_page(store, &list, Some(&room.id), call).await?;
+        (page.listing.found.iter().collect(), page.has_more)
+    };
+    let (devices, rest) = list.devices(all.clone(), has_more, true);
     let latest = latest_of(store, &devices, call).await?;
     let rows: Vec<LatestRow<'_>> = devices
         .iter()

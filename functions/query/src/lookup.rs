@@ -1,5 +1,7 @@
-//! Looks up a device or a room by the id in a path, with failures as problems. Makes no list.
+//! Looks up what a request names, with failures as problems: a device, a room, or the devices of a list that
+//! memory does not hold. Writes no page.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
@@ -7,7 +9,10 @@ use domain::{Device, DeviceId, Room, RoomId, excerpt};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use table::{LookUpRegistry, ReadRegistry};
+use runtime::telemetry::chain;
+use table::{ListPage, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
+
+use crate::pagination::ListRequest;
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
@@ -56,6 +61,82 @@ pub(crate) async fn room(
     let found = registry.room(&id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
     found.ok_or_else(|| not_found("room", id.as_str()))
+}
+
+/// The page of devices that a list asks for, of a room or of all, from the table: for lists that memory does
+/// not hold.
+pub(crate) async fn device_page(
+    store: &impl PageRegistry,
+    list: &ListRequest,
+    room: Option<&RoomId>,
+    call: &mut Call<'_>,
+) -> Result<ListPage<Device>, Problem> {
+    let after: Option<DeviceId> = list.after();
+    let Some(room) = room else {
+        let page = store.device_page(after.as_ref(), list.limit(), call.invocation).await;
+        return Ok(readable(page.map_err(|error| call.failed(&error))?, call));
+    };
+    devices_of_room(store, room, after.as_ref(), list.limit(), call).await
+}
+
+/// Devices of a room behind an id, by the index by room: for a registry that memory does not hold.
+pub(crate) async fn devices_of_room(
+    store: &impl PageRegistry,
+    room: &RoomId,
+    after: Option<&DeviceId>,
+    limit: usize,
+    call: &mut Call<'_>,
+) -> Result<ListPage<Device>, Problem> {
+    let page = store.room_device_page(room, after, limit, call.invocation).await;
+    let page = page.map_err(|error| call.failed(&error))?.ok_or_else(|| {
+        let detail = format!(
+            "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the index \
+             by room, and this table has none (RoomIndex is off)."
+        );
+        Problem::new(ProblemKind::Unanswerable, detail)
+    })?;
+    Ok(readable(page, call))
+}
+
+/// Logs the items of a page that cannot be read.
+pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_>) -> ListPage<T> {
+    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|it| chain(it)).collect();
+    if !unreadable.is_empty() {
+        call.log.set("registry.unreadable", unreadable);
+    }
+    page
+}
+
+/// The most devices that are looked up one by one.
+const MAX_METERS: usize = 1_000;
+
+/// Adds the devices behind which these are, directly or by way of others, where memory holds not all.
+pub(crate) async fn add_meters(
+    devices: &mut BTreeMap<DeviceId, Device>,
+    store: &impl LookUpRegistry,
+    snapshot: &Snapshot,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    if snapshot.has_all_devices {
+        return Ok(());
+    }
+    let mut waiting: Vec<DeviceId> =
+        devices.values().filter_map(|device| device.behind.clone()).collect();
+    while let Some(id) = waiting.pop() {
+        if devices.contains_key(&id) {
+            continue;
+        }
+        if devices.len() >= MAX_METERS {
+            let detail = format!("More than {MAX_METERS} devices are behind one another.");
+            return Err(Problem::new(ProblemKind::Unanswerable, detail));
+        }
+        let found = Box::pin(store.device(&id, call.invocation)).await;
+        if let Some(device) = found.map_err(|error| call.failed(&error))? {
+            waiting.extend(device.behind.clone());
+            devices.insert(id, device);
+        }
+    }
+    Ok(())
 }
 
 /// The id of a device's path.

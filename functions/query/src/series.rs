@@ -23,20 +23,22 @@ mod tests;
 mod values;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::caching::with_short_life;
 use api::{Problem, Response};
-use domain::{Device, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use table::{LookUpRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+use table::{
+    LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+};
 
 use crate::lists::metrics_of;
 use crate::lookup;
-use crate::pagination::ensure_complete;
 use about::{Explanation, Span};
 use answer::{Columns, Series};
 use device::{DeviceValues, device_values};
@@ -45,7 +47,7 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
-use members::{DEVICE_CONCURRENCY, LeftOut, meter_of, of_home};
+use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of, of_home};
 use request::SeriesRequest;
 
 /// What is asked about.
@@ -62,6 +64,8 @@ pub(crate) enum About {
 /// The devices that are asked about, and the room that their readings must name.
 struct Subject {
     snapshot: Arc<Snapshot>,
+    /// The room's devices and those behind which they are, where memory does not hold all devices.
+    read: BTreeMap<DeviceId, Device>,
     device: Option<Device>,
     room: Option<RoomId>,
 }
@@ -70,7 +74,7 @@ impl Subject {
     async fn of(
         about: About,
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + LookUpRegistry),
+        store: &(impl ReadRegistry + PageRegistry + LookUpRegistry),
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
         let (mut device, mut room) = (None, None);
@@ -80,10 +84,13 @@ impl Subject {
             About::Home => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
-        if about != About::Device {
-            ensure_complete(snapshot.has_all_devices, "devices")?;
+        let mut read = BTreeMap::new();
+        if let Some(room) = room.as_ref().filter(|_| !snapshot.has_all_devices) {
+            let page = lookup::devices_of_room(store, room, None, MAX_DEVICES + 1, call).await?;
+            read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
+            lookup::add_meters(&mut read, store, &snapshot, call).await?;
         }
-        Ok(Self { snapshot, device, room })
+        Ok(Self { snapshot, read, device, room })
     }
 
     const fn is_shared(&self) -> bool {
@@ -99,6 +106,10 @@ impl Subject {
     ) -> Result<Vec<&Device>, Problem> {
         let found = match (&self.device, &self.room) {
             (Some(device), _) => return Ok(vec![device]),
+            (None, Some(room)) if !self.snapshot.has_all_devices => {
+                let is_in = |device: &&Device| device.place.room() == Some(room);
+                members::of_room_now(self.read.values().filter(is_in).collect())
+            }
             (None, Some(room)) => {
                 let range = grid.range();
                 let invocation = call.invocation;
@@ -126,9 +137,10 @@ impl Subject {
 
     /// The devices that a sum leaves out: what they measure is a part of what another of them measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device]) -> Vec<LeftOut<'a>> {
-        let is_counted = |id: &domain::DeviceId| devices.iter().any(|it| it.id == *id);
+        let is_counted = |id: &DeviceId| devices.iter().any(|it| it.id == *id);
         let behind = devices.iter().filter_map(|device| {
-            Some(LeftOut::new(device, meter_of(device, &self.snapshot, is_counted)?))
+            let known = [&self.snapshot.devices, &self.read];
+            Some(LeftOut::new(device, meter_of(device, known, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
     }
@@ -138,7 +150,14 @@ impl Subject {
 pub(crate) async fn series(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -192,7 +211,14 @@ pub(crate) async fn series(
 pub(crate) async fn energy(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
