@@ -8,6 +8,7 @@ mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod shards;
 mod tokens;
 
 use std::io::Write as _;
@@ -16,8 +17,8 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PutReadings, PutRollups,
-    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings,
+    PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
     ReadStoredReadings, RegisterDevices, UpdateRegistry,
 };
 
@@ -29,6 +30,7 @@ table::store! {
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
+        + PageRegistry
 }
 
 /// A table in memory.
@@ -50,6 +52,14 @@ async fn engine() -> Option<Table> {
 
 async fn engine_without_room_index() -> Option<Table> {
     Some(Engine::embedded().await.table(false).await)
+}
+
+async fn engine_with_four_shards() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&[("DeviceShards", "4")]).await)
+}
+
+async fn dynamodb_local_with_four_shards() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&[("DeviceShards", "4")]).await)
 }
 
 async fn dynamodb_local() -> Option<Table> {
@@ -163,6 +173,7 @@ macro_rules! ports {
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
                 a_room_has_a_name
+                a_room_has_a_home
                 nothing_edited_is_nothing_changed;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
@@ -175,6 +186,10 @@ macro_rules! ports {
                 readings_come_with_their_expiry
                 every_device_is_listed
                 deleted_twice_is_deleted_once;
+            shards(store):
+                pages_hold_every_device_once_and_in_order
+                pages_hold_every_room_once_and_in_order
+                a_rooms_devices_are_a_list_of_their_own;
             tokens(store):
                 a_token_comes_back_as_it_was
                 a_token_is_never_replaced
@@ -193,6 +208,9 @@ macro_rules! tables {
                 a_registration_is_one_item
                 what_others_left_is_passed_over
                 only_what_is_asked_for_is_paid;
+            shards(table):
+                another_number_of_shards_is_refused
+                of_numbers_at_once_one_is_first;
         }
     };
 }
@@ -209,6 +227,14 @@ mod on_engine {
 mod on_engine_without_room_index {
     ports!(engine_without_room_index);
     tables!(engine_without_room_index);
+}
+
+mod on_engine_with_four_shards {
+    ports!(engine_with_four_shards);
+}
+
+mod on_dynamodb_local_with_four_shards {
+    ports!(dynamodb_local_with_four_shards);
 }
 
 mod on_dynamodb_local {

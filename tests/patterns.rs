@@ -95,7 +95,7 @@ impl Home {
                 assert!(put.not_stored.is_empty());
             }
             for id in ["chiyoda1-a", "chiyoda1-b"] {
-                let new = Room { id: room(id), name: None, first_seen: at(0) };
+                let new = Room::new(room(id), at(0));
                 store.register_room(&new, &invocation()).await.expect("written");
             }
             let scope = Scope::Write([device("meter")].into());
@@ -438,7 +438,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             condition: "pk = `DEVICE`, sk = `<device>`; pk = `ROOM`, sk = `<room>`",
             expected: (1.0, 6.0),
             measured: cost(async |invocation| {
-                let new = Room { id: room("attic"), name: None, first_seen: at(0) };
+                let new = Room::new(room("attic"), at(0));
                 let patch =
                     DevicePatch { room: Edit::Set(new.id.clone()), ..DevicePatch::default() };
                 let moved = store.move_device(&device("new"), &patch, &new, invocation).await;

@@ -10,12 +10,13 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
+use table::shards::Shard;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
-    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices,
-    RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry,
+    Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
+    RegisterDevices, RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -60,7 +61,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
 
 fn target(pk: &str) -> Target {
     match pk {
-        DEVICES => Target::Devices,
+        devices if Shard::parse(devices, DEVICES).is_some() => Target::Devices,
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
@@ -77,24 +78,30 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
 async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
-    let (mut stores, mut proxies) = (Vec::new(), Vec::new());
-    for room_index in [true, false] {
+    let (mut tables, mut proxies) = (Vec::new(), Vec::new());
+    for parameters in [
+        [("RoomIndex", "on"), ("DeviceShards", "4")],
+        [("RoomIndex", "off"), ("DeviceShards", "1")],
+    ] {
         let seen = Arc::clone(&asked);
-        let table = engine.table(room_index).await;
+        let table = engine.table_of(&parameters).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
         });
         let proxy = proxy.await;
-        stores.push(table.store_by_way_of(proxy.url()));
+        tables.push(table);
         proxies.push(proxy);
     }
-    let [with_index, without_index] = [&stores[0], &stores[1]];
-    let store = with_index;
+    // A store asks once in how many partitions the devices are: each check has a new one.
+    let store_of = |n: usize| tables[n].store_by_way_of(proxies[n].url());
+    let without_index = store_of(1);
+    let mut store;
     let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
     macro_rules! check {
         ($port:ident: $($call:expr),+) => {
+            store = store_of(0);
             taken();
             $(drop($call.await);)+
             assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
@@ -105,7 +112,7 @@ async fn each_port_asks_what_it_declares() {
     let (d, a) = (device("d"), room("room-a"));
     let first = std::slice::from_ref(&reading);
     let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
-    let new_room = |id| Room { id: room(id), name: None, first_seen: at(5) };
+    let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
         range: always(),
         order: Order::Ascending,
@@ -134,9 +141,13 @@ async fn each_port_asks_what_it_declares() {
         store.move_device(&d, &move_to, &new_room("room-b"), invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
-        with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
+        store.room_readings(&a, std::slice::from_ref(&d), query, invocation),
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
+    check!(PageRegistry:
+        store.device_page(None, 10, invocation),
+        store.room_page(None, 10, invocation),
+        store.room_device_page(&a, None, 10, invocation));
     check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
@@ -167,11 +178,16 @@ async fn each_port_asks_what_it_declares() {
         store.quarters(&d, always(), true, invocation),
         store.days(&d, (date, date), Order::Ascending, 1, invocation));
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
-    let state = RollupState { zone: "UTC".to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] };
+    let state = RollupState {
+        zone: "UTC".to_owned(),
+        since: at(0),
+        sealed: [at(0); SWEEP_GROUPS],
+        queue: None,
+    };
     check!(ReadRollupState: store.rollup_state(invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
-        store.advance_sealed(&[0].into(), at(1), invocation),
+        store.advance_sealed(&[0].into(), at(1), None, invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));

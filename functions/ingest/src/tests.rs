@@ -651,7 +651,7 @@ async fn bench_beyond_memory() -> Bench {
         let device = observation.new_device(id, |_| true);
         bench.store.register_device(&device, &invocation).await.expect("memory");
     }
-    let room = domain::Room { id: room, name: None, first_seen: at };
+    let room = domain::Room::new(room, at);
     bench.store.register_room(&room, &invocation).await.expect("memory");
     bench.ingest.load().await;
     bench

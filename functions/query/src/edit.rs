@@ -27,7 +27,7 @@ pub(crate) async fn device(
             if !lookup::snapshot(registry, store, call).await?.rooms.contains_key(room) =>
         {
             // A room that a person names exists from then on, even before its first reading.
-            let room = Room { id: room.clone(), name: None, first_seen: now };
+            let room = Room::new(room.clone(), now);
             let moved = store.move_device(&id, &patch, &room, call.invocation).await;
             moved.map(|moved| keep_moved(registry, moved, room))
         }

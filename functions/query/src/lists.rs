@@ -25,7 +25,8 @@ pub(crate) async fn devices(
     let room = call.params.parse::<RoomId>("room")?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     if !snapshot.has_all_devices {
-        let page = lookup::device_page(store, &list, room.as_ref(), call).await?;
+        let rooms = room.map(|room| [room].into());
+        let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
         let devices = page.listing.found.iter().collect();
         return page_of_devices(store, call, &list, (devices, page.has_more)).await;
     }
@@ -43,11 +44,29 @@ pub(crate) async fn devices_of_room(
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
     if !snapshot.has_all_devices {
-        let page = lookup::device_page(store, &list, Some(&room.id), call).await?;
+        let page = lookup::device_page(store, &list, Some(&[room.id].into()), call).await?;
         let devices = page.listing.found.iter().collect();
         return page_of_devices(store, call, &list, (devices, page.has_more)).await;
     }
     let devices = snapshot.devices_in(&room.id).collect();
+    page_of_devices(store, call, &list, (devices, false)).await
+}
+
+/// `GET /homes/{id}/devices`
+pub(crate) async fn devices_of_home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    if !snapshot.has_all_devices {
+        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
+        let page = lookup::device_page(store, &list, Some(&rooms), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
+    }
+    let devices = snapshot.devices_of(&home).collect();
     page_of_devices(store, call, &list, (devices, false)).await
 }
 
@@ -85,22 +104,29 @@ pub(crate) async fn rooms(
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    let page;
-    let (rooms, has_more) = if snapshot.has_all_rooms {
-        (snapshot.rooms.values().collect(), false)
-    } else {
+    if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let read = store.room_page(after.as_ref(), list.limit(), call.invocation).await;
-        page = lookup::readable(read.map_err(|error| call.failed(&error))?, call);
-        (page.listing.found.iter().collect(), page.has_more)
-    };
+        let page = store.room_page(after.as_ref(), list.limit(), call.invocation).await;
+        let page = lookup::readable(page.map_err(|error| call.failed(&error))?, call);
+        let rooms = page.listing.found.iter().collect();
+        return Ok(page_of_rooms(call, &list, (rooms, page.has_more)));
+    }
+    Ok(page_of_rooms(call, &list, (snapshot.rooms.values().collect(), false)))
+}
+
+/// A page of rooms. The table may have more.
+pub(crate) fn page_of_rooms(
+    call: &Call<'_>,
+    list: &ListRequest,
+    (rooms, has_more): (Vec<&Room>, bool),
+) -> Response {
     let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str(), |_| 0);
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
     let request = (call.request, &call.params);
     let response = page::write(list.format, request, &rows, columns, rest, behind);
-    Ok(with_cache_headers(call.request, response))
+    with_cache_headers(call.request, response)
 }
 
 /// `GET /devices/{id}`

@@ -1,18 +1,19 @@
-//! Looks up what a request names, with failures as problems: a device, a room, or the devices of a list that
-//! memory does not hold. Writes no page.
+//! Looks up what a request names, with failures as problems: a device, a room, a home, or the devices of a list
+//! that memory does not hold. Writes no page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
-use domain::{Device, DeviceId, Room, RoomId, excerpt};
+use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::chain;
-use table::{ListPage, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
+use table::{ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
 
-use crate::pagination::ListRequest;
+use crate::pagination::{ListRequest, ensure_all_rooms};
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
@@ -63,39 +64,60 @@ pub(crate) async fn room(
     found.ok_or_else(|| not_found("room", id.as_str()))
 }
 
-/// The page of devices that a list asks for, of a room or of all, from the table: for lists that memory does
+/// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
 /// not hold.
 pub(crate) async fn device_page(
     store: &impl PageRegistry,
     list: &ListRequest,
-    room: Option<&RoomId>,
+    rooms: Option<&BTreeSet<RoomId>>,
     call: &mut Call<'_>,
 ) -> Result<ListPage<Device>, Problem> {
     let after: Option<DeviceId> = list.after();
-    let Some(room) = room else {
+    let Some(rooms) = rooms else {
         let page = store.device_page(after.as_ref(), list.limit(), call.invocation).await;
         return Ok(readable(page.map_err(|error| call.failed(&error))?, call));
     };
-    devices_of_room(store, room, after.as_ref(), list.limit(), call).await
+    devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
 }
 
-/// Devices of a room behind an id, by the index by room: for a registry that memory does not hold.
-pub(crate) async fn devices_of_room(
+/// The number of rooms that are asked at once.
+const ROOM_CONCURRENCY: usize = 8;
+
+/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold.
+pub(crate) async fn devices_of_rooms(
     store: &impl PageRegistry,
-    room: &RoomId,
+    rooms: &BTreeSet<RoomId>,
     after: Option<&DeviceId>,
     limit: usize,
     call: &mut Call<'_>,
 ) -> Result<ListPage<Device>, Problem> {
-    let page = store.room_device_page(room, after, limit, call.invocation).await;
-    let page = page.map_err(|error| call.failed(&error))?.ok_or_else(|| {
-        let detail = format!(
-            "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the index \
-             by room, and this table has none (RoomIndex is off)."
-        );
-        Problem::new(ProblemKind::Unanswerable, detail)
-    })?;
-    Ok(readable(page, call))
+    let invocation = call.invocation;
+    let asked: Vec<_> = rooms
+        .iter()
+        .map(|room| Box::pin(store.room_device_page(room, after, limit, invocation)))
+        .collect();
+    let pages: Result<Vec<_>, _> =
+        stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
+    let mut all = ListPage { listing: Listing::default(), has_more: false };
+    for page in pages.map_err(|error| call.failed(&error))? {
+        let page = page.ok_or_else(|| {
+            let detail = format!(
+                "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the \
+                 index by room, and this table has none (RoomIndex is off)."
+            );
+            Problem::new(ProblemKind::Unanswerable, detail)
+        })?;
+        all.listing.found.extend(page.listing.found);
+        all.listing.unreadable.extend(page.listing.unreadable);
+        all.has_more |= page.has_more;
+    }
+    let found = &mut all.listing.found;
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    // The index follows a move after a moment, so a device may have been found in both rooms.
+    found.dedup_by(|a, b| a.id == b.id);
+    all.has_more |= found.len() > limit;
+    found.truncate(limit);
+    Ok(readable(all, call))
 }
 
 /// Logs the items of a page that cannot be read.
@@ -137,6 +159,26 @@ pub(crate) async fn add_meters(
         }
     }
     Ok(())
+}
+
+/// The home of the path, and a registry that knows its rooms and devices. One that is unknown is looked for
+/// in a registry that is read anew: whoever has just put a room into it may have asked another instance.
+pub(crate) async fn home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<(HomeId, Arc<Snapshot>), Problem> {
+    let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;
+    let mut known = snapshot(registry, store, call).await?;
+    if known.rooms_of(&id).next().is_none() {
+        let read = registry.refresh(store, call.invocation, call.log).await;
+        known = read.map_err(|error| call.failed(&error))?;
+    }
+    ensure_all_rooms(&known)?;
+    if known.rooms_of(&id).next().is_none() {
+        return Err(not_found("home", id.as_str()));
+    }
+    Ok((id, known))
 }
 
 /// The id of a device's path.

@@ -3,8 +3,10 @@
 use std::str::FromStr;
 
 use api::response::MAX_CARRIED;
-use api::{Format, Params, Problem, Request};
+use api::{Format, Params, Problem, ProblemKind, Request};
 use domain::{Device, MetricName};
+use runtime::registry::Snapshot;
+use table::MAX_CACHED_ENTRIES;
 
 use crate::cursor;
 
@@ -84,4 +86,16 @@ impl ListRequest {
         let cursor = last.map(|last| self.cursor_behind(id(last)));
         (all, cursor)
     }
+}
+
+/// Refuses what is answered from all rooms where memory does not hold them.
+pub(crate) fn ensure_all_rooms(snapshot: &Snapshot) -> Result<(), Problem> {
+    if snapshot.has_all_rooms {
+        return Ok(());
+    }
+    let detail = format!(
+        "Homes are found among the rooms in memory, and there are more than {MAX_CACHED_ENTRIES} rooms. Ask \
+         room by room."
+    );
+    Err(Problem::new(ProblemKind::Unanswerable, detail))
 }

@@ -52,7 +52,8 @@ pub(crate) async fn of_room(
     } else {
         // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
-        page = lookup::devices_of_room(store, &room.id, None, limit, call).await?;
+        let rooms = [room.id.clone()].into();
+        page = lookup::devices_of_rooms(store, &rooms, None, limit, call).await?;
         page.listing.found.iter().collect()
     };
     answer(store, call, &range, &RangeOf::Room(&room.id, devices)).await

@@ -3,6 +3,7 @@
 
 mod bucket;
 mod calendar;
+mod conditions;
 mod counter;
 mod decimal;
 mod device;
@@ -22,9 +23,15 @@ mod room;
 mod sweep_group;
 mod timestamp;
 mod token;
+pub mod z_order;
 
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
+pub use conditions::{
+    Basis, Condition, ConditionsSchema, Encoding, Episode, Extremes, IndexEntry, Interval,
+    IntervalError, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
+    exact_episodes,
+};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
@@ -33,7 +40,7 @@ pub use device::{
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
-pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
+pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};

@@ -10,7 +10,8 @@ use crate::update::Update;
 use crate::{DynamoStore, note_write};
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Place, Room, RoomId, RoomPatch};
 use table::item::attribute::{
-    BEHIND, EXCHANGES, HOLD, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, TOLERANCE, UNIT, VERDICTS,
+    BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, TAGS, TOLERANCE, UNIT,
+    VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
@@ -119,6 +120,7 @@ impl EditRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
+        edit(&mut update, &[HOME], &patch.home, text);
         update.send_and_read(self, invocation).await
     }
 }

@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use crate::shards::Shard;
+use crate::shards::{Shard, Shards};
 use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
@@ -130,6 +130,30 @@ pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<(String, String)> {
     bounds.into_iter().filter(|(first, last)| first <= last).collect()
 }
 
+impl Shard {
+    /// The name with the number of the partition, if there are several.
+    #[must_use]
+    pub fn of_name(self, name: &str) -> String {
+        match self.0 {
+            Some(n) => format!("{name}#{n}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Reads back what [`of_name`](Self::of_name) makes of `name`.
+    #[must_use]
+    pub fn parse(text: &str, name: &str) -> Option<Self> {
+        let rest = text.strip_prefix(name)?;
+        if rest.is_empty() {
+            return Some(Self(None));
+        }
+        let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
+        let shard = Self(Some(n));
+        // One partition has one name.
+        (shard.of_name(name) == text).then_some(shard)
+    }
+}
+
 /// The sort key of a reading.
 #[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
@@ -190,7 +214,6 @@ pub fn reading_range(range: TimeRange) -> (String, String) {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::shards::Shards;
     use domain::RESERVED_IDS;
     use proptest::prelude::*;
 

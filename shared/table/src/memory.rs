@@ -555,7 +555,7 @@ impl EditRegistry for MemoryStore {
         let Some(room) = state.rooms.get_mut(id) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        patch.name.apply(&mut room.name);
+        patch.apply(room);
         Ok(UpdateOutcome::Updated(room.clone()))
     }
 }

@@ -320,6 +320,7 @@ pub trait EditRegistry: Send + Sync {
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
         (Action::GetItem, Target::Devices),
+        (Action::Query, Target::Devices),
     ];
 
     /// Edits a device, if it is registered and has sent the metrics that are to be set.

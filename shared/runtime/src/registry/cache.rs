@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::telemetry::chain;
-use domain::{Device, DeviceId, Room, RoomId, Timestamp};
+use domain::{Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
@@ -43,6 +43,19 @@ impl Snapshot {
     /// The devices in a room, by id.
     pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
         self.devices.values().filter(move |device| device.place.room() == Some(room))
+    }
+
+    /// The rooms of a home, by id.
+    pub fn rooms_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Room> {
+        self.rooms.values().filter(move |room| room.home.as_ref() == Some(home))
+    }
+
+    /// The devices in the rooms of a home, by id.
+    pub fn devices_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Device> {
+        self.devices.values().filter(move |device| {
+            let room = device.place.room().and_then(|room| self.rooms.get(room));
+            room.is_some_and(|room| room.home.as_ref() == Some(home))
+        })
     }
 }
 
@@ -199,13 +212,15 @@ impl<C: Clock> RegistryCache<C> {
             |found: Option<Timestamp>| found.is_some_and(|at| self.since(at) < OVERSIZE_MAX_AGE);
         // One after the other, so that a cold start makes one connection, not two. On the heap, because
         // every handler's future contains this one, and a debug build keeps each of them on the stack.
-        let devices = match is_oversize(oversize.devices) {
-            true => None,
-            false => bounded(Box::pin(store.devices(invocation)).await?),
+        let devices = if is_oversize(oversize.devices) {
+            None
+        } else {
+            bounded(Box::pin(store.devices(invocation)).await?)
         };
-        let rooms = match is_oversize(oversize.rooms) {
-            true => None,
-            false => bounded(Box::pin(store.rooms(invocation)).await?),
+        let rooms = if is_oversize(oversize.rooms) {
+            None
+        } else {
+            bounded(Box::pin(store.rooms(invocation)).await?)
         };
         let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
         let now_oversize = |has_all: bool, before: Option<Timestamp>| {
@@ -380,7 +395,7 @@ mod tests {
     async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
         let (store, cache, _, invocation) = setup();
         let kitchen: RoomId = "kitchen".parse().expect("an id");
-        let room = Room { id: kitchen.clone(), name: None, first_seen: Timestamp::MIN };
+        let room = Room::new(kitchen.clone(), Timestamp::MIN);
         let (read, _) =
             cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
         assert!(read.rooms.contains_key(&kitchen));
