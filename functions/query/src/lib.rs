@@ -39,8 +39,8 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PageRegistry, QueryReadings,
+    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
 };
 
 /// The settings of the function.
@@ -60,8 +60,7 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings + ReadStays
+    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings + ReadStays
 }
 
 /// The function.

@@ -447,18 +447,81 @@ async fn lists_page_and_filter() {
     );
 }
 
-#[tokio::test]
-async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_device() {
+/// A bench whose registry has more devices and rooms than memory holds: with those of the bench, `d00000` and so
+/// on in the room `r`, and `e00000` and so on in rooms of their own.
+async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new().await;
-    for n in 0..table::MAX_CACHED_ENTRIES {
-        let id = format!("d{n:05}").parse().expect("an id");
-        let device = DeviceObservation::of(&reading("x", 0, "r")).new_device(id, |_| true);
+    for n in 0..=table::MAX_CACHED_ENTRIES {
+        let here = if n < 300 { "r".to_owned() } else { format!("room-{n:05}") };
+        let observation = DeviceObservation::of(&reading("x", 0, &here));
+        let letter = if n < 300 { 'd' } else { 'e' };
+        let id = format!("{letter}{n:05}").parse().expect("an id");
+        let device = observation.new_device(id, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
+        let id = format!("room-{n:05}").parse().expect("an id");
+        let room = domain::Room::new(id, device.first_seen);
+        bench.store.register_room(&room, &invocation()).await.expect("memory");
     }
-    let list = bench.get("/devices").await;
-    assert_eq!(list.status, 500);
-    assert!(list.json()["detail"].as_str().expect("text").contains("more than 10000"));
-    assert_eq!(bench.get("/devices/d09999").await.status, 200);
+    bench
+}
+
+#[tokio::test]
+async fn a_registry_beyond_memory_is_walked_page_by_page() {
+    let bench = bench_beyond_memory().await;
+    for (path, key, number) in [
+        ("/devices", "device_id", table::MAX_CACHED_ENTRIES + 4),
+        ("/rooms", "room_id", table::MAX_CACHED_ENTRIES + 3),
+        ("/devices?room=r", "device_id", 302),
+        ("/rooms/r/devices", "device_id", 302),
+    ] {
+        let mut found: Vec<String> = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let join = if path.contains('?') { '&' } else { '?' };
+            let page = bench.get(&format!("{path}{join}limit=97{cursor}")).await;
+            assert_eq!(page.status, 200, "{path}: {}", page.text);
+            let page = page.json();
+            let rows = page["data"].as_array().expect("rows");
+            found.extend(rows.iter().map(|row| row[key].as_str().expect("an id").to_owned()));
+            if page["has_more"] == false {
+                break;
+            }
+            cursor = format!("&cursor={}", page["next_cursor"].as_str().expect("a cursor"));
+        }
+        assert_eq!(found.len(), number, "{path}");
+        assert!(found.is_sorted_by(|a, b| a < b), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn beyond_memory_each_device_is_read_from_the_table() {
+    let bench = bench_beyond_memory().await;
+    assert_eq!(bench.get("/devices/e09999").await.status, 200);
+    assert_eq!(bench.get("/rooms/room-09999").await.status, 200);
+    assert_eq!(bench.get("/devices/nobody").await.status, 404);
+    let patch = |body| bench.send("PATCH", "/devices/e09999", json!({}), body);
+    assert_eq!(patch(r#"{"name": "Far"}"#).await.status, 200);
+    assert_eq!(bench.get("/devices/e09999").await.json()["name"], "Far");
+    assert_eq!(patch(r#"{"behind": "e09998"}"#).await.status, 200);
+    let round = bench.send("PATCH", "/devices/e09998", json!({}), r#"{"behind": "e09999"}"#).await;
+    assert_eq!(round.status, 400);
+    assert!(round.text.contains("e09999 is itself behind e09998"), "{}", round.text);
+}
+
+#[tokio::test]
+async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
+    let bench = bench_beyond_memory().await;
+    let latest = bench.get("/rooms/r/latest?limit=5").await;
+    assert_eq!(latest.json()["data"].as_array().map(Vec::len), Some(2), "{}", latest.text);
+    let range = bench.get("/rooms/r/readings?from=-2h&limit=3&format=csv").await;
+    assert_eq!(range.status, 200);
+    let many = bench.get("/rooms/r/series?from=-2h&every=1h").await;
+    assert_eq!(many.status, 422);
+    assert!(many.text.contains("more than 200 devices"), "{}", many.text);
+    assert_eq!(bench.get("/rooms/room-09999/series?from=-2h&every=1h").await.status, 200);
+    let home = bench.get("/series?from=-2h&every=1h").await;
+    assert_eq!(home.status, 422);
+    assert!(home.text.contains("more than 10000 devices"), "{}", home.text);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Episodes against a filter over the folds of all readings, whichever way they are found.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::TimeDelta;
