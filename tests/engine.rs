@@ -38,13 +38,17 @@ impl Engine {
 
     /// A fresh table, as the template deploys it with or without its index by room.
     pub(crate) async fn table(&self, room_index: bool) -> Table {
+        self.table_with(&[("RoomIndex", if room_index { "on" } else { "off" })]).await
+    }
+
+    /// A fresh table, as the template deploys it with these parameters.
+    pub(crate) async fn table_with(&self, parameters: &[(&str, &str)]) -> Table {
         static TABLES: AtomicUsize = AtomicUsize::new(0);
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
-        let parameter = if room_index { "on" } else { "off" };
         let definition = Template::own()
-            .and_then(|own| TableDefinition::from_template(&own, &[("RoomIndex", parameter)]))
+            .and_then(|own| TableDefinition::from_template(&own, parameters))
             .expect("the template has a table");
         let credentials = Credentials {
             access_key_id: self.key.clone(),

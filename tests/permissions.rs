@@ -10,17 +10,19 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
+use table::layout::CONDITIONS_INDEX;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
     KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
-    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices,
-    RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
+    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RollupKey, RollupState,
+    SetConditionsReady, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, reading_in, room};
+use crate::given::{always, at, device, invocation, reading_in, room, schema};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -41,6 +43,9 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         "GetItem" => [(Action::GetItem, key(&body["Key"]))].into(),
         "PutItem" => [(Action::PutItem, key(&body["Item"]))].into(),
         "UpdateItem" => [(Action::UpdateItem, key(&body["Key"]))].into(),
+        "Query" if body["IndexName"] == CONDITIONS_INDEX.name => {
+            [(Action::Query, Target::ConditionsIndex)].into()
+        }
         "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
         "Query" => {
             let pk = &body["ExpressionAttributeValues"][":p"]["S"];
@@ -80,7 +85,9 @@ async fn each_port_asks_what_it_declares() {
     let (mut stores, mut proxies) = (Vec::new(), Vec::new());
     for room_index in [true, false] {
         let seen = Arc::clone(&asked);
-        let table = engine.table(room_index).await;
+        let room_index = if room_index { "on" } else { "off" };
+        let parameters = [("RoomIndex", room_index), ("ConditionsIndex", "on")];
+        let table = engine.table_with(&parameters).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
@@ -159,6 +166,7 @@ async fn each_port_asks_what_it_declares() {
         raw_until: None,
         expires: None,
         is_frozen: false,
+        indexed: None,
         rollup: Rollup::default(),
     };
     let date = "2026-01-11".parse().expect("a date");
@@ -169,6 +177,15 @@ async fn each_port_asks_what_it_declares() {
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
     let state = RollupState { zone: "UTC".to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] };
     check!(ReadRollupState: store.rollup_state(invocation));
+    let schema = schema(1);
+    check!(PutConditionsSchema:
+        store.put_conditions_schema(&schema, Expected::Absent, invocation));
+    check!(ReadConditionsSchema:
+        store.conditions_schema(invocation),
+        store.indexing(invocation));
+    check!(SetConditionsReady: store.set_conditions_ready(1, invocation));
+    check!(QueryConditions:
+        store.indexed_quarters((&d, at(0)), (&[1], &[1, 9]), None, 10, invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), invocation),

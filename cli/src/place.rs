@@ -7,6 +7,7 @@ use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use local::DataDirectory;
 use table::layout::Layout;
+use table::shards::Shards;
 
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,10 @@ pub(crate) struct Place {
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
 
+/// The layout that the commands count with: those that put rollups ask for the schema of the index by
+/// conditions whether or not the table has one, and no command asks an index.
+const LAYOUT: Layout = Layout { room_index: false, conditions_index: true, shards: Shards::ONE };
+
 /// A table that can be asked.
 pub(crate) struct OpenTable {
     pub(crate) store: DynamoStore,
@@ -47,7 +52,7 @@ impl Place {
             let ca_bundle = runtime::config::ca_bundle()?;
             let name = format!("the table {table} in {region}");
             let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
-            let store = DynamoStore::connect(&config, Layout::default());
+            let store = DynamoStore::connect(&config, LAYOUT);
             return Ok(OpenTable { store, name, data: None });
         }
         let name = data_dir.display().to_string();
@@ -56,7 +61,7 @@ impl Place {
                 "there is no data in {name}; start the server once, or name another --data-dir or a --table"
             )
         };
-        let store = DynamoStore::connect(data.store_config(), Layout::default());
+        let store = DynamoStore::connect(data.store_config(), LAYOUT);
         Ok(OpenTable { store, name, data: Some(data) })
     }
 

@@ -3,6 +3,7 @@
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
 
+mod conditions_schema;
 mod cursor;
 mod edit;
 mod health;
@@ -37,8 +38,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadRollupState, ReadRollups,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PutConditionsSchema, QueryConditions,
+    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState,
+    ReadRollups,
 };
 
 /// The settings of the function.
@@ -60,6 +62,7 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
         + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
+        + ReadConditionsSchema + PutConditionsSchema + QueryConditions
 }
 
 /// The function.
@@ -158,6 +161,8 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::RoomConditions => {
                 Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
             }
+            Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
+            Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),

@@ -36,7 +36,11 @@ pub use ports::{
     RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
-pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup::{
+    ConditionsPage, Indexed, IndexedQuarter, Indexing, Refold, RollupKey, RollupState,
+    StoredReading, StoredRollup, StoredSchema,
+};
 pub use rollup_ports::{
-    KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
+    KeepRollupState, ListDevices, PutConditionsSchema, PutRollups, QueryConditions,
+    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
 };

@@ -30,6 +30,8 @@ pub enum Target {
     RollupState,
     /// The index by room.
     RoomIndex,
+    /// The index by conditions.
+    ConditionsIndex,
 }
 
 /// An action on some items.
