@@ -9,6 +9,8 @@ mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod shards;
+mod stays;
 mod tokens;
 
 use std::io::Write as _;
@@ -17,10 +19,10 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PutConditionsSchema, PutReadings,
-    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStoredReadings, RegisterDevices,
-    SetConditionsReady, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutConditionsSchema,
+    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, RegisterDevices, SetConditionsReady, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -30,7 +32,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
+    + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry + ReadStays
 }
 
 table::store! {
@@ -60,6 +62,14 @@ async fn engine_without_room_index() -> Option<Table> {
     Some(Engine::embedded().await.table(false).await)
 }
 
+async fn engine_with_four_shards() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&[("DeviceShards", "4")]).await)
+}
+
+async fn dynamodb_local_with_four_shards() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&[("DeviceShards", "4")]).await)
+}
+
 async fn dynamodb_local() -> Option<Table> {
     Some(running_elsewhere()?.table(true).await)
 }
@@ -75,11 +85,11 @@ async fn memory_with_conditions_index() -> Option<Memory> {
 }
 
 async fn engine_with_conditions_index() -> Option<Table> {
-    Some(Engine::embedded().await.table_with(&[("ConditionsIndex", "on")]).await)
+    Some(Engine::embedded().await.table_of(&[("ConditionsIndex", "on")]).await)
 }
 
 async fn dynamodb_local_with_conditions_index() -> Option<Table> {
-    Some(running_elsewhere()?.table_with(&[("ConditionsIndex", "on")]).await)
+    Some(running_elsewhere()?.table_of(&[("ConditionsIndex", "on")]).await)
 }
 
 /// `DynamoDB` Local, where it runs; without it a line that no test runner hides.
@@ -184,8 +194,17 @@ macro_rules! ports {
                 an_unknown_metric_changes_nothing
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
+                rooms_chosen_at_once_are_one_after_the_other
                 a_room_has_a_name
+                a_room_has_a_home
                 nothing_edited_is_nothing_changed;
+            stays(store):
+                a_chosen_room_is_a_stay_of_the_device_and_in_the_room
+                a_stay_begins_when_the_patch_says
+                a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read
+                stays_that_overlap_a_range_are_found
+                a_walk_over_stays_meets_each_once
+                a_former_device_of_a_room_is_in_its_ranges;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
                 of_puts_at_once_one_is_stored
@@ -197,6 +216,10 @@ macro_rules! ports {
                 readings_come_with_their_expiry
                 every_device_is_listed
                 deleted_twice_is_deleted_once;
+            shards(store):
+                pages_hold_every_device_once_and_in_order
+                pages_hold_every_room_once_and_in_order
+                a_rooms_devices_are_a_list_of_their_own;
             tokens(store):
                 a_token_comes_back_as_it_was
                 a_token_is_never_replaced
@@ -215,6 +238,9 @@ macro_rules! tables {
                 a_registration_is_one_item
                 what_others_left_is_passed_over
                 only_what_is_asked_for_is_paid;
+            shards(table):
+                another_number_of_shards_is_refused
+                of_numbers_at_once_one_is_first;
         }
     };
 }
@@ -256,6 +282,14 @@ mod on_engine {
 mod on_engine_without_room_index {
     ports!(engine_without_room_index);
     tables!(engine_without_room_index);
+}
+
+mod on_engine_with_four_shards {
+    ports!(engine_with_four_shards);
+}
+
+mod on_dynamodb_local_with_four_shards {
+    ports!(dynamodb_local_with_four_shards);
 }
 
 mod on_dynamodb_local {

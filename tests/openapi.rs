@@ -57,6 +57,7 @@ async fn the_parameters_are_those_that_the_code_takes() {
     let system = system().await;
     let reading = json!({"device_id": "x", "room": "x", "t": 1});
     assert_eq!(post(&system, &reading).await.status, 201);
+    assert_eq!(send(&system, "PATCH", "/rooms/x", br#"{"home": "x"}"#).await.status, 200);
     let document = get(&system, "/openapi.json").await.json();
     let names: BTreeSet<&str> =
         ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters).map(|it| it.name).collect();
@@ -130,6 +131,7 @@ async fn real_answers_are_what_the_document_says() {
         {"device_id": "remo-e", "timestamp": "2026-01-11T16:01:00Z", "current_w": 1e-7},
     ]);
     let patch = json!({"name": "Meter"}).to_string();
+    let room_patch = json!({"name": "Hall", "home": "villa"}).to_string();
     let range = "from=2026-01-11T00:00:00Z&limit=1";
     let hour = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z";
     let series = |path: &str| format!("{path}?{hour}");
@@ -162,6 +164,14 @@ async fn real_answers_are_what_the_document_says() {
             String::new(),
         ),
         ("GET", "/devices/{id}/latest", "/devices/remo-e/latest".to_owned(), String::new()),
+        (
+            "PATCH",
+            "/devices/{id}",
+            "/devices/remo-e".to_owned(),
+            r#"{"room": "hall-2", "room_since": "2026-01-11T16:00:00Z"}"#.to_owned(),
+        ),
+        ("GET", "/devices/{id}/stays", "/devices/remo-e/stays".to_owned(), String::new()),
+        ("GET", "/rooms/{id}/stays", "/rooms/hall/stays".to_owned(), String::new()),
         ("GET", "/devices/{id}/series", series("/devices/remo-e/series"), String::new()),
         ("GET", "/devices/{id}/energy", series("/devices/remo-e/energy"), String::new()),
         ("GET", "/devices/{id}/events", series("/devices/remo-e/events"), String::new()),
@@ -186,10 +196,17 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/health", "/health?details=1".to_owned(), String::new()),
         ("GET", "/rooms", "/rooms".to_owned(), String::new()),
         ("GET", "/rooms/{id}", "/rooms/hall".to_owned(), String::new()),
-        ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), patch),
+        ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), room_patch),
         ("GET", "/rooms/{id}/devices", "/rooms/hall/devices".to_owned(), String::new()),
         ("GET", "/rooms/{id}/readings", format!("/rooms/hall/readings?{range}"), String::new()),
         ("GET", "/rooms/{id}/latest", "/rooms/hall/latest".to_owned(), String::new()),
+        ("GET", "/homes", "/homes".to_owned(), String::new()),
+        ("GET", "/homes/{id}", "/homes/villa".to_owned(), String::new()),
+        ("GET", "/homes/{id}/rooms", "/homes/villa/rooms".to_owned(), String::new()),
+        ("GET", "/homes/{id}/devices", "/homes/villa/devices".to_owned(), String::new()),
+        ("GET", "/homes/{id}/latest", "/homes/villa/latest".to_owned(), String::new()),
+        ("GET", "/homes/{id}/series", series("/homes/villa/series"), String::new()),
+        ("GET", "/homes/{id}/energy", series("/homes/villa/energy"), String::new()),
         ("GET", "/health", "/health".to_owned(), String::new()),
         ("GET", "/openapi.json", "/openapi.json".to_owned(), String::new()),
     ] {

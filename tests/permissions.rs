@@ -5,24 +5,25 @@ use std::sync::{Arc, Mutex};
 
 use domain::{
     DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, Token, TokenHash,
+    SWEEP_GROUPS, Scope, Stay, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
+use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS};
 use table::layout::CONDITIONS_INDEX;
+use table::shards::Shard;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
-    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry,
+    Permission, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RollupKey, RollupState,
-    SetConditionsReady, StoredRollup, Target, UpdateRegistry,
+    ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RollupKey,
+    RollupState, SetConditionsReady, StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, reading_in, room, schema};
+use crate::given::{always, at, device, invocation, label, reading_in, room, schema};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -65,11 +66,14 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
 
 fn target(pk: &str) -> Target {
     match pk {
-        DEVICES => Target::Devices,
+        devices if Shard::parse(devices, DEVICES).is_some() => Target::Devices,
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
+        pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
+            Target::Stays
+        }
         _ => Target::Readings,
     }
 }
@@ -82,26 +86,30 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
 async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
-    let (mut stores, mut proxies) = (Vec::new(), Vec::new());
-    for room_index in [true, false] {
+    let (mut tables, mut proxies) = (Vec::new(), Vec::new());
+    for parameters in [
+        [("RoomIndex", "on"), ("DeviceShards", "4"), ("ConditionsIndex", "on")],
+        [("RoomIndex", "off"), ("DeviceShards", "1"), ("ConditionsIndex", "off")],
+    ] {
         let seen = Arc::clone(&asked);
-        let room_index = if room_index { "on" } else { "off" };
-        let parameters = [("RoomIndex", room_index), ("ConditionsIndex", "on")];
-        let table = engine.table_with(&parameters).await;
+        let table = engine.table_of(&parameters).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
         });
         let proxy = proxy.await;
-        stores.push(table.store_by_way_of(proxy.url()));
+        tables.push(table);
         proxies.push(proxy);
     }
-    let [with_index, without_index] = [&stores[0], &stores[1]];
-    let store = with_index;
+    // A store asks once in how many partitions the devices are: each check has a new one.
+    let store_of = |n: usize| tables[n].store_by_way_of(proxies[n].url());
+    let without_index = store_of(1);
+    let mut store;
     let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
     macro_rules! check {
         ($port:ident: $($call:expr),+) => {
+            store = store_of(0);
             taken();
             $(drop($call.await);)+
             assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
@@ -112,7 +120,7 @@ async fn each_port_asks_what_it_declares() {
     let (d, a) = (device("d"), room("room-a"));
     let first = std::slice::from_ref(&reading);
     let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
-    let new_room = |id| Room { id: room(id), name: None, first_seen: at(5) };
+    let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
         range: always(),
         order: Order::Ascending,
@@ -123,6 +131,9 @@ async fn each_port_asks_what_it_declares() {
     let hash = TokenHash::of("a");
     let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
+    let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+    let begun = &Stay::begun(a.clone(), at(0));
+    let stays = &StayQuery { range: always(), after: None, limit: 10 };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
@@ -134,16 +145,24 @@ async fn each_port_asks_what_it_declares() {
         store.introduce_room(&d, &a, invocation));
     check!(UpdateRegistry:
         store.update_device(&new, &earlier, invocation),
+        store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
     check!(EditRegistry:
-        store.edit_device(&d, &move_to, invocation),
-        store.edit_room(&a, &RoomPatch::default(), invocation),
-        store.move_device(&d, &move_to, &new_room("room-b"), invocation));
+        store.edit_device(&d, &rename, at(0), invocation),
+        store.edit_device(&d, &move_to, at(0), invocation),
+        store.edit_room(&a, &RoomPatch::default(), invocation));
+    check!(ReadStays:
+        store.stays_of(&d, stays, invocation),
+        store.stays_in(&a, stays, invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
-        with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
+        store.room_readings(&a, std::slice::from_ref(&d), query, invocation),
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
+    check!(PageRegistry:
+        store.device_page(None, 10, invocation),
+        store.room_page(None, 10, invocation),
+        store.room_device_page(&a, None, 10, invocation));
     check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
@@ -175,7 +194,12 @@ async fn each_port_asks_what_it_declares() {
         store.quarters(&d, always(), true, invocation),
         store.days(&d, (date, date), Order::Ascending, 1, invocation));
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
-    let state = RollupState { zone: "UTC".to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] };
+    let state = RollupState {
+        zone: "UTC".to_owned(),
+        since: at(0),
+        sealed: [at(0); SWEEP_GROUPS],
+        queue: None,
+    };
     check!(ReadRollupState: store.rollup_state(invocation));
     let schema = schema(1);
     check!(PutConditionsSchema:
@@ -188,7 +212,7 @@ async fn each_port_asks_what_it_declares() {
         store.indexed_quarters((&d, at(0)), (&[1], &[1, 9]), None, 10, invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
-        store.advance_sealed(&[0].into(), at(1), invocation),
+        store.advance_sealed(&[0].into(), at(1), None, invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));

@@ -1,13 +1,14 @@
 //! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
 
 mod conditions_schema;
 mod cursor;
 mod edit;
 mod health;
 mod hold;
+mod homes;
 mod judgements;
 mod latest;
 mod lists;
@@ -22,6 +23,7 @@ mod remove;
 mod rows;
 mod series;
 mod sheet;
+mod stays;
 #[cfg(test)]
 mod tests;
 
@@ -38,9 +40,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PutConditionsSchema, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState,
-    ReadRollups,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PageRegistry, PutConditionsSchema,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadStays,
 };
 
 /// The settings of the function.
@@ -60,9 +62,10 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
-        + ReadConditionsSchema + PutConditionsSchema + QueryConditions
+    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
+        + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
+        + DeleteReadings + ReadStays + ReadConditionsSchema + PutConditionsSchema
+        + QueryConditions
 }
 
 /// The function.
@@ -122,6 +125,10 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::DeviceReadings => {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
+            Operation::DeviceStays => {
+                Box::pin(stays::of_device(registry, store, clock.now(), call))
+            }
+            Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
@@ -131,6 +138,11 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
                 Box::pin(ranges::of_room(registry, store, clock.now(), call))
             }
             Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
+            Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
+            Operation::ShowHome => Box::pin(homes::home(registry, store, call)),
+            Operation::HomeRooms => Box::pin(homes::rooms(registry, store, call)),
+            Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, store, call)),
+            Operation::HomeLatest => Box::pin(latest::of_home(registry, store, call)),
             Operation::DeleteReadings => {
                 Box::pin(remove::readings(registry, store, clock.now(), call))
             }
@@ -143,6 +155,9 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::HomeSeries => {
                 Box::pin(series::series(About::Home, known, store, clock.now(), call))
             }
+            Operation::AllSeries => {
+                Box::pin(series::series(About::All, known, store, clock.now(), call))
+            }
             Operation::DeviceEnergy => {
                 Box::pin(series::energy(About::Device, known, store, clock.now(), call))
             }
@@ -151,6 +166,9 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::HomeEnergy => {
                 Box::pin(series::energy(About::Home, known, store, clock.now(), call))
+            }
+            Operation::AllEnergy => {
+                Box::pin(series::energy(About::All, known, store, clock.now(), call))
             }
             Operation::DeviceEvents => {
                 Box::pin(series::device_events(known, store, clock.now(), call))

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use api::Problem;
 use domain::{
     Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo, MetricKind, MetricPatch,
-    MetricRule,
+    MetricRule, Timestamp,
 };
 
 /// Refuses a setting of a metric that its kind or its unit does not have, as they are after the patch.
-pub(crate) fn check_metrics(device: &Device, patch: &DevicePatch) -> Result<(), Problem> {
+pub(crate) fn check_metrics(
+    device: &Device,
+    patch: &DevicePatch,
+    now: Timestamp,
+) -> Result<(), Problem> {
     let mut edited = device.clone();
-    patch.apply(&mut edited);
+    patch.apply(&mut edited, now);
     for (name, settings) in &patch.metrics {
         let Some(info) = edited.metrics.get(name) else { continue };
         if let Some((setting, message)) = meaningless(settings, info) {
@@ -53,11 +57,11 @@ const fn is_set<T>(edit: &Edit<T>) -> bool {
 pub(crate) fn check_behind(
     id: &DeviceId,
     meter: &DeviceId,
-    devices: &BTreeMap<DeviceId, Device>,
+    [known, others]: [&BTreeMap<DeviceId, Device>; 2],
 ) -> Result<(), Problem> {
     let mut next = Some(meter);
     // A chain has at most as many links as there are devices; one that is longer goes round.
-    for _ in 0..=devices.len() {
+    for _ in 0..=known.len() + others.len() {
         let Some(at) = next else { return Ok(()) };
         if at == id {
             let message = if meter == id {
@@ -67,7 +71,8 @@ pub(crate) fn check_behind(
             };
             return Err(Problem::field("behind", message));
         }
-        next = devices.get(at).and_then(|device| device.behind.as_ref());
+        let device = known.get(at).or_else(|| others.get(at));
+        next = device.and_then(|device| device.behind.as_ref());
     }
     Ok(())
 }

@@ -132,7 +132,7 @@ fn responses(endpoint: &Endpoint) -> Value {
             "207": answer("Some are refused, the others stored", reference(schema)),
         }),
     };
-    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"))
+    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
         || matches!(endpoint.reply, Reply::Rows(_));
     if endpoint.method == "GET" && is_cached {
         responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
@@ -200,6 +200,9 @@ fn schemas() -> Value {
             "status": {"const": "ok"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
                 "tz": text, "since": timestamp, "sealed": timestamp,
+                "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {
+                    "messages": {"type": "integer"}, "at": timestamp,
+                }},
             }},
         }},
         "OpenApi": {"type": "object"},
@@ -270,8 +273,35 @@ fn schemas() -> Value {
         },
         "Room": {
             "type": "object",
-            "required": ["room_id", "name", "first_seen"],
-            "properties": {"room_id": reference("Id"), "name": text, "first_seen": timestamp},
+            "required": ["room_id", "name", "home", "first_seen"],
+            "properties": {
+                "room_id": reference("Id"),
+                "name": text,
+                "home": {"oneOf": [reference("Id"), {"type": "null"}]},
+                "first_seen": timestamp,
+            },
+            "additionalProperties": false,
+        },
+        "Home": {
+            "type": "object",
+            "description": "A home is nothing but its rooms: PATCH /rooms/{id} sets the home of each",
+            "required": ["home_id", "rooms", "first_seen"],
+            "properties": {
+                "home_id": reference("Id"),
+                "rooms": {"type": "integer", "description": "The number of its rooms"},
+                "first_seen": timestamp,
+            },
+            "additionalProperties": false,
+        },
+        "Stay": {
+            "type": "object",
+            "required": ["device_id", "room", "since", "until"],
+            "properties": {
+                "device_id": reference("Id"),
+                "room": reference("Id"),
+                "since": timestamp,
+                "until": {"type": ["string", "null"], "format": "date-time", "description": "null while it lasts"},
+            },
             "additionalProperties": false,
         },
         "LatestValues": {

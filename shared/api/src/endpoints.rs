@@ -34,6 +34,7 @@ pub enum Operation {
     DeviceReadings,
     DeleteReadings,
     DeviceLatest,
+    DeviceStays,
     DeviceSeries,
     DeviceEnergy,
     DeviceEvents,
@@ -44,13 +45,21 @@ pub enum Operation {
     RoomDevices,
     RoomReadings,
     RoomLatest,
+    RoomStays,
     RoomSeries,
     RoomEnergy,
+    ListHomes,
+    ShowHome,
+    HomeRooms,
+    HomeDevices,
+    HomeLatest,
     RoomConditions,
     HomeSeries,
     HomeEnergy,
     ShowConditionsSchema,
     PutConditionsSchema,
+    AllSeries,
+    AllEnergy,
     Health,
     OpenApi,
 }
@@ -171,7 +180,7 @@ impl Endpoint {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
     }
 
-    /// Tells whether its path names a device or a room.
+    /// Tells whether its path names a device, a room or a home.
     #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
@@ -201,8 +210,8 @@ const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 const DEVICES: &[Parameter] =
     &[parameter("room", Kind::Id, "Only devices in this room"), LATEST, ENTRIES, CURSOR, FORMAT];
 
-/// A page of one room's devices.
-const ROOM_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
+/// A page of a room's or a home's devices.
+const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
 
 /// A page of readings in a range of time.
 const RANGE: &[Parameter] = &[
@@ -215,6 +224,15 @@ const RANGE: &[Parameter] = &[
     ),
     parameter("metrics", Kind::Metrics, "Only these metrics, each once, separated by commas"),
     READINGS,
+    CURSOR,
+    FORMAT,
+];
+
+/// A page of stays.
+const STAYS: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only stays that end after it"),
+    parameter("to", Kind::Timestamp, "Only stays that begin before it"),
+    ENTRIES,
     CURSOR,
     FORMAT,
 ];
@@ -253,12 +271,12 @@ const EXPLAIN: Parameter =
 
 /// A series of one device.
 const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
-/// A series of a room or the home.
+/// A series of several devices.
 const SHARED_SERIES: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
 /// The energy of one device.
 const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
-/// The energy of a room or the home.
+/// The energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
 /// What was notable.
@@ -379,6 +397,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "A device's newest value of each metric",
     ),
     get(
+        "/devices/{id}/stays",
+        Operation::DeviceStays,
+        STAYS,
+        Reply::Page("Stay"),
+        "The rooms in which a device has been, in time order",
+    ),
+    get(
         "/devices/{id}/series",
         Operation::DeviceSeries,
         SERIES,
@@ -412,12 +437,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         method: "PATCH",
         access: Access::Admin,
         body: Some("RoomPatch"),
-        ..get("/rooms/{id}", Operation::EditRoom, &[], Reply::One("Room"), "Edit a room's name")
+        ..get(
+            "/rooms/{id}",
+            Operation::EditRoom,
+            &[],
+            Reply::One("Room"),
+            "Edit a room's name and home",
+        )
     },
     get(
         "/rooms/{id}/devices",
         Operation::RoomDevices,
-        ROOM_DEVICES,
+        SOME_DEVICES,
         Reply::Page("Device"),
         "List the devices in a room",
     ),
@@ -436,6 +467,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "The newest values of a room's devices",
     ),
     get(
+        "/rooms/{id}/stays",
+        Operation::RoomStays,
+        STAYS,
+        Reply::Page("Stay"),
+        "The devices that have been in a room, in time order",
+    ),
+    get(
         "/rooms/{id}/series",
         Operation::RoomSeries,
         SHARED_SERIES,
@@ -449,6 +487,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Energy"),
         "A room's energy in kWh by units of the calendar",
     ),
+    get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
+    get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
     get(
         "/rooms/{id}/conditions",
         Operation::RoomConditions,
@@ -457,18 +497,53 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "When a device of a room had the values asked for, by means of 15 minutes",
     ),
     get(
-        "/series",
+        "/homes/{id}/rooms",
+        Operation::HomeRooms,
+        PAGE,
+        Reply::Page("Room"),
+        "List the rooms of a home",
+    ),
+    get(
+        "/homes/{id}/devices",
+        Operation::HomeDevices,
+        SOME_DEVICES,
+        Reply::Page("Device"),
+        "List the devices in the rooms of a home",
+    ),
+    get(
+        "/homes/{id}/latest",
+        Operation::HomeLatest,
+        PAGE,
+        Reply::Page("Latest"),
+        "The newest values of a home's devices",
+    ),
+    get(
+        "/homes/{id}/series",
         Operation::HomeSeries,
         SHARED_SERIES,
         Reply::Rows("Series"),
-        "The home's metrics by units of the calendar",
+        "A home's metrics by units of the calendar",
     ),
     get(
-        "/energy",
+        "/homes/{id}/energy",
         Operation::HomeEnergy,
         SHARED_ENERGY,
         Reply::Rows("Energy"),
-        "The home's energy in kWh by units of the calendar",
+        "A home's energy in kWh by units of the calendar",
+    ),
+    get(
+        "/series",
+        Operation::AllSeries,
+        SHARED_SERIES,
+        Reply::Rows("Series"),
+        "The metrics of all devices by units of the calendar",
+    ),
+    get(
+        "/energy",
+        Operation::AllEnergy,
+        SHARED_ENERGY,
+        Reply::Rows("Energy"),
+        "The energy of all devices in kWh by units of the calendar",
     ),
     get(
         "/conditions/schema",

@@ -17,9 +17,15 @@ mod read_registry;
 mod register_devices;
 mod rollup_state;
 mod rollups;
+mod shards;
+mod stays;
 mod tokens;
 mod update;
 mod update_registry;
+mod write_device;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
@@ -34,6 +40,8 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     layout: Layout,
+    /// Whether the table's devices are known to be in as many partitions as the layout says.
+    has_checked_shards: Arc<AtomicBool>,
 }
 
 impl DynamoStore {
@@ -43,7 +51,9 @@ impl DynamoStore {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();
         let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
-        Self { client: Client::new(&settings), table: config.table.clone(), layout }
+        let has_checked_shards = Arc::default();
+        let (client, table) = (Client::new(&settings), config.table.clone());
+        Self { client, table, layout, has_checked_shards }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use crate::shards::Shard;
+use crate::shards::{Shard, Shards};
 use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
@@ -25,6 +25,11 @@ pub const TOKENS: &str = "TOKEN";
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
 /// The partition of what the rollup function keeps of its own work.
 pub const STATE: &str = "STATE#";
+/// What the partition of a device's stays begins with. It is not the device's own, because a role is limited
+/// by partition: whoever edits the registry need not be able to put a reading.
+pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
+/// What the partition of a room's stays begins with.
+pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
 /// What the sort key of the rollup of 15 minutes begins with.
 const QUARTER_PREFIX: &str = "M15#";
 /// What the sort key of the rollup of a day begins with.
@@ -66,6 +71,10 @@ pub enum Key {
     Refold(DeviceId),
     /// The schema of the index by conditions.
     ConditionsSchema,
+    /// A stay, among those of its device.
+    StayOf(DeviceId, Timestamp),
+    /// A stay, among those in its room.
+    StayIn(RoomId, Timestamp, DeviceId),
 }
 
 impl Key {
@@ -80,6 +89,8 @@ impl Key {
             Self::Token(_) => TOKENS.to_owned(),
             Self::Rollup(device, _) => rollup_pk(device),
             Self::RollupState | Self::Refold(_) | Self::ConditionsSchema => STATE.to_owned(),
+            Self::StayOf(device, _) => stays_of_pk(device),
+            Self::StayIn(room, ..) => stays_in_pk(room),
         }
     }
 
@@ -97,6 +108,8 @@ impl Key {
             Self::RollupState => ROLLUP_STATE.to_owned(),
             Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
+            Self::StayOf(_, since) => since.to_string(),
+            Self::StayIn(_, since, device) => format!("{since}#{device}"),
         }
     }
 
@@ -115,14 +128,62 @@ impl Key {
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             STATE if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
-            pk => match pk.strip_prefix(ROLLUP_PREFIX) {
-                Some(device) => Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?)),
-                None => {
-                    let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
-                    Some(Self::Reading(pk.parse().ok()?, at))
+            pk => {
+                if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
+                    return Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?));
                 }
-            },
+                if let Some(device) = pk.strip_prefix(STAYS_OF_PREFIX) {
+                    return Some(Self::StayOf(device.parse().ok()?, parse_timestamp(sk)?));
+                }
+                if let Some(room) = pk.strip_prefix(STAYS_IN_PREFIX) {
+                    let (since, device) = sk.split_once('#')?;
+                    let (since, device) = (parse_timestamp(since)?, device.parse().ok()?);
+                    return Some(Self::StayIn(room.parse().ok()?, since, device));
+                }
+                let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
+                Some(Self::Reading(pk.parse().ok()?, at))
+            }
         }
+    }
+}
+
+/// What every sort key of a list behind that of an id is at least: no id has a space.
+#[must_use]
+pub fn behind(id: Option<&str>) -> String {
+    format!("{} ", id.unwrap_or_default())
+}
+
+/// Bounds for `BETWEEN`, one pair after the other: the devices of a room behind an id, in its partition of the
+/// index by room. Its readings lie between the pairs.
+#[must_use]
+pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<(String, String)> {
+    let after = behind(after.map(DeviceId::as_str));
+    let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
+    let bounds = [(after.clone(), readings.0), (after.max(readings.1), "~".to_owned())];
+    bounds.into_iter().filter(|(first, last)| first <= last).collect()
+}
+
+impl Shard {
+    /// The name with the number of the partition, if there are several.
+    #[must_use]
+    pub fn of_name(self, name: &str) -> String {
+        match self.0 {
+            Some(n) => format!("{name}#{n}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Reads back what [`of_name`](Self::of_name) makes of `name`.
+    #[must_use]
+    pub fn parse(text: &str, name: &str) -> Option<Self> {
+        let rest = text.strip_prefix(name)?;
+        if rest.is_empty() {
+            return Some(Self(None));
+        }
+        let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
+        let shard = Self(Some(n));
+        // One partition has one name.
+        (shard.of_name(name) == text).then_some(shard)
     }
 }
 
@@ -144,6 +205,18 @@ pub fn rollup_pk(device: &DeviceId) -> String {
 pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
     let month = &at.to_string()[..7];
     format!("{CONDITIONS_PREFIX}{device}#{month}")
+}
+
+/// The partition key of a device's stays.
+#[must_use]
+pub fn stays_of_pk(device: &DeviceId) -> String {
+    format!("{STAYS_OF_PREFIX}{device}")
+}
+
+/// The partition key of the stays in a room.
+#[must_use]
+pub fn stays_in_pk(room: &RoomId) -> String {
+    format!("{STAYS_IN_PREFIX}{room}")
 }
 
 fn bucket_sk(bucket: Bucket) -> String {
@@ -190,11 +263,16 @@ pub fn reading_range(range: TimeRange) -> (String, String) {
     (below, reading_sk(range.last()) + "~")
 }
 
+/// Bounds for `BETWEEN`: the stays of a device, or in a room, that begin before the end of a range.
+#[must_use]
+pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
+    (Timestamp::MIN.to_string(), format!("{}~", range.last()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::shards::Shards;
     use domain::RESERVED_IDS;
     use proptest::prelude::*;
 
@@ -228,6 +306,10 @@ mod tests {
             Just(Key::RollupState),
             Just(Key::ConditionsSchema),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
+            (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
+            (id(), timestamp(), id()).prop_map(|(room, at, id)| {
+                Key::StayIn(room.parse().expect("an id"), at, id.parse().expect("an id"))
+            }),
         ]
     }
 
@@ -253,6 +335,35 @@ mod tests {
             let range = TimeRange::new(a, b).expect("a < b");
             let (first, last) = reading_range(range);
             prop_assert_eq!((first..=last).contains(&reading_sk(t)), range.contains(t));
+        }
+
+        #[test]
+        fn a_list_goes_on_behind_its_last_entry(a in id(), b in id()) {
+            prop_assert_eq!(b >= behind(Some(&a)), b > a);
+            prop_assert!(b >= behind(None));
+        }
+
+        #[test]
+        fn a_rooms_devices_lie_apart_from_its_readings(a in id(), b in id(), t in timestamp()) {
+            let after = a.parse().expect("an id");
+            for (after, is_inside) in [(None, true), (Some(&after), b > a)] {
+                let bounds = devices_of_room(after);
+                let holds = |sk: &String| {
+                    bounds.iter().filter(|(first, last)| (first..=last).contains(&sk)).count()
+                };
+                prop_assert_eq!(holds(&b), usize::from(is_inside));
+                prop_assert_eq!(holds(&reading_sk(t)), 0);
+            }
+        }
+
+        #[test]
+        fn the_stays_begun_before_an_end_are_those(a in timestamp(), b in timestamp(), t in timestamp(), id in id()) {
+            prop_assume!(a < b);
+            let (first, last) = stays_begun_before_end(TimeRange::new(a, b).expect("a < b"));
+            let id: DeviceId = id.parse().expect("an id");
+            for key in [Key::StayOf(id.clone(), t), Key::StayIn("r".parse().expect("an id"), t, id)] {
+                prop_assert_eq!((&first..=&last).contains(&&key.sk()), t < b);
+            }
         }
 
         #[test]
@@ -283,6 +394,10 @@ mod tests {
             ("ROLLUP#d", "TS#2026-01-11T16:00:00.000Z"),
             ("ROLLUP#", "DAY#2026-01-11"),
             ("STATE#", "rollups"),
+            ("STAYS_OF#d", "2026-01-11T16:00:00Z"),
+            ("STAYS_OF#d", "2026-01-11T16:00:00.000Z#d"),
+            ("STAYS_IN#r", "2026-01-11T16:00:00.000Z"),
+            ("STAYS_IN#", "2026-01-11T16:00:00.000Z#d"),
             ("a#b", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE#64", "d"),

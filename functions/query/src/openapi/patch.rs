@@ -16,9 +16,10 @@ pub(super) fn schemas() -> Value {
             "properties": {
                 "name": text,
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
+                "room_since": {"type": ["string", "number"], "description": "Since when the device is in the room, or in none; now without it. Only together with room"},
                 "kind": text,
                 "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
-                "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and the home leave it out"},
+                "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],
                     "description": "null: the metric is dropped until it is sent again",
@@ -40,7 +41,10 @@ pub(super) fn schemas() -> Value {
         "RoomPatch": {
             "type": "object",
             "minProperties": 1,
-            "properties": {"name": text},
+            "properties": {
+                "name": text,
+                "home": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the room is of no home"},
+            },
             "additionalProperties": false,
         },
     })

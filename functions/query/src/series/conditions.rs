@@ -20,8 +20,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, QueryConditions, QueryReadings, ReadConditionsSchema, ReadRegistry,
-    ReadRollupState, ReadRollups,
+    Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings, ReadConditionsSchema,
+    ReadRegistry, ReadRollupState, ReadRollups,
 };
 
 use super::failure::Failure;
@@ -45,6 +45,7 @@ pub(crate) async fn conditions(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
     store: &(
          impl ReadRegistry
+         + PageRegistry
          + LookUpRegistry
          + QueryReadings
          + ReadRollups
@@ -69,7 +70,7 @@ pub(crate) async fn conditions(
     ensure_answerable(devices.len(), &grid)?;
     let ask = |device| Ask {
         device,
-        room: subject.room.as_ref(),
+        rooms: subject.rooms.as_ref(),
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::Quarters,

@@ -1,17 +1,19 @@
 //! Which devices a series is about. Reads only what tells where a device has been.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
+use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
 
 /// The largest number of devices of one answer.
-const MAX_DEVICES: usize = 200;
+pub(crate) const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
 pub(crate) const DEVICE_CONCURRENCY: usize = 4;
 /// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
@@ -24,19 +26,19 @@ pub(crate) struct LeftOut<'a> {
     behind: &'a DeviceId,
 }
 
-/// The devices that may have readings of a room in a range: those that the registry says are in it, and
+/// The devices that may have readings of some rooms in a range: those that the registry says are in one, and
 /// those of which a rollup or a reading says so. A late reading names a room in which the device is no more.
-pub(crate) async fn of_room<'a>(
+pub(crate) async fn of_rooms<'a>(
     store: &(impl ReadRollups + QueryReadings),
     snapshot: &'a Snapshot,
-    room: &RoomId,
+    rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     horizon: &Horizon,
     invocation: &Invocation,
 ) -> Result<Vec<&'a Device>, Failure> {
     let asked = snapshot.devices.values().map(|device| async move {
-        let is_in = device.place.room() == Some(room)
-            || was_in(store, device, room, range, horizon, invocation).await?;
+        let is_in = device.place.room().is_some_and(|room| rooms.contains(room))
+            || was_in(store, device, rooms, range, horizon, invocation).await?;
         Ok::<_, Failure>(is_in.then_some(device))
     });
     let asked: Vec<_> = asked.collect();
@@ -44,28 +46,43 @@ pub(crate) async fn of_room<'a>(
     limited(found.into_iter().flatten().collect())
 }
 
-/// All devices of the home.
-pub(crate) fn of_home(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+/// All devices.
+pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+    if !snapshot.has_all_devices {
+        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
+    }
     limited(snapshot.devices.values().collect())
 }
 
-fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
-    if devices.len() <= MAX_DEVICES {
-        return Ok(devices);
+/// The devices that are in rooms now, of a registry that memory does not hold: more than an answer may be about
+/// are not all of them.
+pub(crate) fn now(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
+    if devices.len() > MAX_DEVICES {
+        return Err(too_many(format_args!("more than {MAX_DEVICES}")));
     }
-    Err(Failure::OutOfReach(format!(
-        "This is about {} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
-         device by device.",
-        devices.len()
-    )))
+    Ok(devices)
 }
 
-/// Whether a device may have readings of a room: asks the days that are over, then the quarters of the last
+fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
+    match devices.len() {
+        0..=MAX_DEVICES => Ok(devices),
+        number => Err(too_many(format_args!("{number}"))),
+    }
+}
+
+fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
+    Failure::OutOfReach(format!(
+        "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
+         device by device."
+    ))
+}
+
+/// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last
 /// day, then the readings that are not rolled up yet.
 async fn was_in(
     store: &(impl ReadRollups + QueryReadings),
     device: &Device,
-    room: &RoomId,
+    rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     horizon: &Horizon,
     invocation: &Invocation,
@@ -79,7 +96,7 @@ async fn was_in(
     }
     let zone = horizon.zone();
     let last_day = zone.day(zone.date(rolled_up.to())).map_or(rolled_up.from(), TimeRange::from);
-    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(room));
+    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(rooms));
     if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
         let dates = (zone.date(days.from()), zone.date(days.last()));
         let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
@@ -100,22 +117,23 @@ async fn was_in(
     let query =
         RangeQuery { range: newest, order, after: None, limit: MAX_READINGS, consistent: false };
     let page = store.device_readings(&device.id, &query, invocation).await?;
-    Ok(page.has_more || page.readings.iter().any(|it| it.room.as_ref() == Some(room)))
+    Ok(page.has_more
+        || page.readings.iter().any(|it| it.room.as_ref().is_some_and(|it| rooms.contains(it))))
 }
 
 /// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.
 pub(crate) fn meter_of<'a>(
     device: &'a Device,
-    snapshot: &'a Snapshot,
+    [known, others]: [&'a BTreeMap<DeviceId, Device>; 2],
     counted: impl Fn(&DeviceId) -> bool,
 ) -> Option<&'a DeviceId> {
     let mut next = device.behind.as_ref();
-    for _ in 0..snapshot.devices.len() {
+    for _ in 0..known.len() + others.len() {
         let meter = next?;
         if counted(meter) && *meter != device.id {
             return Some(meter);
         }
-        next = snapshot.devices.get(meter)?.behind.as_ref();
+        next = known.get(meter).or_else(|| others.get(meter))?.behind.as_ref();
     }
     None
 }

@@ -2,7 +2,8 @@
 
 use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
 use table::{
-    Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
+    Expected, KeepRollupState as _, PutRollups as _, QueueDepth, RollupKey, RollupState,
+    StoredRollup,
 };
 
 use super::*;
@@ -30,7 +31,7 @@ impl Bench {
             let known = self.store.register_device(&device, &invocation()).await;
             known.expect("memory");
             let room = first.room.clone().expect("a room");
-            let room = domain::Room { id: room, name: None, first_seen: at(0) };
+            let room = domain::Room::new(room, at(0));
             self.store.register_room(&room, &invocation()).await.expect("memory");
         }
     }
@@ -57,6 +58,7 @@ impl Bench {
             zone: zone.to_owned(),
             since: Timestamp::MIN,
             sealed: [at(minute); SWEEP_GROUPS],
+            queue: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
@@ -506,6 +508,12 @@ async fn health_tells_how_far_the_rollups_reach() {
     assert_eq!(before, json!({"status": "ok", "rollups": null}));
     bench.seal(30, "Europe/Berlin").await;
     let after = bench.get("/health?details=1").await.json();
-    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30)});
+    let rollups =
+        json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null});
     assert_eq!(after["rollups"], rollups);
+    let depth = Some(QueueDepth { messages: 3, at: at(31) });
+    let advanced = bench.store.advance_sealed(&[0].into(), at(45), depth, &invocation()).await;
+    advanced.expect("memory");
+    let busy = bench.get("/health?details=1").await.json();
+    assert_eq!(busy["rollups"]["queue"], json!({"messages": 3, "at": at(31)}));
 }

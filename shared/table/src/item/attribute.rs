@@ -10,9 +10,19 @@ pub const NAMED_ROOM: &str = "_named_room";
 pub const ARRIVAL: &str = "_arrival";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
+/// The number of times that a device was edited or that a stay of it was recorded.
+pub const DEVICE_VERSION: &str = "_version";
+/// The newest stay of a device.
+pub const STAY: &str = "_stay";
+/// The room of a stay. It is not called `room`: the index by room would hold the stay.
+pub const STAY_ROOM: &str = "stay_room";
+/// The first timestamp after a stay.
+pub const UNTIL: &str = "until";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
 pub const NAME: &str = "name";
+/// The home of a room.
+pub const HOME: &str = "home";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
@@ -57,7 +67,11 @@ pub const DOMAIN: &str = "domain";
 pub const BITS: &str = "bits";
 /// A mark: every rollup of 15 minutes is in the index by conditions as the schema says.
 pub const READY: &str = "ready";
+/// How many messages wait in the work queue, and when they were counted.
+pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
+/// The number of partitions of the registry's devices.
+pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";

@@ -37,7 +37,7 @@ pub(crate) async fn refined(
     let mut refined = Vec::new();
     for window in windows {
         let mut found = readings(store, ask, window, invocation).await?;
-        found.retain(|it| ask.room.is_none() || it.room.as_ref() == ask.room);
+        found.retain(|it| ask.is_about(it.room.as_ref()));
         refined.extend(exact_episodes(&found, &request.conditions, window));
         let is_gone = |it: &&Episode| {
             let is_of = window.contains(it.range.from());

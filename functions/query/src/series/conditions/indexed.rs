@@ -146,7 +146,7 @@ pub(crate) fn is_of(
     rooms: &std::collections::BTreeSet<Option<domain::RoomId>>,
 ) -> bool {
     let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
-    ask.room.is_none_or(|room| rooms().may_be_of(room))
+    ask.rooms.is_none_or(|asked| rooms().may_be_of(asked))
 }
 
 impl<'a> Boxed<'a> {

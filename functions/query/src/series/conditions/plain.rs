@@ -30,7 +30,7 @@ pub(crate) async fn matching(
         Box::pin(async move {
             let grid = Grid::quarters(month);
             // A quarter in which the device was in several rooms counts for each, as a whole.
-            let whole = Ask { grid: &grid, room: None, ..*ask };
+            let whole = Ask { grid: &grid, rooms: None, ..*ask };
             let pieces = gather(store, &whole, invocation).await?.pieces;
             let matching = pieces.iter().filter_map(|it| matching_piece(it, ask, request));
             Ok::<Matching, Failure>(matching.collect())

@@ -1,5 +1,6 @@
 //! Episodes against a filter over the folds of all readings, whichever way they are found.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -113,6 +114,7 @@ impl Home {
             zone: "UTC".to_owned(),
             since: Timestamp::MIN,
             sealed: [at(sealed); SWEEP_GROUPS],
+            queue: None,
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
         let horizon = Horizon::read(&store, &invocation()).await.expect("memory");
@@ -188,7 +190,8 @@ impl Home {
         room: Option<&RoomId>,
     ) -> (Vec<Quarter>, IndexPlan) {
         let grid = Grid::quarters(request.range);
-        let asks = [self.ask(&grid, room)];
+        let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
+        let asks = [self.ask(&grid, rooms.as_ref())];
         let found = find(&self.store, &asks, request, &invocation()).await;
         let (found, plan) = found.expect("answered");
         let quarters =
@@ -196,10 +199,10 @@ impl Home {
         (quarters.map(|it| Quarter::of(it.from())).collect(), plan)
     }
 
-    fn ask<'a>(&'a self, grid: &'a Grid, room: Option<&'a RoomId>) -> Ask<'a> {
+    fn ask<'a>(&'a self, grid: &'a Grid, rooms: Option<&'a BTreeSet<RoomId>>) -> Ask<'a> {
         Ask {
             device: &self.device,
-            room,
+            rooms,
             grid,
             horizon: &self.horizon,
             coarsest: Level::Quarters,
