@@ -1,12 +1,13 @@
 //! Parses the body of a PATCH: given members are set, `null` clears, all others stay. Edits nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use api::json::{Members, MembersError, WrongKind, number, string};
+use api::json::{Kind, Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
-    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
+    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError, Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS, MAX_SEARCH_ENTRIES,
     MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, excerpt,
 };
 use serde_json::value::RawValue;
@@ -19,6 +20,8 @@ const MAX_PATCH: usize = 128 << 10;
 /// The largest number of members of an object of settings: more than there are, so that the wrong one is
 /// named.
 const MAX_SETTINGS: usize = 16;
+/// All that a device may have are removed and others set.
+const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// With eight settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
@@ -31,6 +34,8 @@ pub(crate) enum Fault {
     WrongKind(#[from] WrongKind),
     #[error(transparent)]
     Members(#[from] MembersError),
+    #[error("must be a string, a number, an array of these, or null")]
+    NotAttribute,
     #[error("must be an array of strings")]
     NotTags,
     #[error(transparent)]
@@ -43,6 +48,10 @@ pub(crate) enum Fault {
     Id(#[from] IdError),
     #[error(transparent)]
     MetricName(#[from] MetricNameError),
+    #[error(transparent)]
+    AttributeName(#[from] AttributeNameError),
+    #[error(transparent)]
+    AttributeValues(#[from] AttributeValuesError),
     #[error(transparent)]
     Decimal(#[from] DecimalError),
     #[error("is {0}; it must be above zero")]
@@ -131,11 +140,15 @@ fn device_patch(members: Members<'_>) -> Result<DevicePatch, Refusal> {
             "room" => id(value).map(|edit| patch.room = edit),
             "behind" => id(value).map(|edit| patch.behind = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
+            "attributes" => {
+                patch.attributes = attributes(value)?;
+                Ok(())
+            }
             "metrics" => {
                 (patch.metrics, patch.dropped_metrics) = metrics(value)?;
                 Ok(())
             }
-            _ => Err(Fault::Fixed("name, room, kind, tags, behind and metrics")),
+            _ => Err(Fault::Fixed("name, room, kind, tags, attributes, behind and metrics")),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
@@ -152,6 +165,40 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
     Ok(patch)
+}
+
+/// Attributes to set, or to remove, `null`.
+fn attributes(
+    value: &RawValue,
+) -> Result<BTreeMap<AttributeName, Option<AttributeValues>>, Refusal> {
+    let members = object(value, MAX_PATCHED_ATTRIBUTES).map_err(Refusal::of("attributes"))?;
+    let attribute = |(name, value): (Cow<'_, str>, &RawValue)| {
+        let read = || Ok((name.parse()?, attribute_values(value)?));
+        read().map_err(Refusal::of(format_args!("attributes.{}", excerpt(&name))))
+    };
+    members.into_iter().map(attribute).collect()
+}
+
+/// One value, several in an array, or `null`.
+fn attribute_values(value: &RawValue) -> Result<Option<AttributeValues>, Fault> {
+    match Kind::of(value) {
+        Kind::Null => Ok(None),
+        Kind::Array => {
+            let values: Vec<&RawValue> =
+                serde_json::from_str(value.get()).map_err(|_| Fault::NotAttribute)?;
+            let values = values.into_iter().map(attribute_value).collect::<Result<Vec<_>, _>>()?;
+            Ok(Some(values.try_into()?))
+        }
+        _ => Ok(Some(vec![attribute_value(value)?].try_into()?)),
+    }
+}
+
+fn attribute_value(value: &RawValue) -> Result<AttributeValue, Fault> {
+    match Kind::of(value) {
+        Kind::String => Ok(AttributeValue::Text(string(value)?.into_owned().try_into()?)),
+        Kind::Number => Ok(AttributeValue::Number(decimal(value)?)),
+        _ => Err(Fault::NotAttribute),
+    }
 }
 
 /// The settings of metrics, and those that are to be dropped, `null`.
@@ -273,6 +320,23 @@ mod tests {
     }
 
     #[test]
+    fn an_attribute_is_a_text_a_number_or_several_and_null_removes_it() {
+        let patch = patched(
+            r#"{"attributes": {"model": "SHT45", "size": 1.50, "serves": ["hall", 4], "old": null}}"#,
+        )
+        .expect("a patch");
+        let attributes: Vec<String> = patch
+            .attributes
+            .iter()
+            .map(|(name, values)| format!("{name}={}", serde_json::json!(values)))
+            .collect();
+        assert_eq!(
+            attributes,
+            [r#"model="SHT45""#, "old=null", r#"serves=["hall",4]"#, "size=1.5"]
+        );
+    }
+
+    #[test]
     fn a_metric_that_is_null_is_dropped() {
         let patch =
             patched(r#"{"metrics": {"old": null, "t": {"tolerance": 1}}}"#).expect("a patch");
@@ -313,8 +377,18 @@ mod tests {
             (&many, "tags: are 51"),
             (
                 r#"{"first_seen": "now"}"#,
-                "first_seen: cannot be changed; name, room, kind, tags, behind and metrics can",
+                "first_seen: cannot be changed; name, room, kind, tags, attributes, behind and \
+                 metrics can",
             ),
+            (r#"{"attributes": 5}"#, "attributes: must be an object"),
+            (r#"{"attributes": {"Model": "x"}}"#, "attributes.Model: \"Model\" is not an attribute's name"),
+            (r#"{"attributes": {"tag": "x"}}"#, "attributes.tag: \"tag\" is a reserved name"),
+            (r#"{"attributes": {"model": ""}}"#, "attributes.model: is empty; null removes it"),
+            (r#"{"attributes": {"model": []}}"#, "attributes.model: has no value; null removes it"),
+            (r#"{"attributes": {"model": ["x", "x"]}}"#, "attributes.model: has the value \"x\" twice"),
+            (r#"{"attributes": {"model": true}}"#, "attributes.model: must be a string, a number"),
+            (r#"{"attributes": {"model": [["x"]]}}"#, "attributes.model: must be a string, a number"),
+            (r#"{"attributes": {"size": 1e200}}"#, "attributes.size: \"1e200\" is outside"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
             (&metrics, "metrics: there are more than 16 members"),

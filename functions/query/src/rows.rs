@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Decimal, Device, DeviceId, Label, MetricInfo, MetricKind, MetricName, Reading, Rollup, Room,
+    AttributeName, AttributeValues, Decimal, Device, DeviceId, Label, MetricInfo, MetricKind, MetricName, Reading, Rollup, Room,
     RoomId, Sample, Timestamp, Unit,
 };
 use serde::Serialize;
@@ -75,6 +75,8 @@ pub(crate) struct DeviceRow<'a> {
     room_pinned: bool,
     kind: Option<&'a Label>,
     tags: &'a [Label],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: &'a BTreeMap<AttributeName, AttributeValues>,
     /// The device behind whose meter it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
@@ -162,6 +164,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             room_pinned: device.place.chosen_room().is_some(),
             kind: device.kind.as_ref(),
             tags: &device.tags,
+            attributes: &device.attributes,
             behind: device.behind.as_ref(),
             metrics: metrics.collect(),
             first_seen: device.first_seen,
@@ -171,8 +174,8 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
 }
 
 /// The columns of a device in CSV.
-pub(crate) const DEVICE_COLUMNS: [&str; 7] =
-    ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
+pub(crate) const DEVICE_COLUMNS: [&str; 8] =
+    ["device_id", "name", "room", "kind", "tags", "attributes", "metrics", "first_seen"];
 
 impl Row for DeviceRow<'_> {
     fn cells(&self) -> Vec<Cell> {
@@ -184,6 +187,7 @@ impl Row for DeviceRow<'_> {
             Cell::text(self.kind.map_or("", Label::as_str)),
             // JSON, because a tag may contain any separator.
             Cell::text(json!(self.tags).to_string()),
+            Cell::text(json!(self.attributes).to_string()),
             Cell::text(metrics.join(" ")),
             Cell::text(self.first_seen.to_string()),
         ]

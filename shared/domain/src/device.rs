@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    DeviceId, FoldSettings, Label, MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId,
-    Tags, Timestamp,
+    AttributeName, AttributeValues, DeviceId, FoldSettings, Label, MAX_SEARCH_ENTRIES, MetricInfo,
+    MetricName, MetricPatch, Place, Reading, RoomId, Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -21,6 +21,8 @@ pub struct Device {
     pub kind: Option<Label>,
     /// The tags; a person sets them.
     pub tags: Tags,
+    /// What people say of it in words of their own, by name.
+    pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that it has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
     /// The timestamp of its earliest reading.
@@ -112,6 +114,7 @@ impl DeviceObservation {
             place: place.unwrap_or_default(),
             kind: None,
             tags: Tags::default(),
+            attributes: BTreeMap::new(),
             metrics: self
                 .metrics
                 .iter()
@@ -212,6 +215,8 @@ pub struct DevicePatch {
     pub kind: Edit<Label>,
     /// The tags.
     pub tags: Edit<Tags>,
+    /// Attributes to set, or to remove where there is no value.
+    pub attributes: BTreeMap<AttributeName, Option<AttributeValues>>,
     /// See [`Device::behind`].
     pub behind: Edit<DeviceId>,
     /// Settings of metrics; the device has to have sent each of them.
@@ -250,6 +255,28 @@ impl DevicePatch {
         self.metrics.keys().find(|name| !device.metrics.contains_key(*name))
     }
 
+    /// Tells whether the edit changes what the device is found by.
+    #[must_use]
+    pub fn is_searchable(&self) -> bool {
+        self.name != Edit::Keep
+            || self.kind != Edit::Keep
+            || self.tags != Edit::Keep
+            || !self.attributes.is_empty()
+    }
+
+    /// The number of values by which the device would be found, where those are more than it may have and
+    /// more than it has.
+    #[must_use]
+    pub fn too_many_search_entries(&self, device: &Device) -> Option<usize> {
+        if !self.is_searchable() {
+            return None;
+        }
+        let mut edited = device.clone();
+        self.apply(&mut edited);
+        let entries = edited.search_entries().len();
+        (entries > MAX_SEARCH_ENTRIES.max(device.search_entries().len())).then_some(entries)
+    }
+
     /// Applies the edit to a device. Settings of unknown metrics are skipped.
     pub fn apply(&self, device: &mut Device) {
         self.name.apply(&mut device.name);
@@ -260,6 +287,12 @@ impl DevicePatch {
             Edit::Set(room) => device.place = Place::Chosen(room.clone()),
         }
         self.tags.apply_or_empty(&mut device.tags);
+        for (name, values) in &self.attributes {
+            match values {
+                Some(values) => device.attributes.insert(name.clone(), values.clone()),
+                None => device.attributes.remove(name),
+            };
+        }
         self.behind.apply(&mut device.behind);
         let before = device.metrics.clone();
         for (name, patch) in &self.metrics {

@@ -1,8 +1,10 @@
 //! The domain: readings, devices, rooms, tokens; timestamps and the calendar; rollups and energy. No I/O, no
 //! AWS, no clock, no keys.
 
+mod attributes;
 mod bucket;
 mod calendar;
+mod condition;
 mod counter;
 mod decimal;
 mod device;
@@ -19,12 +21,17 @@ mod range;
 mod reading;
 mod rollup;
 mod room;
+mod search;
 mod sweep_group;
 mod timestamp;
 mod token;
 
+pub use attributes::{
+    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
+};
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
+pub use condition::{Comparison, Condition, ConditionError, Test};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
@@ -45,6 +52,7 @@ pub use rollup::{
     watts,
 };
 pub use room::{Room, RoomPatch};
+pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchValue, Subject, normalise};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};

@@ -16,6 +16,8 @@ pub const NAME: &str = "name";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
+/// What people say of a device in words of their own.
+pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
