@@ -95,7 +95,7 @@ fn without_the_index_nothing_of_it_is_left() {
     let off = [("RoomIndex", "off")];
     let table = TableDefinition::from_template(&template(), &off).expect("a table");
     assert!(table.global_secondary_indexes.is_empty());
-    assert_eq!(table.layout(), Layout { room_index: false });
+    assert_eq!(table.layout(), Layout { room_index: false, ..Layout::default() });
     let names: Vec<_> =
         table.attribute_definitions.iter().map(|it| it.attribute_name.as_str()).collect();
     assert_eq!(names, [keys::PK, keys::SK]);

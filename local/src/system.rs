@@ -16,6 +16,7 @@ use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
+use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -86,6 +87,8 @@ pub struct Options {
     pub day_retention_days: Option<u32>,
     /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
     pub time_zone: Zone,
+    /// The number of partitions of the registry's devices; 1 by default.
+    pub device_shards: Shards,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -104,6 +107,7 @@ impl Default for Options {
             quarter_retention_days: None,
             day_retention_days: None,
             time_zone: Zone::UTC,
+            device_shards: Shards::ONE,
             telemetry: Telemetry::silent(),
         }
     }
@@ -146,7 +150,8 @@ impl System {
             );
         }
         let template = Template::own()?;
-        let table = TableDefinition::from_template(&template, &[])?;
+        let shards = options.device_shards.to_string();
+        let table = TableDefinition::from_template(&template, &[("DeviceShards", &shards)])?;
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;

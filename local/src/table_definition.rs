@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use table::layout::{self, Layout};
+use table::shards::Shards;
 
 use crate::template::Template;
 
@@ -27,6 +28,9 @@ pub struct TableDefinition {
     pub stream_specification: StreamSpecification,
     /// The attribute by which items expire.
     pub time_to_live_specification: TimeToLive,
+    /// The number of partitions of the registry's devices, which no property of the table says.
+    #[serde(skip)]
+    pub device_shards: Shards,
 }
 
 /// The type of one key attribute.
@@ -103,7 +107,11 @@ impl TableDefinition {
         let (Some(table), None) = (tables.next(), tables.next()) else {
             bail!("the template does not have exactly one AWS::DynamoDB::Table")
         };
-        serde_json::from_value(table["Properties"].clone()).context("the template's table")
+        let mut table: Self =
+            serde_json::from_value(table["Properties"].clone()).context("the template's table")?;
+        let shards = template.parameter("DeviceShards", parameters)?;
+        table.device_shards = shards.parse().with_context(|| format!("DeviceShards {shards}"))?;
+        Ok(table)
     }
 
     /// How the table is laid out.
@@ -112,7 +120,7 @@ impl TableDefinition {
         let has = |index: &layout::Index| {
             self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
         };
-        Layout { room_index: has(&layout::ROOM_INDEX) }
+        Layout { room_index: has(&layout::ROOM_INDEX), shards: self.device_shards }
     }
 
     /// Writes the body of the `CreateTable` request for the name `table`.

@@ -34,6 +34,15 @@ impl Template {
         &self.0
     }
 
+    /// Returns the value of a parameter: that of `parameters`, or its default.
+    pub fn parameter(&self, name: &str, parameters: &[(&str, &str)]) -> anyhow::Result<String> {
+        if let Some((_, value)) = parameters.iter().find(|(given, _)| *given == name) {
+            return Ok((*value).to_owned());
+        }
+        let default = self.0["Parameters"][name].get("Default");
+        default.map(text).with_context(|| format!("the parameter {name} has no default"))
+    }
+
     /// Returns the resources as they are deployed with `parameters`, and the defaults of all others.
     ///
     /// What a condition excludes is absent; references to resources stay references.

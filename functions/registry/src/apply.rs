@@ -8,6 +8,7 @@ use runtime::registry;
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
+use table::shards::Shard;
 use table::{
     FindRegistry, Invocation, Listing, QueryReadings, RangeQuery, ReadingKey, RegisterDevices,
     StoreError, StoreResult, UnreadableItem, UpdateOutcome,
@@ -51,8 +52,9 @@ pub(crate) async fn apply(
     for item in &unreadable {
         result.give_up(first, (&item.pk, &item.sk), chain(item));
     }
-    let is_damaged =
-        |pk: &str, id: &str| unreadable.iter().any(|item| item.pk == pk && item.sk == id);
+    let is_damaged = |partition: &str, id: &str| {
+        unreadable.iter().any(|item| Shard::parse(&item.pk, partition).is_some() && item.sk == id)
+    };
     // A damaged room counts as registered, and nothing about it is written.
     let damaged = named.iter().filter(|id| is_damaged(ROOMS, id.as_str()));
     current.rooms.extend(damaged.map(|id| ((*id).clone(), Timestamp::MIN)));

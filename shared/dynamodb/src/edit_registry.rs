@@ -14,6 +14,7 @@ use table::item::attribute::{
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
+use table::layout::Layout;
 use table::{
     EditRegistry, Expected, InsertOutcome, Invocation, LookUpRegistry as _, StoreError,
     StoreResult, UpdateOutcome,
@@ -28,7 +29,7 @@ impl EditRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut read = self.read_to_change(id, patch, invocation).await?;
         for _ in 0..MAX_ATTEMPTS {
-            let update = device_update(id, patch, read.as_ref());
+            let update = device_update(self.layout, id, patch, read.as_ref());
             match update.send_and_read::<Device>(self, invocation).await? {
                 // Another change of the settings was faster: this one gets the next number.
                 UpdateOutcome::ConditionFailed(Some(now))
@@ -56,7 +57,7 @@ impl EditRegistry for DynamoStore {
             .transact_write_items()
             .transact_items(
                 TransactWriteItem::builder()
-                    .update(device_update(id, patch, read.as_ref()).transact(self))
+                    .update(device_update(self.layout, id, patch, read.as_ref()).transact(self))
                     .build(),
             )
             .transact_items(TransactWriteItem::builder().put(put).build())
@@ -156,8 +157,13 @@ impl DynamoStore {
 
 /// An update of the device, refused where it is not registered, has not sent a metric to be set, or has
 /// other settings than it had when it was `read`.
-fn device_update(id: &DeviceId, patch: &DevicePatch, read: Option<&Device>) -> Update {
-    let mut update = Update::of(Key::Device(id.clone()));
+fn device_update(
+    layout: Layout,
+    id: &DeviceId,
+    patch: &DevicePatch,
+    read: Option<&Device>,
+) -> Update {
+    let mut update = Update::of(layout.device_key(id));
     if let Some(read) = read {
         let mut edited = read.clone();
         patch.apply(&mut edited);

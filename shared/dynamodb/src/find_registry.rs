@@ -22,7 +22,7 @@ impl FindRegistry for DynamoStore {
         ids: &[DeviceId],
         invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
-        let keys = ids.iter().map(|id| Key::Device(id.clone())).collect();
+        let keys = ids.iter().map(|id| self.layout.device_key(id)).collect();
         self.find_all(keys, invocation).await
     }
 

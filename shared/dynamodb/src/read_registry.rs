@@ -34,7 +34,7 @@ impl ListDevices for DynamoStore {
 
 impl LookUpRegistry for DynamoStore {
     async fn device(&self, id: &DeviceId, invocation: &Invocation) -> StoreResult<Option<Device>> {
-        self.find(&Key::Device(id.clone()), invocation).await
+        self.find(&self.layout.device_key(id), invocation).await
     }
 
     async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {

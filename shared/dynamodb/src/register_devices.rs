@@ -5,7 +5,6 @@ use crate::DynamoStore;
 use crate::update::Update;
 use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
 use table::item::attribute::INTRODUCED_ROOMS;
-use table::keys::Key;
 use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome, item};
 
 impl RegisterDevices for DynamoStore {
@@ -14,7 +13,7 @@ impl RegisterDevices for DynamoStore {
         device: &Device,
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Device>> {
-        self.put_if_absent(item::from_device(device), invocation).await
+        self.put_if_absent(item::from_device(device, self.layout), invocation).await
     }
 
     async fn register_room(
@@ -31,7 +30,7 @@ impl RegisterDevices for DynamoStore {
         room: &RoomId,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let mut update = Update::of(Key::Device(device.clone()));
+        let mut update = Update::of(self.layout.device_key(device));
         update.add_to_set(&[INTRODUCED_ROOMS], room.to_string());
         update.only_if_in_set_or_below(&[INTRODUCED_ROOMS], room.as_str(), MAX_INTRODUCED_ROOMS);
         update.send_and_read(self, invocation).await

@@ -20,7 +20,7 @@ impl UpdateRegistry for DynamoStore {
         learned: &DeviceUpdate,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let key = || Key::Device(known.id.clone());
+        let key = || self.layout.device_key(&known.id);
         let mut update = Update::of(key());
         if let Some(first_seen) = learned.first_seen {
             earlier(&mut update, first_seen);

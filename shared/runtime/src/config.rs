@@ -7,6 +7,7 @@ use std::time::Duration;
 use aws::{CaBundle, Credentials, QueueConfig, StoreConfig};
 use domain::{Timestamp, Zone};
 use table::layout::Layout;
+use table::shards::Shards;
 
 /// The credentials and the region of the environment, for a command line.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
@@ -43,7 +44,7 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
-    /// `ROOM_INDEX`: how the table is laid out; with its index without it.
+    /// How the table is laid out: `ROOM_INDEX`, on without it; `DEVICE_SHARDS`, 1 without it.
     pub layout: Layout,
     /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; of consumers of the stream.
     failures: Option<QueueConfig>,
@@ -150,7 +151,10 @@ impl Config {
                 credentials: credentials.clone(),
                 ca_bundle: ca_bundle.clone(),
             },
-            layout: Layout { room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())? },
+            layout: Layout {
+                room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
+                shards: shards("DEVICE_SHARDS", optional("DEVICE_SHARDS"))?,
+            },
             failures: queue("DEAD_LETTER_QUEUE_URL"),
             work: queue("ROLLUP_QUEUE_URL"),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
@@ -175,6 +179,15 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
             Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
         }
     }
+}
+
+fn shards(name: &'static str, value: Option<String>) -> Result<Shards, ConfigError> {
+    let Some(value) = value else { return Ok(Shards::ONE) };
+    value.parse().map_err(|_| ConfigError::Unreadable {
+        name,
+        value,
+        expected: "a whole number from 1 to 64",
+    })
 }
 
 /// The certificates of a file, if one is named.
@@ -253,7 +266,9 @@ mod tests {
     #[test]
     fn the_defaults_suffice() {
         let config = read(&[]).expect("complete");
-        assert!(config.auth && config.layout.room_index && config.store.endpoint.is_none());
+        assert!(
+            config.auth && config.layout == Layout::default() && config.store.endpoint.is_none()
+        );
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
         let Config { retention_days, quarter_retention_days, day_retention_days, .. } = config;
         assert_eq!([retention_days, quarter_retention_days, day_retention_days], [None; 3]);
@@ -269,6 +284,7 @@ mod tests {
         assert_eq!(read(&[("TABLE_NAME", "")]).unwrap_err(), ConfigError::Missing("TABLE_NAME"));
         for (name, value) in [
             ("ROOM_INDEX", "maybe"),
+            ("DEVICE_SHARDS", "65"),
             ("AUTH", "no"),
             ("AWS_CA_BUNDLE", "/nowhere.pem"),
             ("RETENTION_DAYS", "-1"),

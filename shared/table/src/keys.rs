@@ -1,5 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
+use crate::shards::Shard;
 use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
@@ -13,7 +14,7 @@ pub const ROOM: &str = "room";
 /// What the sort key of every reading begins with. The stream's filter and the index by room tell
 /// readings from everything else by it.
 pub const READING_PREFIX: &str = "TS#";
-/// The partition of the registry's devices.
+/// The partition of the registry's devices, and what the names of all begin with where there are several.
 pub const DEVICES: &str = "DEVICE";
 /// The partition of the registry's rooms.
 pub const ROOMS: &str = "ROOM";
@@ -30,6 +31,8 @@ const QUARTER_PREFIX: &str = "M15#";
 const DAY_PREFIX: &str = "DAY#";
 /// The sort key of the state of the rollups.
 const ROLLUP_STATE: &str = "rollup";
+/// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
+const SHARDS: &str = "#shards";
 /// What the sort key of how far a device's rollups are folded again begins with.
 const REFOLD_PREFIX: &str = "refold#";
 
@@ -38,8 +41,11 @@ const REFOLD_PREFIX: &str = "refold#";
 pub enum Key {
     /// A reading.
     Reading(DeviceId, Timestamp),
-    /// A device of the registry.
-    Device(DeviceId),
+    /// A device of the registry, in its partition; see [`Layout::device_key`](crate::layout::Layout::device_key).
+    Device(DeviceId, Shard),
+    /// The number of partitions of the registry's devices. It is in the partition that a table with one
+    /// has, so that a list that expects one meets it.
+    Shards,
     /// A room of the registry.
     Room(RoomId),
     /// An access token.
@@ -58,7 +64,8 @@ impl Key {
     pub fn pk(&self) -> String {
         match self {
             Self::Reading(device, _) => device.to_string(),
-            Self::Device(_) => DEVICES.to_owned(),
+            Self::Device(_, shard) => shard.of_name(DEVICES),
+            Self::Shards => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
             Self::Rollup(device, _) => rollup_pk(device),
@@ -72,7 +79,8 @@ impl Key {
     pub fn sk(&self) -> String {
         match self {
             Self::Reading(_, at) => reading_sk(*at),
-            Self::Device(id) => id.to_string(),
+            Self::Device(id, _) => id.to_string(),
+            Self::Shards => SHARDS.to_owned(),
             Self::Room(id) => id.to_string(),
             Self::Token(hash) => hash.to_string(),
             Self::Rollup(_, bucket) => bucket_sk(*bucket),
@@ -84,8 +92,13 @@ impl Key {
     /// Reads back what [`pk`](Self::pk) and [`sk`](Self::sk) write; nothing else is a key.
     #[must_use]
     pub fn parse(pk: &str, sk: &str) -> Option<Self> {
+        if let Some(shard) = Shard::parse(pk, DEVICES) {
+            return match sk {
+                SHARDS => (pk == DEVICES).then_some(Self::Shards),
+                id => Some(Self::Device(id.parse().ok()?, shard)),
+            };
+        }
         match pk {
-            DEVICES => sk.parse().ok().map(Self::Device),
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
@@ -160,6 +173,8 @@ pub fn reading_range(range: TimeRange) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
+    use crate::shards::Shards;
     use domain::RESERVED_IDS;
     use proptest::prelude::*;
 
@@ -175,7 +190,12 @@ mod tests {
     fn key() -> impl Strategy<Value = Key> {
         prop_oneof![
             (id(), timestamp()).prop_map(|(id, at)| Key::Reading(id.parse().expect("an id"), at)),
-            id().prop_map(|id| Key::Device(id.parse().expect("an id"))),
+            (id(), 1..=64_u64).prop_map(|(id, shards)| {
+                let id = id.parse().expect("an id");
+                let shards = Shards::new(shards).expect("a number");
+                Layout { shards, ..Layout::default() }.device_key(&id)
+            }),
+            Just(Key::Shards),
             id().prop_map(|id| Key::Room(id.parse().expect("an id"))),
             id().prop_map(|secret| Key::Token(TokenHash::of(&secret))),
             (id(), timestamp()).prop_map(|(id, at)| {
@@ -244,6 +264,8 @@ mod tests {
             ("STATE#", "rollups"),
             ("a#b", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE", "TS#2026-01-11T16:00:00.000Z"),
+            ("DEVICE#64", "d"),
+            ("DEVICE#3", "#shards"),
             ("device", "x"),
         ] {
             assert_eq!(Key::parse(pk, sk), None, "{pk} {sk}");

@@ -1,6 +1,9 @@
-//! The table's indexes, and which of them a deployed table has. Builds no key.
+//! The table's indexes and partitions, and which of them a deployed table has. Writes no key's text.
 
-use crate::keys;
+use domain::DeviceId;
+
+use crate::keys::{self, Key};
+use crate::shards::Shards;
 
 /// A global secondary index of the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,15 +27,23 @@ pub const ROOM_INDEX: Index =
 pub struct Layout {
     /// Whether it has [`ROOM_INDEX`]. Without it a room's range is merged from its devices.
     pub room_index: bool,
+    /// The number of partitions of the registry's devices.
+    pub shards: Shards,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { room_index: true }
+        Self { room_index: true, shards: Shards::ONE }
     }
 }
 
 impl Layout {
+    /// The key of a device of the registry.
+    #[must_use]
+    pub fn device_key(self, id: &DeviceId) -> Key {
+        Key::Device(id.clone(), self.shards.of(id))
+    }
+
     /// The indexes that the table has.
     pub fn indexes(self) -> impl Iterator<Item = &'static Index> {
         self.room_index.then_some(&ROOM_INDEX).into_iter()

@@ -8,6 +8,7 @@ pub mod keys;
 pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
+pub mod shards;
 
 mod deadline;
 mod error;

@@ -11,16 +11,17 @@ use super::fields::{
 };
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
+use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Decimal, Device, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName,
     Place, RoomId, Tags, Timestamp, Verdict,
 };
 
-/// The item of a device.
+/// The item of a device, in its partition.
 #[must_use]
-pub fn from_device(device: &Device) -> Item {
-    let mut item = key(&Key::Device(device.id.clone()));
+pub fn from_device(device: &Device, layout: Layout) -> Item {
+    let mut item = key(&layout.device_key(&device.id));
     put(&mut item, NAME, device.name.clone().map(String::from));
     for (name, value) in from_place(&device.place) {
         item.extend(value.map(|value| (name.to_owned(), value)));
@@ -121,7 +122,7 @@ impl Decode for Device {
 }
 
 fn to_device(mut item: Item) -> Result<Device, ItemError> {
-    let Key::Device(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    let Key::Device(id, _) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
@@ -320,7 +321,10 @@ mod tests {
         let mut device = DeviceObservation::of(&reading.expect("a reading"))
             .new_device("remo-e".parse().expect("an id"), |_| false);
         assert_eq!(device.introduced_rooms.len(), 1);
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(
+            Device::decode(from_device(&device, Layout::default())).expect("a device"),
+            device
+        );
         device.name = Some(label("Smart meter"));
         device.kind = Some(label("power"));
         device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
@@ -347,6 +351,9 @@ mod tests {
         let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
         device.fold_settings =
             FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(
+            Device::decode(from_device(&device, Layout::default())).expect("a device"),
+            device
+        );
     }
 }
