@@ -89,6 +89,8 @@ pub struct Options {
     pub time_zone: Zone,
     /// The number of partitions of the registry's devices; 1 by default.
     pub device_shards: Shards,
+    /// Whether the table has the index of attributes; not by default.
+    pub attribute_index: bool,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -108,6 +110,7 @@ impl Default for Options {
             day_retention_days: None,
             time_zone: Zone::UTC,
             device_shards: Shards::ONE,
+            attribute_index: false,
             telemetry: Telemetry::silent(),
         }
     }
@@ -151,7 +154,9 @@ impl System {
         }
         let template = Template::own()?;
         let shards = options.device_shards.to_string();
-        let table = TableDefinition::from_template(&template, &[("DeviceShards", &shards)])?;
+        let attributes = if options.attribute_index { "on" } else { "off" };
+        let parameters = [("DeviceShards", &*shards), ("AttributeIndex", attributes)];
+        let table = TableDefinition::from_template(&template, &parameters)?;
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;

@@ -1,7 +1,7 @@
 //! A person's edits of the registry: PATCH. Registers a room that a device is put into, nothing else.
 
 use api::{Problem, Response};
-use domain::{Device, DeviceId, DevicePatch, Edit, Room, Timestamp};
+use domain::{Device, DeviceId, DevicePatch, Edit, MAX_SEARCH_ENTRIES, Room, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
@@ -39,14 +39,26 @@ pub(crate) async fn device(
             Ok(Response::json(200, &DeviceRow::from(&device)))
         }
         UpdateOutcome::ConditionFailed(was) => {
-            Err(match was.as_ref().and_then(|was| patch.unknown_metric(was)) {
-                Some(name) => {
-                    let message = "is no metric that the device has sent";
-                    Problem::field(&format!("metrics.{name}"), message)
-                }
-                None => not_found("device", id.as_str()),
-            })
+            Err(was.map_or_else(|| not_found("device", id.as_str()), |was| refused(&patch, &was)))
         }
+    }
+}
+
+/// The problem of an edit that the device does not permit.
+fn refused(patch: &DevicePatch, device: &Device) -> Problem {
+    if let Some(name) = patch.unknown_metric(device) {
+        let message = "is no metric that the device has sent";
+        return Problem::field(&format!("metrics.{name}"), message);
+    }
+    match patch.too_many_search_entries(device) {
+        Some(entries) => Problem::field(
+            "attributes",
+            format!(
+                "the device would be found by {entries} values: its name, kind, tags and attributes, where \
+                 one that reads as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
+            ),
+        ),
+        None => not_found("device", device.id.as_str()),
     }
 }
 
@@ -66,12 +78,15 @@ async fn check(
         let snapshot = lookup::snapshot(registry, store, call).await?;
         meaning::check_behind(id, meter, &snapshot.devices)?;
     }
-    if patch.metrics.is_empty() {
+    if patch.metrics.is_empty() && patch.attributes.is_empty() {
         return Ok(());
     }
     let device = registry.device(id, store, call.invocation, call.log).await;
     match device.map_err(|error| call.failed(&error))? {
-        Some(device) => meaning::check_metrics(&device, patch),
+        Some(device) => {
+            meaning::check_attributes(&device, patch)?;
+            meaning::check_metrics(&device, patch)
+        }
         None => Ok(()),
     }
 }

@@ -19,6 +19,7 @@ mod patch;
 mod ranges;
 mod remove;
 mod rows;
+mod search;
 mod series;
 mod sheet;
 #[cfg(test)]
@@ -37,8 +38,8 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadRollupState, ReadRollups,
+    DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry, QueryReadings,
+    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, SearchDevices,
 };
 
 /// The settings of the function.
@@ -59,7 +60,7 @@ impl From<&Config> for Settings {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
+        + EditRegistry + SearchDevices + FindRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
 }
 
 /// The function.
@@ -113,7 +114,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         let answer: Answer<'_> = match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, store, call)),
+            Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(registry, store, clock.now(), call)),
             Operation::DeviceReadings => {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use api::Problem;
 use domain::{
-    Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo, MetricKind, MetricPatch,
-    MetricRule,
+    AttributeName, AttributeValues, Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo,
+    MetricKind, MetricPatch, MetricRule,
 };
 
 /// Refuses a setting of a metric that its kind or its unit does not have, as they are after the patch.
@@ -47,6 +47,20 @@ fn meaningless(settings: &MetricPatch, info: &MetricInfo) -> Option<(&'static st
 
 const fn is_set<T>(edit: &Edit<T>) -> bool {
     matches!(edit, Edit::Set(_))
+}
+
+/// Refuses an attribute that has the name of one of the device's metrics: a question could mean either.
+pub(crate) fn check_attributes(device: &Device, patch: &DevicePatch) -> Result<(), Problem> {
+    let is_set = |(name, values): &(&AttributeName, &Option<AttributeValues>)| {
+        values.is_some() && device.metrics.keys().any(|metric| metric.as_str() == name.as_str())
+    };
+    match patch.attributes.iter().find(is_set) {
+        Some((name, _)) => Err(Problem::field(
+            &format!("attributes.{name}"),
+            "is a metric that the device has sent",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to put a device behind itself, directly or by way of others.

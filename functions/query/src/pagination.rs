@@ -26,6 +26,16 @@ impl ListRequest {
         Ok(Self { format, limit, query_fingerprint, after })
     }
 
+    /// The place behind which the page begins.
+    pub(crate) fn after(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
+
+    /// The largest number of entries of the page.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// The cursor behind an entry.
     pub(crate) fn cursor_behind(&self, id: &str) -> String {
         cursor::encode(&self.query_fingerprint, id)
@@ -39,11 +49,7 @@ impl ListRequest {
         all: Vec<&'a Device>,
         with_latest: bool,
     ) -> (Vec<&'a Device>, Option<String>) {
-        // Of a metric its name, 46 characters of number, a timestamp, punctuation.
-        let value = |name: &MetricName| name.as_str().len() + 110;
-        let bytes = |device: &Device| {
-            if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
-        };
+        let bytes = |device: &Device| if with_latest { latest_bytes(device) } else { 0 };
         self.paginate(all, |device| device.id.as_str(), bytes)
     }
 
@@ -69,6 +75,22 @@ impl ListRequest {
         let cursor = last.map(|last| self.cursor_behind(id(last)));
         (all, cursor)
     }
+}
+
+/// The number of the devices whose newest values fit into one answer.
+pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
+    let mut sum = 0;
+    let fits = |device: &&Device| {
+        sum += latest_bytes(device);
+        sum <= MAX_CARRIED
+    };
+    devices.take_while(fits).count()
+}
+
+/// The largest size of a device's newest values: of a metric its name, 46 characters of number, a timestamp,
+/// punctuation.
+fn latest_bytes(device: &Device) -> usize {
+    device.metrics.keys().map(|name: &MetricName| name.as_str().len() + 110).sum()
 }
 
 /// Refuses a list that would omit entries: a client would take them for absent.

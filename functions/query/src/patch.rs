@@ -7,8 +7,10 @@ use std::fmt;
 use api::json::{Kind, Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
-    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError, Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS, MAX_SEARCH_ENTRIES,
-    MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, excerpt,
+    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
+    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
+    MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags,
+    TagsError, excerpt,
 };
 use serde_json::value::RawValue;
 
@@ -21,7 +23,7 @@ const MAX_PATCH: usize = 128 << 10;
 /// named.
 const MAX_SETTINGS: usize = 16;
 /// All that a device may have are removed and others set.
-const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
+pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// With eight settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
@@ -381,13 +383,22 @@ mod tests {
                  metrics can",
             ),
             (r#"{"attributes": 5}"#, "attributes: must be an object"),
-            (r#"{"attributes": {"Model": "x"}}"#, "attributes.Model: \"Model\" is not an attribute's name"),
+            (
+                r#"{"attributes": {"Model": "x"}}"#,
+                "attributes.Model: \"Model\" is not an attribute's name",
+            ),
             (r#"{"attributes": {"tag": "x"}}"#, "attributes.tag: \"tag\" is a reserved name"),
             (r#"{"attributes": {"model": ""}}"#, "attributes.model: is empty; null removes it"),
             (r#"{"attributes": {"model": []}}"#, "attributes.model: has no value; null removes it"),
-            (r#"{"attributes": {"model": ["x", "x"]}}"#, "attributes.model: has the value \"x\" twice"),
+            (
+                r#"{"attributes": {"model": ["x", "x"]}}"#,
+                "attributes.model: has the value \"x\" twice",
+            ),
             (r#"{"attributes": {"model": true}}"#, "attributes.model: must be a string, a number"),
-            (r#"{"attributes": {"model": [["x"]]}}"#, "attributes.model: must be a string, a number"),
+            (
+                r#"{"attributes": {"model": [["x"]]}}"#,
+                "attributes.model: must be a string, a number",
+            ),
             (r#"{"attributes": {"size": 1e200}}"#, "attributes.size: \"1e200\" is outside"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    AttributeName, AttributeValues, Decimal, Device, DeviceId, Label, MetricInfo, MetricKind, MetricName, Reading, Rollup, Room,
-    RoomId, Sample, Timestamp, Unit,
+    AttributeName, AttributeValues, Decimal, Device, DeviceId, Label, MetricInfo, MetricKind,
+    MetricName, Reading, Rollup, Room, RoomId, Sample, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -237,7 +237,7 @@ impl Row for RoomRow<'_> {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
-    timestamp: Timestamp,
+    pub(crate) timestamp: Timestamp,
     /// The timestamp of the oldest reading that was looked at: what is missing was not sent since then.
     as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
@@ -279,9 +279,14 @@ impl LatestValues {
         self.metrics.iter().map(|(name, latest)| (name, &latest.value))
     }
 
+    /// The newest value of a metric.
+    pub(crate) fn value(&self, metric: &MetricName) -> Option<&Decimal> {
+        self.metrics.get(metric).map(|latest| &latest.value)
+    }
+
     /// Tells whether every one of these metrics is among them.
-    pub(crate) fn has_all<'m>(&self, mut metrics: impl Iterator<Item = &'m MetricName>) -> bool {
-        metrics.all(|name| self.metrics.contains_key(name))
+    pub(crate) fn has_all(&self, metrics: &[&MetricName]) -> bool {
+        metrics.iter().all(|name| self.metrics.contains_key(*name))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod search;
 mod series;
 
 use std::sync::{Arc, Mutex};
@@ -184,7 +185,7 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
     bench.store.register_device(&device, &invocation()).await.expect("memory");
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
-    assert!(row.starts_with("odd,,,,[],kind name t,") && row.ends_with(",7,7,7"), "{csv}");
+    assert!(row.starts_with("odd,,,,[],{},kind name t,") && row.ends_with(",7,7,7"), "{csv}");
 }
 
 #[tokio::test]

@@ -111,6 +111,20 @@ pub enum Kind {
     },
     /// A form of an answer; `Accept` decides without it.
     Format,
+    /// An age such as `2h`.
+    Age,
+    /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
+    Like,
+    /// A condition such as `firmware=1.4`. The parameter may be repeated.
+    Condition,
+}
+
+impl Kind {
+    /// Tells whether a parameter of this kind may be given several times.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        matches!(self, Self::Like | Self::Condition)
+    }
 }
 
 /// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
@@ -182,8 +196,32 @@ const fn limit(default: usize, max: usize) -> Parameter {
 const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 
 /// A page of devices.
-const DEVICES: &[Parameter] =
-    &[parameter("room", Kind::Id, "Only devices in this room"), LATEST, ENTRIES, CURSOR, FORMAT];
+const DEVICES: &[Parameter] = &[
+    parameter("room", Kind::Id, "Only devices in this room"),
+    parameter("name", Kind::Like, "Only devices of this name; kit* is a beginning"),
+    parameter("kind", Kind::Like, "Only devices of this kind; likewise"),
+    parameter(
+        "tag",
+        Kind::Like,
+        "Only devices with this tag, and with each that is given; likewise",
+    ),
+    parameter(
+        "where",
+        Kind::Condition,
+        "Only devices for which the condition holds, and each that is given: the name of an attribute or \
+         of a metric, one of = < <= > >=, and a value, such as firmware=1.4",
+    ),
+    parameter(
+        "silent",
+        Kind::Age,
+        "Only devices whose newest reading is older than this, such as 2h",
+    ),
+    LATEST,
+    EXPLAIN,
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
 
 /// A page of one room's devices.
 const ROOM_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
@@ -320,7 +358,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Operation::EditDevice,
             &[],
             Reply::One("Device"),
-            "Edit a device's name, room, kind, tags and metrics",
+            "Edit a device's name, room, kind, tags, attributes and metrics",
         )
     },
     get(

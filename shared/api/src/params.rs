@@ -27,7 +27,8 @@ impl Params {
                 let message = format!("unknown parameter; {}", expected(known));
                 return Err(Problem::field(&excerpt(name), message));
             };
-            if given[..n].iter().any(|(earlier, _)| earlier == name) {
+            let is_repeated = given[..n].iter().any(|(earlier, _)| earlier == name);
+            if is_repeated && !parameter.kind.is_repeatable() {
                 return Err(Problem::field(name, "is given twice"));
             }
             check(parameter.kind, value).map_err(|expected| {
@@ -42,6 +43,11 @@ impl Params {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter that may be repeated, decoded.
+    pub fn each(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is read by its type.
@@ -139,7 +145,14 @@ fn expected(known: &[Parameter]) -> String {
 /// read by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
     let refused = match kind {
-        Kind::Timestamp | Kind::Id | Kind::Metrics | Kind::Cursor | Kind::Zone => None,
+        Kind::Timestamp
+        | Kind::Id
+        | Kind::Metrics
+        | Kind::Cursor
+        | Kind::Zone
+        | Kind::Age
+        | Kind::Like
+        | Kind::Condition => None,
         Kind::Flag => {
             (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
         }
@@ -186,6 +199,8 @@ mod tests {
         assert_eq!(params.metrics("metrics").expect("names").map(|names| names.len()), Some(2));
         assert!(read("/devices", "latest=true").expect("a flag").flag("latest"));
         assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
+        let params = read("/devices", "where=a%3E=1&tag=x&where=b=*").expect("repeatable");
+        assert_eq!(params.each("where").collect::<Vec<_>>(), ["a>=1", "b=*"]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Conditions on what a device is found by, such as `firmware=1.4`, and their exact test. Reads nothing.
 
+use std::fmt;
 use std::str::FromStr;
 
-use super::search::{Subject, normalise};
+use super::search::{SearchRange, SearchValue, Subject, normalise};
 use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
 /// A condition on one of a device's values; one that has several needs one that meets it.
@@ -40,7 +41,12 @@ impl Comparison {
     const SIGNS: [(&'static str, Self); 4] =
         [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
 
-    fn holds(self, value: &Decimal, limit: &Decimal) -> bool {
+    fn sign(self) -> &'static str {
+        let sign = Self::SIGNS.into_iter().find(|(_, it)| *it == self);
+        sign.map(|(sign, _)| sign).expect("each has a sign")
+    }
+
+    pub(super) fn holds<T: Ord>(self, value: &T, limit: &T) -> bool {
         match self {
             Self::Below => value < limit,
             Self::AtMost => value <= limit,
@@ -123,12 +129,33 @@ impl Condition {
         }
     }
 
+    /// The values that may meet the condition; those of longer texts are cut, so that not all of them do.
+    #[must_use]
+    pub fn range(&self) -> SearchRange {
+        match &self.test {
+            Test::Equals(text) => SearchRange::Equals(SearchValue::text(text)),
+            Test::BeginsWith(beginning) => SearchRange::BeginsWith(SearchValue::text(beginning)),
+            Test::Is(comparison, limit) => SearchRange::Is(*comparison, SearchValue::number(limit)),
+        }
+    }
+
     /// The attribute that the condition is about.
     #[must_use]
     pub const fn attribute(&self) -> Option<&AttributeName> {
         match &self.subject {
             Subject::Attribute(name) => Some(name),
             Subject::Name | Subject::Kind | Subject::Tag => None,
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.subject.as_str();
+        match &self.test {
+            Test::Equals(text) => write!(f, "{name}={text}"),
+            Test::BeginsWith(beginning) => write!(f, "{name}={beginning}*"),
+            Test::Is(comparison, limit) => write!(f, "{name}{}{limit}", comparison.sign()),
         }
     }
 }
@@ -213,6 +240,7 @@ mod tests {
         ] {
             let parsed: Condition = condition.parse().expect(condition);
             assert_eq!(parsed.holds_for(&device), holds, "{condition}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed), "{condition}");
         }
     }
 

@@ -52,7 +52,7 @@ pub use rollup::{
     watts,
 };
 pub use room::{Room, RoomPatch};
-pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchValue, Subject, normalise};
+pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{AttributeName, AttributeNameError, Decimal, Device};
+use super::{AttributeName, AttributeNameError, Comparison, Decimal, Device};
 
 /// The number of values by which one device is found: its name, kind, tags and attributes, where a value
 /// that reads as a number counts twice.
@@ -16,9 +16,11 @@ pub const MAX_SEARCH_ENTRIES: usize = 32;
 
 /// The part of a normalised text that is kept for search: bytes.
 const MAX_TEXT: usize = 256;
+/// What a text begins with.
+const TEXT: &str = "s:";
 
 /// What of a device a value is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// Its name.
     Name,
@@ -56,28 +58,31 @@ impl FromStr for Subject {
 }
 
 /// A value as search keeps it: `s:` and a normalised text, or `n:` and a number as [`ordered`] writes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchValue(String);
 
 impl SearchValue {
+    /// What all numbers begin with.
+    pub const NUMBERS: &'static str = "n:";
+
     /// A text: equal for texts that differ in case or in the composition of their characters only.
     #[must_use]
     pub fn text(text: &str) -> Self {
         let normalised = normalise(text);
         let end = normalised.floor_char_boundary(MAX_TEXT);
-        Self(format!("s:{}", &normalised[..end]))
+        Self(format!("{TEXT}{}", &normalised[..end]))
     }
 
     /// A number.
     #[must_use]
     pub fn number(number: &Decimal) -> Self {
-        Self(format!("n:{}", ordered(number)))
+        Self(format!("{}{}", Self::NUMBERS, ordered(number)))
     }
 
     /// A value that search has kept.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        (text.starts_with("s:") || text.starts_with("n:")).then(|| Self(text.to_owned()))
+        (text.starts_with(TEXT) || text.starts_with(Self::NUMBERS)).then(|| Self(text.to_owned()))
     }
 
     /// The text.
@@ -90,6 +95,34 @@ impl SearchValue {
 impl fmt::Display for SearchValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Values of one subject that are neighbours in the order of their texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchRange {
+    /// All of them.
+    All,
+    /// This one.
+    Equals(SearchValue),
+    /// The texts that begin so.
+    BeginsWith(SearchValue),
+    /// The numbers on this side of one.
+    Is(Comparison, SearchValue),
+}
+
+impl SearchRange {
+    /// Tells whether a value is in the range.
+    #[must_use]
+    pub fn contains(&self, value: &SearchValue) -> bool {
+        match self {
+            Self::All => true,
+            Self::Equals(wanted) => value == wanted,
+            Self::BeginsWith(beginning) => value.0.starts_with(&beginning.0),
+            Self::Is(comparison, limit) => {
+                value.0.starts_with(SearchValue::NUMBERS) && comparison.holds(value, limit)
+            }
+        }
     }
 }
 
@@ -129,7 +162,7 @@ fn ordered(number: &Decimal) -> String {
 }
 
 /// One value by which a device is found.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchEntry {
     /// What the value is.
     pub subject: Subject,

@@ -16,6 +16,7 @@ mod read_registry;
 mod register_devices;
 mod rollup_state;
 mod rollups;
+mod search_devices;
 mod tokens;
 mod update;
 mod update_registry;

@@ -22,18 +22,28 @@ pub struct Index {
 pub const ROOM_INDEX: Index =
     Index { name: "room-index", partition_key: keys::ROOM, sort_key: keys::SK, projection: "ALL" };
 
+/// The index of attributes: the values by which devices are found.
+pub const ATTRIBUTE_INDEX: Index = Index {
+    name: "attribute-index",
+    partition_key: keys::ATTRIBUTE,
+    sort_key: keys::VALUE,
+    projection: "KEYS_ONLY",
+};
+
 /// What a deployed table has of what it may have. The default is that of the template's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Whether it has [`ROOM_INDEX`]. Without it a room's range is merged from its devices.
     pub room_index: bool,
+    /// Whether it has [`ATTRIBUTE_INDEX`]. Without it devices are looked for in a function's memory alone.
+    pub attribute_index: bool,
     /// The number of partitions of the registry's devices.
     pub shards: Shards,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { room_index: true, shards: Shards::ONE }
+        Self { room_index: true, attribute_index: false, shards: Shards::ONE }
     }
 }
 
@@ -46,6 +56,7 @@ impl Layout {
 
     /// The indexes that the table has.
     pub fn indexes(self) -> impl Iterator<Item = &'static Index> {
-        self.room_index.then_some(&ROOM_INDEX).into_iter()
+        let room = self.room_index.then_some(&ROOM_INDEX);
+        room.into_iter().chain(self.attribute_index.then_some(&ATTRIBUTE_INDEX))
     }
 }

@@ -21,6 +21,7 @@ mod ports;
 mod range_query;
 mod rollup;
 mod rollup_ports;
+mod search;
 
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
@@ -33,10 +34,11 @@ pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
     ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry,
-    RegisterDevices, UpdateRegistry,
+    RegisterDevices, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };
+pub use search::{SearchHit, SearchPage, SearchQuery};

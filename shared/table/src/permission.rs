@@ -28,6 +28,10 @@ pub enum Target {
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
+    /// The values by which devices are found.
+    Attributes,
+    /// The index of these.
+    AttributeIndex,
     /// The index by room.
     RoomIndex,
 }

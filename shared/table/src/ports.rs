@@ -11,7 +11,7 @@ use domain::{
 
 use crate::{
     Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
-    ReadingKey, StoreResult, Target, UpdateOutcome,
+    ReadingKey, SearchPage, SearchQuery, StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -168,6 +168,23 @@ pub trait FindRegistry: Send + Sync {
         ids: &[RoomId],
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Pattern 11: find devices by the values of the index of attributes.
+pub trait SearchDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::AttributeIndex), (Action::GetItem, Target::Attributes)];
+
+    /// Tells whether the index holds every device, apart from what was written a moment ago.
+    fn is_indexed(&self, invocation: &Invocation)
+    -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Some entries of the index. It may lag behind the devices.
+    fn search(
+        &self,
+        query: &SearchQuery<'_>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
 }
 
 /// Looks up an access token.

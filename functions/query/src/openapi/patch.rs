@@ -4,7 +4,7 @@ use domain::{MAX_JUDGEMENTS, MAX_TAGS};
 use serde_json::{Value, json};
 
 use super::reference;
-use crate::patch::MAX_PATCHED_METRICS;
+use crate::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
@@ -18,6 +18,9 @@ pub(super) fn schemas() -> Value {
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
                 "kind": text,
                 "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
+                "attributes": {"type": "object", "maxProperties": MAX_PATCHED_ATTRIBUTES, "additionalProperties": {
+                    "type": ["string", "number", "array", "null"], "items": {"type": ["string", "number"]}, "minItems": 1,
+                }, "description": "Named [a-z][a-z0-9_]{0,63}; null removes one"},
                 "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and the home leave it out"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],

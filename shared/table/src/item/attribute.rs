@@ -41,6 +41,10 @@ pub const FROZEN: &str = "frozen";
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
+/// The number of the run that puts every device into the index of attributes.
+pub const RUN: &str = "run";
+/// When such a run had done so.
+pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";

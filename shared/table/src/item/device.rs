@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    ATTRIBUTES, BEHIND, CHANGES, EXCHANGES, FIRST_SEEN, HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS,
-    NAME, ROOM_AT, SETTINGS, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CHANGES, EXCHANGES, FIRST_SEEN, HOLD, INTRODUCED_ROOMS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -14,8 +14,9 @@ use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
-    AttributeName, AttributeValue, AttributeValues, Decimal, Device, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName,
-    Place, RoomId, Tags, Timestamp, Verdict,
+    AttributeName, AttributeValue, AttributeValues, Decimal, Device, Exchange, Extent,
+    FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags, Timestamp,
+    Verdict,
 };
 
 /// The item of a device, in its partition.
