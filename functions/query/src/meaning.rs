@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use api::Problem;
 use domain::{
-    AttributeName, AttributeValues, Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo,
-    MetricKind, MetricPatch, MetricRule,
+    Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo, MetricKind, MetricPatch,
+    MetricRule, Timestamp,
 };
 
 /// Refuses a setting of a metric that its kind or its unit does not have, as they are after the patch.
-pub(crate) fn check_metrics(device: &Device, patch: &DevicePatch) -> Result<(), Problem> {
+pub(crate) fn check_metrics(
+    device: &Device,
+    patch: &DevicePatch,
+    now: Timestamp,
+) -> Result<(), Problem> {
     let mut edited = device.clone();
-    patch.apply(&mut edited);
+    patch.apply(&mut edited, now);
     for (name, settings) in &patch.metrics {
         let Some(info) = edited.metrics.get(name) else { continue };
         if let Some((setting, message)) = meaningless(settings, info) {
@@ -47,20 +51,6 @@ fn meaningless(settings: &MetricPatch, info: &MetricInfo) -> Option<(&'static st
 
 const fn is_set<T>(edit: &Edit<T>) -> bool {
     matches!(edit, Edit::Set(_))
-}
-
-/// Refuses an attribute that has the name of one of the device's metrics: a question could mean either.
-pub(crate) fn check_attributes(device: &Device, patch: &DevicePatch) -> Result<(), Problem> {
-    let is_set = |(name, values): &(&AttributeName, &Option<AttributeValues>)| {
-        values.is_some() && device.metrics.keys().any(|metric| metric.as_str() == name.as_str())
-    };
-    match patch.attributes.iter().find(is_set) {
-        Some((name, _)) => Err(Problem::field(
-            &format!("attributes.{name}"),
-            "is a metric that the device has sent",
-        )),
-        None => Ok(()),
-    }
 }
 
 /// Refuses to put a device behind itself, directly or by way of others.

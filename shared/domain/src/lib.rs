@@ -1,5 +1,5 @@
-//! The domain: readings, devices, rooms, tokens; timestamps and the calendar; rollups and energy. No I/O, no
-//! AWS, no clock, no keys.
+//! The domain: readings, devices, rooms, stays, tokens; timestamps and the calendar; rollups and energy. No
+//! I/O, no AWS, no clock, no keys.
 
 mod attributes;
 mod bucket;
@@ -22,6 +22,7 @@ mod reading;
 mod rollup;
 mod room;
 mod search;
+mod stay;
 mod sweep_group;
 mod timestamp;
 mod token;
@@ -35,7 +36,8 @@ pub use condition::{Comparison, Condition, ConditionError, Test};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,
+    Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, Span,
 };
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
@@ -53,6 +55,7 @@ pub use rollup::{
 };
 pub use room::{Room, RoomPatch};
 pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
+pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};

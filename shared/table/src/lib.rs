@@ -10,6 +10,7 @@ pub mod layout;
 pub mod memory;
 pub mod shards;
 
+mod companion;
 mod deadline;
 mod error;
 mod expected;
@@ -22,19 +23,21 @@ mod range_query;
 mod rollup;
 mod rollup_ports;
 mod search;
+mod stay_query;
 
+pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, InsertOutcome, PutOutcome, UpdateOutcome};
+pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
-    ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry,
-    RegisterDevices, SearchDevices, UpdateRegistry,
+    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
+    LookUpRegistry, ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings,
+    ReadRegistry, ReadStays, RegisterDevices, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
@@ -42,3 +45,4 @@ pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
+pub use stay_query::{StayKey, StayPage, StayQuery};

@@ -6,6 +6,7 @@
 pub enum Action {
     BatchGetItem,
     BatchWriteItem,
+    ConditionCheckItem,
     DeleteItem,
     GetItem,
     PutItem,
@@ -32,6 +33,8 @@ pub enum Target {
     Attributes,
     /// The index of these.
     AttributeIndex,
+    /// The stays, each in the partitions of its device's and its room's.
+    Stays,
     /// The index by room.
     RoomIndex,
 }

@@ -5,13 +5,14 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Timestamp,
+    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay, Timestamp,
     Token, TokenHash,
 };
 
 use crate::{
-    Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
-    ReadingKey, SearchPage, SearchQuery, StoreResult, Target, UpdateOutcome,
+    Action, Added, Edited, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome,
+    RangeQuery, ReadingKey, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, Target,
+    UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -95,13 +96,16 @@ pub trait QueryReadings: Send + Sync {
 /// Pattern 6: readings of a room in a range.
 pub trait QueryRoomReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::Query, Target::RoomIndex),
+        (Action::Query, Target::Readings),
+        (Action::Query, Target::Stays),
+    ];
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
     /// `devices` are those that the registry says are in the room; a table without its index by room
-    /// is asked for them one by one.
+    /// is asked for them one by one, and for those whose stays in the room overlap the range.
     fn room_readings(
         &self,
         room: &RoomId,
@@ -170,7 +174,7 @@ pub trait FindRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
-/// Pattern 11: find devices by the values of the index of attributes.
+/// Pattern 12: find devices by the values of the index of attributes.
 pub trait SearchDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] =
@@ -185,6 +189,41 @@ pub trait SearchDevices: Send + Sync {
         query: &SearchQuery<'_>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
+}
+
+/// Keeps the index of attributes complete: for the command line, not for functions.
+pub trait IndexDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::ConditionCheckItem, Target::Devices),
+        (Action::Query, Target::Attributes),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
+        (Action::UpdateItem, Target::Attributes),
+    ];
+
+    /// Notes that a run has begun. A complete index stays complete.
+    fn begin_index(
+        &self,
+        run: &str,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
+    /// second time none is.
+    fn index_device(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<usize>> + Send;
+    /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
+    /// made. Returns whether it is noted.
+    fn end_index(
+        &self,
+        run: &str,
+        at: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// Looks up an access token.
@@ -268,8 +307,11 @@ pub trait RegisterDevices: Send + Sync {
 /// newer, earlier or absent.
 pub trait UpdateRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::UpdateItem, Target::Devices),
+        (Action::UpdateItem, Target::Rooms),
+        (Action::PutItem, Target::Stays),
+    ];
 
     /// Adds what was learned of a device; never touches what a person set. A room is written only
     /// while the device's room is the one of `known`.
@@ -277,6 +319,14 @@ pub trait UpdateRegistry: Send + Sync {
         &self,
         known: &Device,
         learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
+    /// `known` and no edit or stay has been written since.
+    fn begin_stay(
+        &self,
+        known: &Device,
+        stay: &Stay,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
     /// Notes an earlier first reading of a room.
@@ -292,28 +342,27 @@ pub trait UpdateRegistry: Send + Sync {
 pub trait EditRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::GetItem, Target::Rooms),
         (Action::UpdateItem, Target::Devices),
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
-        (Action::GetItem, Target::Devices),
+        (Action::PutItem, Target::Stays),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
     ];
 
-    /// Edits a device, if it is registered and has sent the metrics that are to be set.
+    /// Edits a device, if it is registered and the patch may be applied to it
+    /// ([`DevicePatch::check`]). With it is written what has to change beside it
+    /// ([`companions`](crate::companions)), all or nothing: a room that a person names exists from then on,
+    /// even before its first reading.
     fn edit_device(
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
+        now: Timestamp,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-    /// Edits a device likewise and registers the room that it is put into, unless that is registered:
-    /// both or neither.
-    fn move_device(
-        &self,
-        id: &DeviceId,
-        patch: &DevicePatch,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Edited, Device>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,
@@ -321,4 +370,25 @@ pub trait EditRegistry: Send + Sync {
         patch: &RoomPatch,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
+}
+
+/// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
+pub trait ReadStays: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Stays)];
+
+    /// A page of a device's stays, in the order in which they began.
+    fn stays_of(
+        &self,
+        device: &DeviceId,
+        query: &StayQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
+    /// A page of the stays in a room, likewise.
+    fn stays_in(
+        &self,
+        room: &RoomId,
+        query: &StayQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
 }
