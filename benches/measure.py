@@ -12,8 +12,10 @@ from pathlib import Path
 import build
 import deployed
 import laptop
+import rollups
 
-PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "local": laptop.throughput, "kill": laptop.kill}
+PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "local": laptop.throughput, "kill": laptop.kill,
+         "rollups": rollups.rollups}
 
 
 def main():

@@ -165,6 +165,7 @@ macro_rules! ports {
                 a_device_and_its_new_room_are_written_together_or_not_at_all
                 rooms_chosen_at_once_are_one_after_the_other
                 a_room_has_a_name
+                a_room_has_a_home
                 nothing_edited_is_nothing_changed;
             stays(store):
                 a_chosen_room_is_a_stay_of_the_device_and_in_the_room

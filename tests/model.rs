@@ -197,7 +197,7 @@ async fn register(store: &DynamoStore) {
         store.register_device(&new, &invocation()).await.expect("written");
     }
     for id in ROOMS {
-        let new = domain::Room { id: room(id), name: None, first_seen: at(0) };
+        let new = domain::Room::new(room(id), at(0));
         store.register_room(&new, &invocation()).await.expect("written");
     }
 }

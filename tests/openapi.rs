@@ -57,6 +57,7 @@ async fn the_parameters_are_those_that_the_code_takes() {
     let system = system().await;
     let reading = json!({"device_id": "x", "room": "x", "t": 1});
     assert_eq!(post(&system, &reading).await.status, 201);
+    assert_eq!(send(&system, "PATCH", "/rooms/x", br#"{"home": "x"}"#).await.status, 200);
     let document = get(&system, "/openapi.json").await.json();
     let names: BTreeSet<&str> =
         ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters).map(|it| it.name).collect();
@@ -68,7 +69,9 @@ async fn the_parameters_are_those_that_the_code_takes() {
             .filter(|parameter| parameter["in"] == "query")
             .map(|parameter| parameter["name"].as_str().expect("a name"))
             .collect();
-        for name in names.iter().chain(&["unknown"]) {
+        // Where metrics are parameters, any further name is a metric's.
+        let unknown = (!endpoint.takes_conditions()).then_some("unknown");
+        for name in names.iter().copied().chain(unknown) {
             let url = format!("{}?{name}=%20", endpoint.path.replace("{id}", "x"));
             let body = if endpoint.method == "POST" { reading.to_string() } else { String::new() };
             let answer = send(&system, endpoint.method, &url, body.as_bytes()).await;
@@ -127,6 +130,7 @@ async fn real_answers_are_what_the_document_says() {
         {"device_id": "remo-e", "timestamp": "2026-01-11T16:01:00Z", "current_w": 1e-7},
     ]);
     let patch = json!({"name": "Meter"}).to_string();
+    let room_patch = json!({"name": "Hall", "home": "villa"}).to_string();
     let range = "from=2026-01-11T00:00:00Z&limit=1";
     let hour = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z";
     let series = |path: &str| format!("{path}?{hour}");
@@ -162,6 +166,18 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/devices/{id}/series", series("/devices/remo-e/series"), String::new()),
         ("GET", "/devices/{id}/energy", series("/devices/remo-e/energy"), String::new()),
         ("GET", "/devices/{id}/events", series("/devices/remo-e/events"), String::new()),
+        (
+            "GET",
+            "/devices/{id}/conditions",
+            series("/devices/remo-e/conditions") + "&current_w=1..&explain=1",
+            String::new(),
+        ),
+        (
+            "GET",
+            "/rooms/{id}/conditions",
+            series("/rooms/hall/conditions") + "&current_w=..600&exact=1",
+            String::new(),
+        ),
         ("GET", "/rooms/{id}/series", series("/rooms/hall/series"), String::new()),
         ("GET", "/rooms/{id}/energy", series("/rooms/hall/energy"), String::new()),
         ("GET", "/series", series("/series"), String::new()),
@@ -171,10 +187,17 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/health", "/health?details=1".to_owned(), String::new()),
         ("GET", "/rooms", "/rooms".to_owned(), String::new()),
         ("GET", "/rooms/{id}", "/rooms/hall".to_owned(), String::new()),
-        ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), patch),
+        ("PATCH", "/rooms/{id}", "/rooms/hall".to_owned(), room_patch),
         ("GET", "/rooms/{id}/devices", "/rooms/hall/devices".to_owned(), String::new()),
         ("GET", "/rooms/{id}/readings", format!("/rooms/hall/readings?{range}"), String::new()),
         ("GET", "/rooms/{id}/latest", "/rooms/hall/latest".to_owned(), String::new()),
+        ("GET", "/homes", "/homes".to_owned(), String::new()),
+        ("GET", "/homes/{id}", "/homes/villa".to_owned(), String::new()),
+        ("GET", "/homes/{id}/rooms", "/homes/villa/rooms".to_owned(), String::new()),
+        ("GET", "/homes/{id}/devices", "/homes/villa/devices".to_owned(), String::new()),
+        ("GET", "/homes/{id}/latest", "/homes/villa/latest".to_owned(), String::new()),
+        ("GET", "/homes/{id}/series", series("/homes/villa/series"), String::new()),
+        ("GET", "/homes/{id}/energy", series("/homes/villa/energy"), String::new()),
         ("GET", "/health", "/health".to_owned(), String::new()),
         ("GET", "/openapi.json", "/openapi.json".to_owned(), String::new()),
     ] {

@@ -95,7 +95,7 @@ impl Home {
                 assert!(put.not_stored.is_empty());
             }
             for id in ["chiyoda1-a", "chiyoda1-b"] {
-                let new = Room { id: room(id), name: None, first_seen: at(0) };
+                let new = Room::new(room(id), at(0));
                 store.register_room(&new, &invocation()).await.expect("written");
             }
             let scope = Scope::Write([device("meter")].into());

@@ -108,7 +108,7 @@ async fn each_port_asks_what_it_declares() {
     let (d, a) = (device("d"), room("room-a"));
     let first = std::slice::from_ref(&reading);
     let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
-    let new_room = |id| Room { id: room(id), name: None, first_seen: at(5) };
+    let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
         range: always(),
         order: Order::Ascending,
@@ -177,11 +177,16 @@ async fn each_port_asks_what_it_declares() {
         store.quarters(&d, always(), true, invocation),
         store.days(&d, (date, date), Order::Ascending, 1, invocation));
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
-    let state = RollupState { zone: "UTC".to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] };
+    let state = RollupState {
+        zone: "UTC".to_owned(),
+        since: at(0),
+        sealed: [at(0); SWEEP_GROUPS],
+        queue: None,
+    };
     check!(ReadRollupState: store.rollup_state(invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
-        store.advance_sealed(&[0].into(), at(1), invocation),
+        store.advance_sealed(&[0].into(), at(1), None, invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));

@@ -11,6 +11,7 @@ mod order;
 mod refusals;
 mod registry;
 mod resume;
+mod rolled_up;
 mod rollup_estimate;
 mod round;
 mod rows;
@@ -24,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use domain::Timestamp;
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use crate::client::{self, Ask, Client};
@@ -32,15 +34,18 @@ use crate::rollups;
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
+use rolled_up::Waited;
 pub(crate) use source::{Line, csv_lines};
 pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
-/// The end of a report: no answer of the API tells whether the rollups of older readings are there.
+/// The end of a report if the server did not show that everything is rolled up.
 const ROLLUPS_FOLLOW: &str = "\
 series and energy lack what is not rolled up yet, for some minutes after a large import; when all is there,
 `roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
+/// The end of a report if it did.
+const ROLLED_UP: &str = "rolled up: series and energy have all of it";
 /// The exit code of an import that is complete but for what was refused.
 const SOME_REFUSED: u8 = 3;
 
@@ -111,10 +116,17 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let summary = summary?;
     print(&summary);
+    let code = exit_code(&summary.refusals);
     if summary.stored > 0 {
-        print(ROLLUPS_FOLLOW);
+        let bar = ProgressBar::new_spinner();
+        let waited = summary.rollups.wait(&client, &bar);
+        bar.finish_and_clear();
+        print(match waited? {
+            Waited::RolledUp => ROLLED_UP,
+            Waited::Unknown => ROLLUPS_FOLLOW,
+        });
     }
-    Ok(exit_code(&summary.refusals))
+    Ok(code)
 }
 
 /// Sets the flag on Ctrl-C, so that the import stops and says how to continue. Exits on a second Ctrl-C.

@@ -461,6 +461,7 @@ mod tests {
             zone,
             since: Timestamp::MIN,
             sealed: [Timestamp::MIN; domain::SWEEP_GROUPS],
+            queue: None,
         };
         store.begin_rollups(&state, &invocation).await.unwrap();
         assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");

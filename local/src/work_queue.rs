@@ -25,4 +25,10 @@ impl WorkQueue for LocalWorkQueue {
         let sent = tokio::task::spawn_blocking(move || queue.send(&bodies)).await;
         sent.map_err(NotSent::because)?.map_err(NotSent::because)
     }
+
+    async fn depth(&self, _: &Invocation) -> Result<u64, NotSent> {
+        let queue = Arc::clone(&self.0);
+        let counted = tokio::task::spawn_blocking(move || queue.depth()).await;
+        counted.map_err(NotSent::because)?.map_err(NotSent::because)
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DevicePatch, DevicePatchError, DeviceUpdate, Edit, Exchange, Extent, MetricKind,
-    MetricPatch, Place, Room, RoomPatch, Stay, Tags, Unit, Verdict,
+    Device, DevicePatch, DevicePatchError, DeviceUpdate, Edit, Exchange, Extent, HomeId,
+    MetricKind, MetricPatch, Place, Room, RoomPatch, Stay, Tags, Unit, Verdict,
 };
 use futures_util::future::join_all;
 use table::{Edited, UpdateOutcome};
@@ -71,7 +71,7 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
     for patch in [everything(), DevicePatch::default()] {
         assert_eq!(edit(store, &patch).await, UpdateOutcome::ConditionFailed(None));
     }
-    let patch = RoomPatch { name: Edit::Set(label("Kitchen")) };
+    let patch = RoomPatch { name: Edit::Set(label("Kitchen")), ..RoomPatch::default() };
     let asked = store.edit_room(&room("room-a"), &patch, &invocation()).await.expect("asked");
     assert_eq!(asked, UpdateOutcome::ConditionFailed(None));
     assert_eq!(store.devices(&invocation()).await.expect("read").found, []);
@@ -306,7 +306,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
 pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all(
     store: &impl Ports,
 ) {
-    let new = Room { id: room("room-b"), name: None, first_seen: at(5) };
+    let new = Room::new(room("room-b"), at(5));
     let patch = everything();
     assert_eq!(edit_at(store, &patch, 5).await, UpdateOutcome::ConditionFailed(None));
     let before = registered(store, "d").await;
@@ -356,7 +356,7 @@ pub(super) async fn rooms_chosen_at_once_are_one_after_the_other(store: &impl Po
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {
-    let before = Room { id: room("room-a"), name: None, first_seen: at(0) };
+    let before = Room::new(room("room-a"), at(0));
     store.register_room(&before, &invocation()).await.expect("written");
     let named = Room { name: Some(label("Kitchen")), ..before.clone() };
     for (name, expected) in [
@@ -366,11 +366,30 @@ pub(super) async fn a_room_has_a_name(store: &impl Ports) {
         (Edit::Clear, &before),
         (Edit::Clear, &before),
     ] {
-        let patch = RoomPatch { name };
+        let patch = RoomPatch { name, ..RoomPatch::default() };
         let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
         assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
         let now = store.room(&before.id, &invocation()).await.expect("read");
         assert_eq!(now.as_ref(), Some(expected));
+    }
+}
+
+pub(super) async fn a_room_has_a_home(store: &impl Ports) {
+    let before = Room { name: Some(label("Kitchen")), ..Room::new(room("room-a"), at(0)) };
+    store.register_room(&before, &invocation()).await.expect("written");
+    let home: HomeId = "home-a".parse().expect("an id");
+    let housed = Room { home: Some(home.clone()), ..before.clone() };
+    for (home, expected) in [
+        (Edit::Set(home), &housed),
+        (Edit::Keep, &housed),
+        (Edit::Clear, &before),
+        (Edit::Clear, &before),
+    ] {
+        let patch = RoomPatch { home, ..RoomPatch::default() };
+        let asked = store.edit_room(&before.id, &patch, &invocation()).await.expect("asked");
+        assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
+        let listed = store.rooms(&invocation()).await.expect("read").found;
+        assert_eq!(listed, std::slice::from_ref(expected));
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn a_registration_is_one_item(table: &Table) {
         "metrics": {"M": {"temperature": {"M": {"kind": {"S": "gauge"}, "unit": {"S": "°C"}}}}},
     }]);
     assert_eq!(Value::from(table.items("DEVICE").await), expected);
-    let room = Room { id: room("room-a"), name: Some(label("Kitchen")), first_seen: at(0) };
+    let room = Room { name: Some(label("Kitchen")), ..Room::new(room("room-a"), at(0)) };
     store.register_room(&room, &invocation()).await.expect("written");
     let expected = json!([{
         "pk": {"S": "ROOM"},

@@ -18,7 +18,7 @@ fn new_device(id: &str) -> Device {
 }
 
 fn new_room(id: &str) -> Room {
-    Room { id: room(id), name: None, first_seen: at(100) }
+    Room::new(room(id), at(100))
 }
 
 fn metrics(names: &[&str]) -> BTreeSet<MetricName> {

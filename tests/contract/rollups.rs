@@ -6,7 +6,9 @@ use domain::{
     Timestamp,
 };
 use futures_util::future::join_all;
-use table::{Expected, InsertOutcome, ReadingKey, Refold, RollupKey, RollupState, StoredRollup};
+use table::{
+    Expected, InsertOutcome, QueueDepth, ReadingKey, Refold, RollupKey, RollupState, StoredRollup,
+};
 
 use super::Ports;
 use super::registry::registered;
@@ -126,7 +128,7 @@ pub(super) async fn a_thousand_quarters_are_read(store: &impl Ports) {
 }
 
 fn state(zone: &str) -> RollupState {
-    RollupState { zone: zone.to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS] }
+    RollupState { zone: zone.to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS], queue: None }
 }
 
 async fn state_now(store: &impl Ports) -> RollupState {
@@ -137,9 +139,12 @@ pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
     store.begin_rollups(&state("UTC"), &invocation()).await.expect("stored");
     for (groups, millis) in [(&[3][..], 5), (&[3], 4), (&[14], 7), (&[3, 9, 14], 6)] {
         let groups = groups.iter().copied().collect();
-        store.advance_sealed(&groups, at(millis), &invocation()).await.expect("advanced");
+        // What is not known leaves what was.
+        let queue = (millis < 7).then(|| QueueDepth { messages: 4, at: at(millis) });
+        store.advance_sealed(&groups, at(millis), queue, &invocation()).await.expect("advanced");
     }
     let mut expected = state("UTC");
+    expected.queue = Some(QueueDepth { messages: 4, at: at(6) });
     (expected.sealed[3], expected.sealed[9], expected.sealed[14]) = (at(6), at(6), at(7));
     assert_eq!(state_now(store).await, expected);
     let id = device("d");

@@ -54,6 +54,7 @@ def use(emulator):
     rollups.stored(stack, week)
     rollups.answers(stack, tokens, week)
     rollups.follow_changes(stack, tokens)
+    rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)

@@ -4,7 +4,7 @@ by time: the readings are of 2016, so each bucket is sealed when its readings ar
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from processes import Failed, until
+from processes import LOGS, Failed, until
 from report import ok, same
 
 # As many digits as the API shows of a quotient.
@@ -12,6 +12,8 @@ SHOWN = Context(prec=15, rounding=ROUND_HALF_EVEN)
 HOUSE = timezone(timedelta(hours=1))
 # A day of UTC+1.
 DAY = "from=2016-01-12T23:00:00Z&to=2016-01-13T23:00:00Z"
+# A quarter of an hour of that day.
+QUARTER_TO_REBUILD = "2016-01-13T14:30"
 
 
 def stored(stack, week):
@@ -48,6 +50,24 @@ def answers(stack, tokens, week):
     same("the meter's day", [used], [Decimal(it["kwh"]) for it in energy["data"]])
     same("the meter's total", used, Decimal(energy["total_kwh"]))
     ok(f"series: the kitchen's mean of a day is {mean} °C; energy: the house used {used} kWh")
+
+
+def verified_and_rebuilt(stack):
+    """The command, on the deployed table: nothing differs, whether the functions or a rebuild folded it."""
+    def verify(when):
+        said = stack.roomtide("rollups", "verify", "--again-after", "5s")
+        if "none differs" not in said:
+            raise Failed(f"rollups verify, {when}: {said}")
+
+    verify("as the functions folded them")
+    place = f"{QUARTER_TO_REBUILD}:00.000Z"
+    stack.emulator.client("dynamodb").delete_item(
+        TableName=stack.table, Key={"pk": {"S": "ROLLUP#thermo-kitchen"}, "sk": {"S": f"M15#{place}"}})
+    stack.roomtide("rollups", "rebuild", "--again", "--state", str(LOGS / "rebuild-state"))
+    if place not in rollups(stack, "thermo-kitchen", "M15#"):
+        raise Failed(f"rollups rebuild has not made the rollup of {place} again")
+    verify("after a rebuild")
+    ok("rollups verify finds nothing in the deployed table; rebuild makes a lost rollup again")
 
 
 def local_date(reading):

@@ -106,9 +106,13 @@ class Stack:
         return found["StackResourceDetail"]["PhysicalResourceId"]
 
     def token(self, *words):
-        """`roomtide token`, on the deployed table with ordinary credentials."""
+        """`roomtide token`, on the deployed table."""
+        return self.roomtide("token", *words)
+
+    def roomtide(self, *words):
+        """The command, on the deployed table with ordinary credentials."""
         return command(
-            command_line(), "token", *words, "--table", self.table, "--region", REGION,
+            command_line(), *words, "--table", self.table, "--region", REGION,
             "--endpoint", self.emulator.url, env=self.emulator.env)
 
     def items(self, partition):

@@ -118,7 +118,7 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
         .await
         .expect("written");
     let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
-    let new = |id: &str| Room { id: room(id), name: None, first_seen: at(0) };
+    let new = |id: &str| Room::new(room(id), at(0));
 
     let mut failures = vec![Fault::Failed(Effect::Done)];
     let proxy = Proxy::start(table.endpoint(), move |call| {

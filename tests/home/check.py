@@ -310,11 +310,15 @@ class Server:
     def get(self, path, method="GET", **parameters):
         address = f"{self.url}{path}?{urllib.parse.urlencode(parameters)}"
         request = urllib.request.Request(address, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=120) as response:
-                return json.loads(response.read(), parse_float=Decimal)
-        except urllib.error.HTTPError as error:
-            raise Failed(f"{method} {address}: {error.code} {error.read().decode()}") from None
+        for attempt in range(10):
+            try:
+                with urllib.request.urlopen(request, timeout=120) as response:
+                    return json.loads(response.read(), parse_float=Decimal)
+            except urllib.error.HTTPError as error:
+                # A busy machine has no time left for a long range; Retry-After says when to ask again.
+                if error.code != 503 or attempt == 9:
+                    raise Failed(f"{method} {address}: {error.code} {error.read().decode()}") from None
+                time.sleep(float(error.headers.get("Retry-After", 1)))
 
     def stop(self):
         if self.process.poll() is None:

@@ -10,8 +10,9 @@ use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
     Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing, Page,
-    PutRollups, QueryReadings, RangeQuery, ReadRollupState, ReadRollups, ReadStoredReadings,
-    Refold, RollupKey, RollupState, StoreError, StoreResult, StoredReading, StoredRollup,
+    PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadRollupState, ReadRollups,
+    ReadStoredReadings, Refold, RollupKey, RollupState, StoreError, StoreResult, StoredReading,
+    StoredRollup,
 };
 
 use super::design::Design;
@@ -192,9 +193,10 @@ impl KeepRollupState for Steps {
         &self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
+        queue: Option<QueueDepth>,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        self.step(self.memory.advance_sealed(groups, sealed, invocation)).await
+        self.step(self.memory.advance_sealed(groups, sealed, queue, invocation)).await
     }
 
     async fn set_rebuilt(

@@ -23,6 +23,9 @@ Each device's readings are sent in order of time, which keeps the cost of rollup
 order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
 names their directory). Standard input keeps its order.
 
+When everything is stored, the import waits until series and energy have it too and says so; Ctrl-C ends \
+the wait and loses nothing.
+
 Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
 file, in FILE.roomtide-import, until it is complete. If the table does not have what was stored, the \
 import starts over. Importing twice changes nothing: the same reading is stored once.";

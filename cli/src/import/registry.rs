@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use domain::{DeviceId, MetricKind, MetricName, RoomId, Unit};
+use domain::{DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
 use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -85,6 +85,7 @@ struct Settings {
 struct RoomForm {
     room_id: RoomId,
     name: Option<String>,
+    home: Option<HomeId>,
     #[serde(rename = "first_seen")]
     _first_seen: Option<String>,
 }
@@ -96,6 +97,8 @@ struct Patch<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<&'a RoomId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home: Option<&'a HomeId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -117,13 +120,13 @@ impl RegistryLine {
                 Ok(Self { line, path, bodies: device.bodies() })
             }
             Form { device: None, room: Some(room) } => {
-                let named = Patch { name: room.name.as_deref(), ..Patch::default() };
+                let set = Patch {
+                    name: room.name.as_deref(),
+                    home: room.home.as_ref(),
+                    ..Patch::default()
+                };
                 let path = format!("/rooms/{}", room.room_id);
-                Ok(Self {
-                    line,
-                    path,
-                    bodies: named.body().map(|it| vec![it]).into_iter().collect(),
-                })
+                Ok(Self { line, path, bodies: set.body().map(|it| vec![it]).into_iter().collect() })
             }
             _ => Err("describes a device or a room, not both".to_owned()),
         }
@@ -361,10 +364,11 @@ mod tests {
         assert!(learned.unwrap().bodies.is_empty(), "the readings tell the room");
         let by_hand = line(r#"{"device":{"device_id":"d","room":"r"}}"#).unwrap();
         assert_eq!(by_hand.bodies.concat(), [r#"{"room":"r"}"#]);
-        let room = line(r#"{"room":{"room_id":"r","name":"Hall","first_seen":"x"}}"#).unwrap();
+        let room =
+            line(r#"{"room":{"room_id":"r","name":"Hall","home":"h","first_seen":"x"}}"#).unwrap();
         assert_eq!(
             (&*room.path, &room.bodies.concat()[..]),
-            ("/rooms/r", &[r#"{"name":"Hall"}"#.into()][..])
+            ("/rooms/r", &[r#"{"name":"Hall","home":"h"}"#.into()][..])
         );
         let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
         let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));

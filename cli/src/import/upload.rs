@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
+use super::rolled_up;
 use super::round::{self, Entry, Round, Rounds};
 use crate::client::{Answer, Ask, Client, FieldError, Problem};
 use crate::output::{counted, print};
@@ -31,14 +32,30 @@ pub(super) struct UploadOptions {
 }
 
 /// The result of an upload.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Summary {
     pub(super) stored: u64,
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
+    /// What the rollups have to count.
+    pub(super) rollups: rolled_up::Expected,
     /// The time that the readings took, without the registry.
     seconds: f64,
+}
+
+impl Summary {
+    fn of(options: UploadOptions) -> Self {
+        let at_once = UPLOAD_CONCURRENCY * options.batch;
+        Self {
+            stored: 0,
+            folded: 0,
+            updated: 0,
+            refusals: Refusals::default(),
+            rollups: rolled_up::Expected::new(at_once as u64),
+            seconds: 0.0,
+        }
+    }
 }
 
 impl fmt::Display for Summary {
@@ -69,7 +86,7 @@ pub(super) fn run(
     mut resume: Resume,
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
-    let mut summary = Summary::default();
+    let mut summary = Summary::of(options);
     if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
         return Err(match stopped(&summary, &resume, options) {
             Some(text) => error.context(text),
@@ -120,6 +137,9 @@ fn send_rounds(
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
+        let stored = |entries| <[Entry]>::iter(entries).filter(is_stored);
+        stored(&round.puts).for_each(|it| summary.rollups.note(&it.reading, true));
+        stored(&round.merges).for_each(|it| summary.rollups.note(&it.reading, false));
         // Refused lines count as processed: sending them again would not store them.
         resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
         refuse(refusals, options, summary)?;
@@ -348,7 +368,7 @@ mod tests {
     #[test]
     fn one_reading_is_no_plural() {
         let summary =
-            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::default() };
+            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::of(OPTIONS) };
         let lines = [
             "1 reading stored in 1.0 s (1 a second)",
             "1 line joined another of the same device and timestamp",

@@ -17,8 +17,9 @@ pub(crate) async fn health(
     }
     let horizon = Horizon::read(store, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
-    let rollups = horizon
-        .state()
-        .map(|state| json!({"tz": state.zone, "since": state.since, "sealed": state.sealed()}));
+    let rollups = horizon.state().map(|state| {
+        let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
+        json!({"tz": state.zone, "since": state.since, "sealed": state.sealed(), "queue": queue})
+    });
     Ok(Response::json(200, &json!({"status": "ok", "rollups": rollups})))
 }

@@ -58,7 +58,28 @@ pub(crate) async fn of_room(
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
     ensure_complete(snapshot.has_all_devices, "devices")?;
-    let all: Vec<&Device> = snapshot.devices_in(&room.id).collect();
+    page_of_latest(store, call, &list, snapshot.devices_in(&room.id).collect()).await
+}
+
+/// `GET /homes/{id}/latest`
+pub(crate) async fn of_home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    page_of_latest(store, call, &list, snapshot.devices_of(&home).collect()).await
+}
+
+/// A page of devices' newest values; a device without readings has none.
+async fn page_of_latest(
+    store: &(impl QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+    list: &ListRequest,
+    all: Vec<&Device>,
+) -> Result<Response, Problem> {
     let (devices, rest) = list.devices(all.clone(), true);
     let latest = latest_of(store, &devices, call).await?;
     let rows: Vec<LatestRow<'_>> = devices

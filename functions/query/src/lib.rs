@@ -1,12 +1,13 @@
 //! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
 
 mod cursor;
 mod edit;
 mod health;
 mod hold;
+mod homes;
 mod judgements;
 mod latest;
 mod lists;
@@ -129,6 +130,11 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
                 Box::pin(ranges::of_room(registry, store, clock.now(), call))
             }
             Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
+            Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
+            Operation::ShowHome => Box::pin(homes::home(registry, store, call)),
+            Operation::HomeRooms => Box::pin(homes::rooms(registry, store, call)),
+            Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, store, call)),
+            Operation::HomeLatest => Box::pin(latest::of_home(registry, store, call)),
             Operation::DeleteReadings => {
                 Box::pin(remove::readings(registry, store, clock.now(), call))
             }
@@ -141,6 +147,9 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::HomeSeries => {
                 Box::pin(series::series(About::Home, known, store, clock.now(), call))
             }
+            Operation::AllSeries => {
+                Box::pin(series::series(About::All, known, store, clock.now(), call))
+            }
             Operation::DeviceEnergy => {
                 Box::pin(series::energy(About::Device, known, store, clock.now(), call))
             }
@@ -150,8 +159,17 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::HomeEnergy => {
                 Box::pin(series::energy(About::Home, known, store, clock.now(), call))
             }
+            Operation::AllEnergy => {
+                Box::pin(series::energy(About::All, known, store, clock.now(), call))
+            }
             Operation::DeviceEvents => {
                 Box::pin(series::device_events(known, store, clock.now(), call))
+            }
+            Operation::DeviceConditions => {
+                Box::pin(series::conditions(About::Device, known, store, clock.now(), call))
+            }
+            Operation::RoomConditions => {
+                Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
             }
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),

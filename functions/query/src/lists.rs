@@ -42,8 +42,7 @@ pub(crate) async fn devices(
         }
     }
     let found = DevicePage { devices: page, rest, plan };
-    let response =
-        page_of_devices(store, call, &list, found, |row| devices[row].1.as_str()).await?;
+    let response = write_devices(store, call, &list, found, |row| devices[row].1.as_str()).await?;
     let is_stable = !is_of_readings && !call.params.flag("latest");
     Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
@@ -57,12 +56,36 @@ pub(crate) async fn devices_of_room(
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
     ensure_complete(snapshot.has_all_devices, "devices")?;
+    let devices = snapshot.devices_in(&room.id).collect();
+    page_of_devices(store, call, &list, devices).await
+}
+
+/// `GET /homes/{id}/devices`
+pub(crate) async fn devices_of_home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_devices, "devices")?;
+    let devices = snapshot.devices_of(&home).collect();
+    page_of_devices(store, call, &list, devices).await
+}
+
+/// A page of devices, by id.
+async fn page_of_devices(
+    store: &(impl QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+    list: &ListRequest,
+    devices: Vec<&Device>,
+) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
-    let (devices, rest) = list.devices(snapshot.devices_in(&room.id).collect(), with_latest);
+    let (devices, rest) = list.devices(devices, with_latest);
     let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id.to_string());
-    let place = |row: usize| devices[row].id.as_str();
-    let page = DevicePage { devices: devices.clone(), rest, plan: None };
-    let response = page_of_devices(store, call, &list, page, place).await?;
+    let places: Vec<&str> = devices.iter().map(|device| device.id.as_str()).collect();
+    let page = DevicePage { devices, rest, plan: None };
+    let response = write_devices(store, call, list, page, |row| places[row]).await?;
     Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
 }
 
@@ -75,7 +98,7 @@ struct DevicePage<'a> {
 }
 
 /// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
-async fn page_of_devices<'a>(
+async fn write_devices<'a>(
     store: &(impl QueryReadings + ReadRollups),
     call: &mut Call<'_>,
     list: &ListRequest,
@@ -110,14 +133,18 @@ pub(crate) async fn rooms(
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
     ensure_complete(snapshot.has_all_rooms, "rooms")?;
-    let rooms = snapshot.rooms.values().collect();
+    Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect()))
+}
+
+/// A page of rooms.
+pub(crate) fn page_of_rooms(call: &Call<'_>, list: &ListRequest, rooms: Vec<&Room>) -> Response {
     let (rooms, rest) = list.paginate(rooms, |room: &Room| room.id.as_str(), |_| 0);
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());
     let request = (call.request, &call.params);
     let response = page::write(list.format, request, &rows, columns, rest, behind);
-    Ok(with_cache_headers(call.request, response))
+    with_cache_headers(call.request, response)
 }
 
 /// `GET /devices/{id}`

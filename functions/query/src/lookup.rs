@@ -1,13 +1,15 @@
-//! Looks up a device or a room by the id in a path, with failures as problems. Makes no list.
+//! Looks up a device, a room or a home by the id in a path, with failures as problems. Makes no list.
 
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
-use domain::{Device, DeviceId, Room, RoomId, excerpt};
+use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use table::{LookUpRegistry, ReadRegistry};
+
+use crate::pagination::ensure_complete;
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
@@ -56,6 +58,26 @@ pub(crate) async fn room(
     let found = registry.room(&id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
     found.ok_or_else(|| not_found("room", id.as_str()))
+}
+
+/// The home of the path, and a registry that knows its rooms and devices. One that is unknown is looked for
+/// in a registry that is read anew: whoever has just put a room into it may have asked another instance.
+pub(crate) async fn home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<(HomeId, Arc<Snapshot>), Problem> {
+    let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;
+    let mut known = snapshot(registry, store, call).await?;
+    if known.rooms_of(&id).next().is_none() {
+        let read = registry.refresh(store, call.invocation, call.log).await;
+        known = read.map_err(|error| call.failed(&error))?;
+    }
+    ensure_complete(known.has_all_rooms, "rooms")?;
+    if known.rooms_of(&id).next().is_none() {
+        return Err(not_found("home", id.as_str()));
+    }
+    Ok((id, known))
 }
 
 /// The id of a device's path.

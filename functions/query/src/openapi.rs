@@ -61,7 +61,7 @@ fn query_parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
         Kind::Timestamp | Kind::Metrics | Kind::Cursor | Kind::Zone => json!({"type": "string"}),
         Kind::Age => json!({"type": "string", "pattern": "^[0-9]+[smhdw]$"}),
-        Kind::Like | Kind::Condition => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Like | Kind::Where => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Id => reference("Id"),
         Kind::Flag => json!({"type": "boolean", "default": false}),
         Kind::Count { default, max } => {
@@ -73,8 +73,13 @@ fn query_parameter(parameter: &Parameter) -> Value {
             json!({"type": "string", "description": format!("Some of {}", of.join(", "))})
         }
         Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
+        Kind::Conditions => json!({"type": "object", "additionalProperties": {"type": "string"}}),
     };
     let Parameter { name, description, .. } = parameter;
+    if parameter.kind == Kind::Conditions {
+        // Each member of the object is a parameter of its own.
+        return json!({"name": name, "in": "query", "description": description, "style": "form", "explode": true, "schema": schema});
+    }
     json!({"name": name, "in": "query", "description": description, "schema": schema})
 }
 
@@ -129,7 +134,7 @@ fn responses(endpoint: &Endpoint) -> Value {
             "207": answer("Some are refused, the others stored", reference(schema)),
         }),
     };
-    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room"))
+    let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
         || matches!(endpoint.reply, Reply::Rows(_));
     if endpoint.method == "GET" && is_cached {
         responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
@@ -198,6 +203,9 @@ fn schemas() -> Value {
             "status": {"const": "ok"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
                 "tz": text, "since": timestamp, "sealed": timestamp,
+                "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {
+                    "messages": {"type": "integer"}, "at": timestamp,
+                }},
             }},
         }},
         "OpenApi": {"type": "object"},
@@ -284,8 +292,24 @@ fn schemas() -> Value {
         },
         "Room": {
             "type": "object",
-            "required": ["room_id", "name", "first_seen"],
-            "properties": {"room_id": reference("Id"), "name": text, "first_seen": timestamp},
+            "required": ["room_id", "name", "home", "first_seen"],
+            "properties": {
+                "room_id": reference("Id"),
+                "name": text,
+                "home": {"oneOf": [reference("Id"), {"type": "null"}]},
+                "first_seen": timestamp,
+            },
+            "additionalProperties": false,
+        },
+        "Home": {
+            "type": "object",
+            "description": "A home is nothing but its rooms: PATCH /rooms/{id} sets the home of each",
+            "required": ["home_id", "rooms", "first_seen"],
+            "properties": {
+                "home_id": reference("Id"),
+                "rooms": {"type": "integer", "description": "The number of its rooms"},
+                "first_seen": timestamp,
+            },
             "additionalProperties": false,
         },
         "LatestValues": {

@@ -177,7 +177,8 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
     for (name, value) in members {
         let read = match name.as_ref() {
             "name" => label(value).map(|edit| patch.name = edit),
-            _ => Err(Fault::Fixed("name")),
+            "home" => id(value).map(|edit| patch.home = edit),
+            _ => Err(Fault::Fixed("name and home")),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }

@@ -1,10 +1,10 @@
-//! Readings, devices and rooms as the API shows them. Reads nothing.
+//! Readings, devices, rooms and homes as the API shows them. Reads nothing.
 
 use std::collections::BTreeMap;
 
 use domain::{
-    AttributeName, AttributeValues, Decimal, Device, DeviceId, Label, MetricInfo, MetricKind,
-    MetricName, Reading, Rollup, Room, RoomId, Sample, Timestamp, Unit,
+    AttributeName, AttributeValues, Decimal, Device, DeviceId, HomeId, Label, MetricInfo,
+    MetricKind, MetricName, Reading, Rollup, Room, RoomId, Sample, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -207,23 +207,74 @@ impl Row for DeviceRow<'_> {
 pub(crate) struct RoomRow<'a> {
     room_id: &'a RoomId,
     name: Option<&'a Label>,
+    home: Option<&'a HomeId>,
     first_seen: Timestamp,
 }
 
 impl<'a> From<&'a Room> for RoomRow<'a> {
     fn from(room: &'a Room) -> Self {
-        Self { room_id: &room.id, name: room.name.as_ref(), first_seen: room.first_seen }
+        Self {
+            room_id: &room.id,
+            name: room.name.as_ref(),
+            home: room.home.as_ref(),
+            first_seen: room.first_seen,
+        }
     }
 }
 
 /// The columns of a room in CSV.
-pub(crate) const ROOM_COLUMNS: [&str; 3] = ["room_id", "name", "first_seen"];
+pub(crate) const ROOM_COLUMNS: [&str; 4] = ["room_id", "name", "home", "first_seen"];
 
 impl Row for RoomRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::text(self.room_id.as_str()),
             Cell::text(self.name.map_or("", Label::as_str)),
+            Cell::text(self.home.map_or("", HomeId::as_str)),
+            Cell::text(self.first_seen.to_string()),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
+        std::iter::empty()
+    }
+}
+
+/// A home: the rooms that name it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct HomeRow<'a> {
+    home_id: &'a HomeId,
+    /// The number of its rooms.
+    rooms: usize,
+    /// The timestamp of the earliest reading of its rooms.
+    first_seen: Timestamp,
+}
+
+impl<'a> HomeRow<'a> {
+    /// The row; none where the home has no room, because then it is no home.
+    pub(crate) fn of<'r>(
+        home_id: &'a HomeId,
+        rooms: impl IntoIterator<Item = &'r Room>,
+    ) -> Option<Self> {
+        let seen: Vec<Timestamp> = rooms.into_iter().map(|room| room.first_seen).collect();
+        let first_seen = seen.iter().copied().min()?;
+        Some(Self { home_id, rooms: seen.len(), first_seen })
+    }
+
+    /// The id.
+    pub(crate) fn id(&self) -> &str {
+        self.home_id.as_str()
+    }
+}
+
+/// The columns of a home in CSV.
+pub(crate) const HOME_COLUMNS: [&str; 3] = ["home_id", "rooms", "first_seen"];
+
+impl Row for HomeRow<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.id()),
+            Cell::number(&self.rooms),
             Cell::text(self.first_seen.to_string()),
         ]
     }

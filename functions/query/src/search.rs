@@ -15,7 +15,8 @@ use std::fmt::Display;
 use api::{Params, Problem, ProblemKind};
 use chrono::TimeDelta;
 use domain::{
-    AttributeName, Condition, ConditionError, Device, RoomId, Subject, Timestamp, excerpt,
+    AttributeName, Device, RoomId, SearchCondition, SearchConditionError, Subject, Timestamp,
+    excerpt,
 };
 use runtime::http::Call;
 use runtime::registry::Snapshot;
@@ -32,7 +33,7 @@ const MAX_CONDITIONS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Search {
     room: Option<RoomId>,
-    conditions: Vec<Condition>,
+    conditions: Vec<SearchCondition>,
     silent_since: Option<Timestamp>,
     is_explained: bool,
 }
@@ -68,12 +69,13 @@ impl Search {
         let mut conditions = Vec::new();
         for subject in [Subject::Name, Subject::Kind, Subject::Tag] {
             for text in params.each(subject.as_str()) {
-                let condition = Condition::like(subject.clone(), text);
+                let condition = SearchCondition::like(subject.clone(), text);
                 conditions.push(condition.map_err(refused(subject.as_str()))?);
             }
         }
         for text in params.each("where") {
-            let condition = text.parse().map_err(|why: ConditionError| refused("where")(why))?;
+            let condition =
+                text.parse().map_err(|why: SearchConditionError| refused("where")(why))?;
             conditions.push(condition);
         }
         if conditions.len() > MAX_CONDITIONS {
@@ -98,7 +100,7 @@ impl Search {
     fn parts(
         &self,
         is_attribute: impl Fn(&AttributeName) -> bool,
-    ) -> (Vec<&Condition>, NewestValues<'_>) {
+    ) -> (Vec<&SearchCondition>, NewestValues<'_>) {
         let mut own = Vec::new();
         let mut newest = NewestValues { metrics: Vec::new(), silent_since: self.silent_since };
         for condition in &self.conditions {

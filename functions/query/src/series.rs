@@ -1,4 +1,4 @@
-//! `series`, `energy` and `events`: what devices, rooms and the home measured, by units of the calendar.
+//! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
 //! `request` reads what is asked, `members` chooses the devices, `gather` reads each one's rollups, `values`
 //! gives each row its share, `combine` makes one value of several devices, and `answer`, `energy` and
@@ -7,6 +7,7 @@
 mod about;
 mod answer;
 mod combine;
+mod conditions;
 mod device;
 mod energy;
 mod events;
@@ -23,6 +24,7 @@ mod tests;
 mod values;
 mod write;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::caching::with_short_life;
@@ -39,13 +41,14 @@ use crate::lookup;
 use crate::pagination::ensure_complete;
 use about::{Explanation, Span};
 use answer::{Columns, Series};
+pub(crate) use conditions::conditions;
 use device::{DeviceValues, device_values};
 use energy::{Energy, Meter};
 use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
-use members::{DEVICE_CONCURRENCY, LeftOut, meter_of, of_home};
+use members::{DEVICE_CONCURRENCY, LeftOut, meter_of};
 use request::SeriesRequest;
 
 /// What is asked about.
@@ -55,15 +58,17 @@ pub(crate) enum About {
     Device,
     /// The room of the path.
     Room,
-    /// All devices.
+    /// The rooms of the home of the path.
     Home,
+    /// All devices.
+    All,
 }
 
-/// The devices that are asked about, and the room that their readings must name.
+/// The devices that are asked about, and the rooms that their readings must name.
 struct Subject {
     snapshot: Arc<Snapshot>,
     device: Option<Device>,
-    room: Option<RoomId>,
+    rooms: Option<BTreeSet<RoomId>>,
 }
 
 impl Subject {
@@ -73,17 +78,21 @@ impl Subject {
         store: &(impl ReadRegistry + LookUpRegistry),
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
-        let (mut device, mut room) = (None, None);
+        let (mut device, mut rooms) = (None, None);
         match about {
             About::Device => device = Some(lookup::device(registry, store, call).await?),
-            About::Room => room = Some(lookup::room(registry, store, call).await?.0.id),
-            About::Home => {}
+            About::Room => rooms = Some([lookup::room(registry, store, call).await?.0.id].into()),
+            About::Home => {
+                let (home, snapshot) = lookup::home(registry, store, call).await?;
+                rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
+            }
+            About::All => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
         if about != About::Device {
             ensure_complete(snapshot.has_all_devices, "devices")?;
         }
-        Ok(Self { snapshot, device, room })
+        Ok(Self { snapshot, device, rooms })
     }
 
     const fn is_shared(&self) -> bool {
@@ -97,19 +106,19 @@ impl Subject {
         horizon: &Horizon,
         call: &mut Call<'_>,
     ) -> Result<Vec<&Device>, Problem> {
-        let found = match (&self.device, &self.room) {
+        let found = match (&self.device, &self.rooms) {
             (Some(device), _) => return Ok(vec![device]),
-            (None, Some(room)) => {
+            (None, Some(rooms)) => {
                 let range = grid.range();
                 let invocation = call.invocation;
-                members::of_room(store, &self.snapshot, room, range, horizon, invocation).await
+                members::of_rooms(store, &self.snapshot, rooms, range, horizon, invocation).await
             }
-            (None, None) => of_home(&self.snapshot),
+            (None, None) => members::all(&self.snapshot),
         };
         found.map_err(|failure| failure.problem(call))
     }
 
-    /// Those of the devices that may have been in the room that are or were there.
+    /// Those of the devices that may have been in the rooms that are or were there.
     fn present<'a, T>(
         &self,
         found: Vec<T>,
@@ -117,16 +126,21 @@ impl Subject {
     ) -> Vec<T> {
         let is_present = |it: &T| {
             let it = values(it);
-            let Some(room) = &self.room else { return true };
             let mut pieces = it.gathered.pieces.iter();
-            it.device.place.room() == Some(room) || pieces.any(|piece| !piece.is_elsewhere)
+            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere)
         };
         found.into_iter().filter(is_present).collect()
     }
 
-    /// The devices that a sum leaves out: what they measure is a part of what another of them measures.
-    fn left_out<'a>(&'a self, devices: &[&'a Device]) -> Vec<LeftOut<'a>> {
-        let is_counted = |id: &domain::DeviceId| devices.iter().any(|it| it.id == *id);
+    /// Whether a device is in the rooms now.
+    fn has_now(&self, device: &Device) -> bool {
+        let Some(rooms) = &self.rooms else { return true };
+        device.place.room().is_some_and(|room| rooms.contains(room))
+    }
+
+    /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
+    fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
+        let is_counted = |id: &domain::DeviceId| counted.iter().any(|it| it.id == *id);
         let behind = devices.iter().filter_map(|device| {
             Some(LeftOut::new(device, meter_of(device, &self.snapshot, is_counted)?))
         });
@@ -155,7 +169,7 @@ pub(crate) async fn series(
     let spans = |rule: &MetricRule| columns.spans(rule);
     let ask = |device| Ask {
         device,
-        room: subject.room.as_ref(),
+        rooms: subject.rooms.as_ref(),
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::of(request.unit),
@@ -172,7 +186,8 @@ pub(crate) async fn series(
     let found = subject.present(found, |it| it);
     let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
     let columns = Columns::of(&request, &names, &devices)?;
-    let left_out = if columns.has_sums() { subject.left_out(&devices) } else { Vec::new() };
+    let left_out =
+        if columns.has_sums() { subject.left_out(&devices, &devices) } else { Vec::new() };
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
@@ -214,19 +229,23 @@ pub(crate) async fn energy(
         return Err(without_energy(about, asked, &devices));
     }
     let meters: Vec<&Device> = metered.iter().map(|(device, _)| *device).collect();
-    let left_out = subject.left_out(&meters);
+    // Behind a meter that is there for certain, a device need not be read. Of the others it is known only
+    // when they are read whether they were there at all.
+    let certain: Vec<&Device> = meters.iter().copied().filter(|it| subject.has_now(it)).collect();
+    let unread = subject.left_out(&meters, &certain);
     // Apart, a device that no sum holds is a row as well.
-    let is_shown =
-        |device: &Device| request.is_apart || left_out.iter().all(|it| *it.id() != device.id);
+    let is_in_sum = |left_out: &[LeftOut<'_>], device: &Device| {
+        request.is_apart || left_out.iter().all(|it| *it.id() != device.id)
+    };
     let ask = |device| Ask {
         device,
-        room: subject.room.as_ref(),
+        rooms: subject.rooms.as_ref(),
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::of(request.unit),
         now,
     };
-    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| is_shown(it)).collect();
+    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| is_in_sum(&unread, it)).collect();
     let asks: Vec<(Ask<'_>, Vec<MetricName>)> =
         metered.iter().map(|(device, meter)| (ask(*device), meter.names())).collect();
     let invocation = call.invocation;
@@ -237,20 +256,29 @@ pub(crate) async fn energy(
         .collect();
     let found = stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
-    let mut found_events = Events::default();
-    if request.has_events {
-        for (ask, names) in &asks {
-            let more = events(store, ask, names, invocation).await;
-            let more = more.map_err(|failure| failure.problem(call))?;
-            found_events.append(more);
-        }
-    }
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
+    let is_counted = |device: &&Device| {
+        let mut read = found.iter().map(|(it, _)| it.device);
+        unread.iter().any(|it| *it.id() == device.id) || read.any(|it| it.id == device.id)
+    };
+    let counted: Vec<&Device> = meters.into_iter().filter(is_counted).collect();
+    let left_out = subject.left_out(&counted, &counted);
+    let found: Vec<_> =
+        found.into_iter().filter(|(it, _)| is_in_sum(&left_out, it.device)).collect();
+    let mut found_events = Events::default();
+    if request.has_events {
+        let is_shown = |ask: &Ask<'_>| found.iter().any(|(it, _)| it.device.id == ask.device.id);
+        for (ask, names) in asks.iter().filter(|(ask, _)| is_shown(ask)) {
+            let more = events(store, ask, names, invocation).await;
+            let more = more.map_err(|failure| failure.problem(call))?;
+            found_events.append(more);
+        }
+    }
     let energy = Energy {
         request: &request,
         grid: &grid,
@@ -283,7 +311,7 @@ pub(crate) async fn device_events(
     };
     let ask = Ask {
         device: &device,
-        room: None,
+        rooms: None,
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::Days,
@@ -338,6 +366,7 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
         About::Device => "the device",
         About::Room => "any device of the room",
         About::Home => "any device of the home",
+        About::All => "any device",
     };
     let message = match asked {
         Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),

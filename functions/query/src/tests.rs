@@ -1,5 +1,7 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod conditions;
+mod homes;
 mod search;
 mod series;
 
@@ -75,8 +77,7 @@ impl Bench {
             let id = device.parse().expect("an id");
             let device = DeviceObservation::of(&readings[0]).new_device(id, |_| true);
             bench.store.register_device(&device, &invocation()).await.expect("memory");
-            let room =
-                domain::Room { id: room.parse().expect("an id"), name: None, first_seen: at(0) };
+            let room = domain::Room::new(room.parse().expect("an id"), at(0));
             bench.store.register_room(&room, &invocation()).await.expect("memory");
         }
         bench
@@ -204,7 +205,7 @@ async fn a_list_ends_before_lambda_would_refuse_the_answer() {
         bench.store.put_readings(&[reading], None, &invocation()).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
-    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room::new("r".parse().expect("an id"), at(0));
     bench.store.register_room(&room, &invocation()).await.expect("memory");
     for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
         let (mut seen, mut cursor) = (0, String::new());
@@ -382,7 +383,7 @@ async fn lists_page_and_filter() {
     let csv = bench.get("/rooms?format=csv").await;
     assert_eq!(
         csv.text,
-        "room_id,name,first_seen\nr,,2026-01-11T16:00:00.000Z\ns,,2026-01-11T16:00:00.000Z\n"
+        "room_id,name,home,first_seen\nr,,,2026-01-11T16:00:00.000Z\ns,,,2026-01-11T16:00:00.000Z\n"
     );
 }
 
@@ -543,7 +544,7 @@ async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     bench.store.put_readings(std::slice::from_ref(&new), None, &invocation()).await;
     let device = DeviceObservation::of(&new).new_device(new.device.clone(), |_| true);
     bench.store.register_device(&device, &invocation()).await.expect("memory");
-    let room = domain::Room { id: "attic".parse().expect("an id"), name: None, first_seen: at(5) };
+    let room = domain::Room::new("attic".parse().expect("an id"), at(5));
     bench.store.register_room(&room, &invocation()).await.expect("memory");
     let latest = bench.get("/rooms/attic/latest").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
@@ -618,7 +619,7 @@ async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
             .await
             .expect("memory");
     }
-    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room::new("r".parse().expect("an id"), at(0));
     bench.store.register_room(&room, &invocation()).await.expect("memory");
     for (format, pages) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
         let url = format!("/rooms/r/readings?from=-2h&limit=10000&format={format}");
@@ -687,7 +688,7 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
         let device = observation.new_device(reading.device, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
-    let room = domain::Room { id: "r".parse().expect("an id"), name: None, first_seen: at(0) };
+    let room = domain::Room::new("r".parse().expect("an id"), at(0));
     bench.store.register_room(&room, &invocation()).await.expect("memory");
     for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
         let mut next = format!("{path}format=csv&limit=1000");

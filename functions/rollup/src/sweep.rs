@@ -8,7 +8,7 @@ use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, StoreError, StoreResult, UnreadableItem};
+use table::{Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in, window_end};
@@ -43,10 +43,17 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                     self.leave_unreadable(&id, item, range, run).await?;
                 }
             }
-            self.store.advance_sealed(groups, range.to(), run.invocation).await?;
+            let queue = self.queue_depth(run).await;
+            self.store.advance_sealed(groups, range.to(), queue, run.invocation).await?;
             sealed_until = range.to();
         }
         Ok(())
+    }
+
+    /// What waits in the queue now; `None` where the queue does not tell, which holds up no sweep.
+    async fn queue_depth(&self, run: &Run<'_>) -> Option<QueueDepth> {
+        let messages = self.queue.depth(run.invocation).await.ok()?;
+        Some(QueueDepth { messages, at: self.clock.now() })
     }
 
     /// The devices that may have left quarters up to `target` to the sweep: one that is registered later than

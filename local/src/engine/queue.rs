@@ -104,6 +104,15 @@ impl Queue {
         Ok(())
     }
 
+    /// Counts the messages that are not removed.
+    pub(crate) fn depth(&self) -> anyhow::Result<u64> {
+        let turn = self.turns.blocking_lock();
+        let sql = "SELECT COUNT(*) FROM roomtide_messages WHERE queue = ?1";
+        let mut statement = turn.sqlite().prepare_cached(sql)?;
+        let count: i64 = statement.query_row([&self.name], |row| row.get(0))?;
+        Ok(u64::try_from(count)?)
+    }
+
     /// Returns whether a message is due at `now`, or being processed.
     pub(crate) fn has_due(&self, now: Timestamp) -> anyhow::Result<bool> {
         let turn = self.turns.blocking_lock();

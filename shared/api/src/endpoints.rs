@@ -37,6 +37,7 @@ pub enum Operation {
     DeviceSeries,
     DeviceEnergy,
     DeviceEvents,
+    DeviceConditions,
     ListRooms,
     ShowRoom,
     EditRoom,
@@ -45,8 +46,16 @@ pub enum Operation {
     RoomLatest,
     RoomSeries,
     RoomEnergy,
+    ListHomes,
+    ShowHome,
+    HomeRooms,
+    HomeDevices,
+    HomeLatest,
+    RoomConditions,
     HomeSeries,
     HomeEnergy,
+    AllSeries,
+    AllEnergy,
     Health,
     OpenApi,
 }
@@ -116,16 +125,22 @@ pub enum Kind {
     /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
     Like,
     /// A condition such as `firmware=1.4`. The parameter may be repeated.
-    Condition,
+    Where,
+    /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
+    /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
+    Conditions,
 }
 
 impl Kind {
     /// Tells whether a parameter of this kind may be given several times.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
-        matches!(self, Self::Like | Self::Condition)
+        matches!(self, Self::Like | Self::Where)
     }
 }
+
+/// What stands before a metric's name where a parameter has the same name. No metric's name has a dot.
+pub const METRIC_PREFIX: &str = "metric.";
 
 /// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +184,13 @@ impl Endpoint {
         [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
     }
 
-    /// Tells whether its path names a device or a room.
+    /// Tells whether its query names metrics with their values.
+    #[must_use]
+    pub fn takes_conditions(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
+    }
+
+    /// Tells whether its path names a device, a room or a home.
     #[must_use]
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
@@ -207,7 +228,7 @@ const DEVICES: &[Parameter] = &[
     ),
     parameter(
         "where",
-        Kind::Condition,
+        Kind::Where,
         "Only devices for which the condition holds, and each that is given: the name of an attribute or \
          of a metric, one of = < <= > >=, and a value, such as firmware=1.4",
     ),
@@ -223,8 +244,8 @@ const DEVICES: &[Parameter] = &[
     FORMAT,
 ];
 
-/// A page of one room's devices.
-const ROOM_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
+/// A page of a room's or a home's devices.
+const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
 
 /// A page of readings in a range of time.
 const RANGE: &[Parameter] = &[
@@ -275,16 +296,30 @@ const EXPLAIN: Parameter =
 
 /// A series of one device.
 const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
-/// A series of a room or the home.
+/// A series of several devices.
 const SHARED_SERIES: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
 /// The energy of one device.
 const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
-/// The energy of a room or the home.
+/// The energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
 /// What was notable.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
+/// Conditions on the metrics of a device or of the devices of a room.
+const CONDITIONS: &[Parameter] = &[
+    FROM,
+    TO,
+    parameter(
+        "conditions",
+        Kind::Conditions,
+        "Each metric with its values, both ends inside: temperature=28..&humidity=70..90; \
+         metric.from=..5 for a metric that is named as a parameter is",
+    ),
+    parameter("exact", Kind::Flag, "Refines the episodes by readings, where these are kept"),
+    EXPLAIN,
+    FORMAT,
+];
 /// The readings to delete.
 const DELETION: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "The first timestamp; required"),
@@ -407,18 +442,31 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Events"),
         "What was notable about a device's counters, with the readings",
     ),
+    get(
+        "/devices/{id}/conditions",
+        Operation::DeviceConditions,
+        CONDITIONS,
+        Reply::Rows("Conditions"),
+        "When a device's metrics had the values asked for, by means of 15 minutes",
+    ),
     get("/rooms", Operation::ListRooms, PAGE, Reply::Page("Room"), "List the rooms"),
     get("/rooms/{id}", Operation::ShowRoom, &[], Reply::One("Room"), "Show a room"),
     Endpoint {
         method: "PATCH",
         access: Access::Admin,
         body: Some("RoomPatch"),
-        ..get("/rooms/{id}", Operation::EditRoom, &[], Reply::One("Room"), "Edit a room's name")
+        ..get(
+            "/rooms/{id}",
+            Operation::EditRoom,
+            &[],
+            Reply::One("Room"),
+            "Edit a room's name and home",
+        )
     },
     get(
         "/rooms/{id}/devices",
         Operation::RoomDevices,
-        ROOM_DEVICES,
+        SOME_DEVICES,
         Reply::Page("Device"),
         "List the devices in a room",
     ),
@@ -450,19 +498,63 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Energy"),
         "A room's energy in kWh by units of the calendar",
     ),
+    get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
+    get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
     get(
-        "/series",
+        "/rooms/{id}/conditions",
+        Operation::RoomConditions,
+        CONDITIONS,
+        Reply::Rows("Conditions"),
+        "When a device of a room had the values asked for, by means of 15 minutes",
+    ),
+    get(
+        "/homes/{id}/rooms",
+        Operation::HomeRooms,
+        PAGE,
+        Reply::Page("Room"),
+        "List the rooms of a home",
+    ),
+    get(
+        "/homes/{id}/devices",
+        Operation::HomeDevices,
+        SOME_DEVICES,
+        Reply::Page("Device"),
+        "List the devices in the rooms of a home",
+    ),
+    get(
+        "/homes/{id}/latest",
+        Operation::HomeLatest,
+        PAGE,
+        Reply::Page("Latest"),
+        "The newest values of a home's devices",
+    ),
+    get(
+        "/homes/{id}/series",
         Operation::HomeSeries,
         SHARED_SERIES,
         Reply::Rows("Series"),
-        "The home's metrics by units of the calendar",
+        "A home's metrics by units of the calendar",
     ),
     get(
-        "/energy",
+        "/homes/{id}/energy",
         Operation::HomeEnergy,
         SHARED_ENERGY,
         Reply::Rows("Energy"),
-        "The home's energy in kWh by units of the calendar",
+        "A home's energy in kWh by units of the calendar",
+    ),
+    get(
+        "/series",
+        Operation::AllSeries,
+        SHARED_SERIES,
+        Reply::Rows("Series"),
+        "The metrics of all devices by units of the calendar",
+    ),
+    get(
+        "/energy",
+        Operation::AllEnergy,
+        SHARED_ENERGY,
+        Reply::Rows("Energy"),
+        "The energy of all devices in kWh by units of the calendar",
     ),
     Endpoint {
         access: Access::Public,

@@ -1,4 +1,4 @@
-//! Device and room ids, with one allow-list for both. Does not know which ids exist.
+//! The ids of devices, rooms and homes, with one allow-list for all. Does not know which ids exist.
 
 use super::parsed_text::parsed_text;
 
@@ -60,6 +60,10 @@ parsed_text! {
     /// The id of a room, with the rules of a [`DeviceId`]. People see the room's name in the registry, so
     /// that the id can stay the same when the name changes.
     RoomId, check, IdError
+}
+parsed_text! {
+    /// The id of a home, with the rules of a [`DeviceId`].
+    HomeId, check, IdError
 }
 
 #[cfg(test)]

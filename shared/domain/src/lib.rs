@@ -4,7 +4,7 @@
 mod attributes;
 mod bucket;
 mod calendar;
-mod condition;
+mod conditions;
 mod counter;
 mod decimal;
 mod device;
@@ -22,17 +22,23 @@ mod reading;
 mod rollup;
 mod room;
 mod search;
+mod search_condition;
 mod stay;
 mod sweep_group;
 mod timestamp;
 mod token;
+pub mod z_order;
 
 pub use attributes::{
     AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
 };
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
-pub use condition::{Comparison, Condition, ConditionError, Test};
+pub use conditions::{
+    Basis, Condition, ConditionsSchema, Encoding, Episode, Extremes, IndexEntry, Interval,
+    IntervalError, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
+    exact_episodes,
+};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use device::{
@@ -42,7 +48,7 @@ pub use device::{
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
-pub use id::{DeviceId, IdError, RESERVED_IDS, RoomId};
+pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};
@@ -55,6 +61,7 @@ pub use rollup::{
 };
 pub use room::{Room, RoomPatch};
 pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
+pub use search_condition::{Comparison, SearchCondition, SearchConditionError, SearchTest};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};

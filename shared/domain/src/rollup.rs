@@ -191,17 +191,18 @@ impl Rollup {
         }
     }
 
-    /// Whether all readings are of this room.
+    /// Whether all readings are of these rooms.
     #[must_use]
-    pub fn is_only_of(&self, room: &RoomId) -> bool {
-        self.rooms.iter().all(|it| it.as_ref() == Some(room))
+    pub fn is_only_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
+        self.rooms.len() < MAX_ROLLUP_ROOMS
+            && self.rooms.iter().all(|it| it.as_ref().is_some_and(|it| rooms.contains(it)))
     }
 
-    /// Whether a reading may be of this room.
+    /// Whether a reading may be of one of these rooms.
     #[must_use]
-    pub fn may_be_of(&self, room: &RoomId) -> bool {
+    pub fn may_be_of(&self, rooms: &BTreeSet<RoomId>) -> bool {
         self.rooms.len() >= MAX_ROLLUP_ROOMS
-            || self.rooms.iter().any(|it| it.as_ref() == Some(room))
+            || self.rooms.iter().any(|it| it.as_ref().is_some_and(|it| rooms.contains(it)))
     }
 
     /// Whether it is the rollup of no reading. Readings whose values all take no part still have a room.

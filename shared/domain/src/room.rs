@@ -1,6 +1,6 @@
 //! A room of the registry, and a person's edits of it. No I/O.
 
-use super::{Edit, Label, RoomId, Timestamp};
+use super::{Edit, HomeId, Label, RoomId, Timestamp};
 
 /// A room as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +9,18 @@ pub struct Room {
     pub id: RoomId,
     /// The name that people see; a person sets it.
     pub name: Option<Label>,
+    /// The home of which it is a part; a person sets it. A home is nothing but its rooms.
+    pub home: Option<HomeId>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
+}
+
+impl Room {
+    /// A room of which no person has said anything.
+    #[must_use]
+    pub const fn new(id: RoomId, first_seen: Timestamp) -> Self {
+        Self { id, name: None, home: None, first_seen }
+    }
 }
 
 /// A person's edit of a room.
@@ -18,4 +28,14 @@ pub struct Room {
 pub struct RoomPatch {
     /// The name.
     pub name: Edit<Label>,
+    /// The home.
+    pub home: Edit<HomeId>,
+}
+
+impl RoomPatch {
+    /// Applies the edit to a room.
+    pub fn apply(&self, room: &mut Room) {
+        self.name.apply(&mut room.name);
+        self.home.apply(&mut room.home);
+    }
 }

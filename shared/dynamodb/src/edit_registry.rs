@@ -5,7 +5,7 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, EXCHANGES, HOLD, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
+    ATTRIBUTES, BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
     TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
@@ -47,7 +47,7 @@ impl EditRegistry for DynamoStore {
             {
                 room = self.room(into, invocation).await?;
                 if room.is_none() {
-                    let new = Room { id: into.clone(), name: None, first_seen: now };
+                    let new = Room::new(into.clone(), now);
                     companions.push(Companion::RegisterRoom(new.clone()));
                     room = Some(new);
                 }
@@ -77,6 +77,7 @@ impl EditRegistry for DynamoStore {
     ) -> StoreResult<UpdateOutcome<Room>> {
         let mut update = Update::of(Key::Room(id.clone()));
         edit(&mut update, &[NAME], &patch.name, text);
+        edit(&mut update, &[HOME], &patch.home, text);
         update.send_and_read(self, invocation).await
     }
 }

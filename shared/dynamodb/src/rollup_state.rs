@@ -7,12 +7,12 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::SdkItem;
 use crate::update::Update;
-use table::item::attribute::{SEALED, SINCE, ZONE};
+use table::item::attribute::{QUEUE, SEALED, SINCE, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
-    InsertOutcome, Invocation, KeepRollupState, ReadRollupState, Refold, RollupState, StoreResult,
-    UpdateOutcome,
+    InsertOutcome, Invocation, KeepRollupState, QueueDepth, ReadRollupState, Refold, RollupState,
+    StoreResult, UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
@@ -34,12 +34,14 @@ impl KeepRollupState for DynamoStore {
         &self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
+        queue: Option<QueueDepth>,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        if let UpdateOutcome::ConditionFailed(_) = self.advance(groups, sealed, invocation).await? {
+        let advanced = self.advance(groups, sealed, queue, invocation).await?;
+        if let UpdateOutcome::ConditionFailed(_) = advanced {
             // Another sweep was faster with some of them.
             for group in groups {
-                self.advance(&[*group].into(), sealed, invocation).await?;
+                self.advance(&[*group].into(), sealed, queue, invocation).await?;
             }
         }
         Ok(())
@@ -84,9 +86,13 @@ impl DynamoStore {
         &self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
+        queue: Option<QueueDepth>,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<SdkItem>> {
         let mut update = Update::of(Key::RollupState);
+        if let Some(depth) = queue {
+            update.set(&[QUEUE], item::from_queue_depth(depth));
+        }
         for group in groups {
             let group = group_name(*group);
             let path = [SEALED, group.as_str()];

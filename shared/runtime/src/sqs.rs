@@ -1,8 +1,8 @@
-//! Sends JSON messages to a queue of Amazon SQS: the only door to its SDK. Receives none; Lambda does.
+//! Sends JSON messages to a queue of Amazon SQS and counts them: the only door to its SDK. Receives none; Lambda does.
 
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use serde::Serialize;
 use table::Invocation;
 
@@ -11,6 +11,13 @@ use crate::telemetry::chain;
 
 /// The largest number of messages that SQS takes with one request.
 const MAX_BATCH: usize = 10;
+
+/// The counts of messages that make up the depth of a queue.
+const COUNTS: [QueueAttributeName; 3] = [
+    QueueAttributeName::ApproximateNumberOfMessages,
+    QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+    QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+];
 
 /// A client of one queue.
 #[derive(Debug, Clone)]
@@ -51,6 +58,17 @@ impl SqsSender {
             }
         }
         Ok(())
+    }
+
+    /// Counts the messages of the queue: those that wait, are delayed or are being worked on.
+    pub(crate) async fn depth(&self, invocation: &Invocation) -> Result<u64, NotSent> {
+        let request = self.client.get_queue_attributes().queue_url(&self.url);
+        let request = request.set_attribute_names(Some(COUNTS.to_vec()));
+        let answer = invocation.within(request.send()).await?;
+        let answer = answer.map_err(|error| NotSent::because(chain(&error)))?;
+        let counts =
+            answer.attributes().into_iter().flatten().map(|(_, count)| count.parse::<u64>());
+        counts.sum::<Result<u64, _>>().map_err(NotSent::because)
     }
 }
 
@@ -125,6 +143,20 @@ mod tests {
         let bodies = entries.flatten().map(|entry| entry["MessageBody"].as_str().expect("text"));
         let expected = (0..12).map(|n| format!(r#"{{"n":{n}}}"#));
         assert_eq!(bodies.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn the_depth_counts_what_waits_and_what_is_being_worked_on() {
+        let attributes = r#"{"Attributes": {"ApproximateNumberOfMessages": "12",
+            "ApproximateNumberOfMessagesDelayed": "0", "ApproximateNumberOfMessagesNotVisible": "3"}}"#;
+        let (queue, received) = answering(200, attributes);
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(5)));
+        assert_eq!(queue.depth(&invocation).await.expect("counted"), 15);
+        let asked = received.recv().expect("a request");
+        assert_eq!(asked["AttributeNames"].as_array().map(Vec::len), Some(3));
+        let (queue, _received) =
+            answering(200, r#"{"Attributes": {"ApproximateNumberOfMessages": "?"}}"#);
+        assert!(queue.depth(&invocation).await.is_err());
     }
 
     #[tokio::test]

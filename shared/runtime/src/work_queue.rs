@@ -36,6 +36,8 @@ pub trait WorkQueue: Send + Sync {
         messages: &[FoldRequest],
         invocation: &Invocation,
     ) -> impl Future<Output = Result<(), NotSent>> + Send;
+    /// Counts the messages that wait or are being worked on. SQS counts approximately.
+    fn depth(&self, invocation: &Invocation) -> impl Future<Output = Result<u64, NotSent>> + Send;
 }
 
 /// The message as it is written.

@@ -40,7 +40,7 @@ pub use ports::{
     ReadRegistry, ReadStays, RegisterDevices, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
-pub use rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };

@@ -216,7 +216,7 @@ impl State {
         if let Edit::Set(into) = &patch.room
             && old.place.room() != Some(into)
         {
-            let new = Room { id: into.clone(), name: None, first_seen: now };
+            let new = Room::new(into.clone(), now);
             let known = self.rooms.get(into).cloned();
             if known.is_none() {
                 companions.push(Companion::RegisterRoom(new.clone()));
@@ -603,7 +603,7 @@ impl EditRegistry for MemoryStore {
         let Some(room) = state.rooms.get_mut(id) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        patch.name.apply(&mut room.name);
+        patch.apply(room);
         Ok(UpdateOutcome::Updated(room.clone()))
     }
 }

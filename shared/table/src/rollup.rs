@@ -77,6 +77,17 @@ pub struct RollupState {
     pub since: Timestamp,
     /// By group of devices, the time up to which every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],
+    /// What waited in the work queue when a mark was last moved.
+    pub queue: Option<QueueDepth>,
+}
+
+/// The work that waits in the queue of the rollup function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// The number of messages, those that are being worked on included; SQS counts approximately.
+    pub messages: u64,
+    /// When they were counted.
+    pub at: Timestamp,
 }
 
 impl RollupState {

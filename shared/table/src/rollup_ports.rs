@@ -6,8 +6,8 @@ use std::future::Future;
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::{
-    Action, Expected, InsertOutcome, Invocation, Listing, Permission, Refold, RollupKey,
-    RollupState, StoreResult, StoredReading, StoredRollup, Target,
+    Action, Expected, InsertOutcome, Invocation, Listing, Permission, QueueDepth, Refold,
+    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup, Target,
 };
 
 /// Patterns 8 and 9: rollups of a device in a range.
@@ -103,11 +103,13 @@ pub trait KeepRollupState: Send + Sync {
         state: &RollupState,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<InsertOutcome<RollupState>>> + Send;
-    /// Moves the marks of groups of devices forward, each unless it is ahead already.
+    /// Moves the marks of groups of devices forward, each unless it is ahead already, and notes the depth
+    /// of the queue where it is known.
     fn advance_sealed(
         &self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
+        queue: Option<QueueDepth>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Notes that the rollups are complete from `since` on, and the time zone of their days.

@@ -21,7 +21,7 @@ pub(super) fn schemas() -> Value {
                 "attributes": {"type": "object", "maxProperties": MAX_PATCHED_ATTRIBUTES, "additionalProperties": {
                     "type": ["string", "number", "array", "null"], "items": {"type": ["string", "number"]}, "minItems": 1,
                 }, "description": "Named [a-z][a-z0-9_]{0,63}; null removes one"},
-                "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and the home leave it out"},
+                "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],
                     "description": "null: the metric is dropped until it is sent again",
@@ -43,7 +43,10 @@ pub(super) fn schemas() -> Value {
         "RoomPatch": {
             "type": "object",
             "minProperties": 1,
-            "properties": {"name": text},
+            "properties": {
+                "name": text,
+                "home": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the room is of no home"},
+            },
             "additionalProperties": false,
         },
     })

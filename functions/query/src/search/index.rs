@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
-use domain::{AttributeName, Condition, Device, DeviceId, SearchRange, Subject, Test};
+use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
 use runtime::http::Call;
 use table::{
@@ -110,7 +110,7 @@ async fn known_attributes(
     call: &mut Call<'_>,
 ) -> Result<BTreeSet<AttributeName>, Problem> {
     let names: BTreeSet<&AttributeName> =
-        search.conditions.iter().filter_map(Condition::attribute).collect();
+        search.conditions.iter().filter_map(SearchCondition::attribute).collect();
     let asked = names.into_iter().map(async |name| {
         let subject = Subject::Attribute(name.clone());
         let query =
@@ -124,7 +124,7 @@ async fn known_attributes(
 
 /// The condition whose entries are read, from where, and the read units that this is expected to take.
 struct Driver<'c> {
-    condition: &'c Condition,
+    condition: &'c SearchCondition,
     after: Option<SearchHit>,
     estimated: f64,
 }
@@ -132,7 +132,7 @@ struct Driver<'c> {
 /// The condition that the cursor goes on with; of a first page the one with the fewest entries, as far as the
 /// first page of each tells.
 async fn driver<'c>(
-    own: &[&'c Condition],
+    own: &[&'c SearchCondition],
     store: &impl SearchDevices,
     list: &ListRequest,
     call: &mut Call<'_>,
@@ -147,8 +147,8 @@ async fn driver<'c>(
         store.search(&query, call.invocation).await
     });
     let pages = try_join_all(pages).await.map_err(|error| call.failed(&error))?;
-    let size = |(condition, page): &(&&'c Condition, SearchPage)| {
-        let is_exact = matches!(condition.test, Test::Equals(_));
+    let size = |(condition, page): &(&&'c SearchCondition, SearchPage)| {
+        let is_exact = matches!(condition.test, SearchTest::Equals(_));
         (page.has_more, page.has_more && !is_exact, page.hits.len())
     };
     let (condition, page) = own.iter().zip(pages).min_by_key(size).expect("there is one");
@@ -160,7 +160,10 @@ fn estimate(hits: usize) -> f64 {
     f64::from(u32::try_from(hits).unwrap_or(u32::MAX)) + 0.5
 }
 
-fn parse_place<'c>(place: &str, own: &[&'c Condition]) -> Option<(&'c Condition, SearchHit)> {
+fn parse_place<'c>(
+    place: &str,
+    own: &[&'c SearchCondition],
+) -> Option<(&'c SearchCondition, SearchHit)> {
     let (n, hit) = place.split_once(' ')?;
     Some((*own.get(n.parse::<usize>().ok()?)?, SearchHit::parse(hit)?))
 }

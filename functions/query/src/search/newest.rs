@@ -1,7 +1,7 @@
 //! Conditions on what a device sent last: values of metrics, and when. Finds no device.
 
 use api::Problem;
-use domain::{Condition, Device, MetricName, Timestamp};
+use domain::{Device, MetricName, SearchCondition, Timestamp};
 use runtime::http::Call;
 use table::{QueryReadings, ReadRollups};
 
@@ -14,7 +14,7 @@ pub(super) const MAX_DEVICES: usize = 1_000;
 /// Conditions on newest values.
 #[derive(Debug)]
 pub(super) struct NewestValues<'a> {
-    pub(super) metrics: Vec<(MetricName, &'a Condition)>,
+    pub(super) metrics: Vec<(MetricName, &'a SearchCondition)>,
     pub(super) silent_since: Option<Timestamp>,
 }
 
@@ -46,7 +46,7 @@ impl NewestValues<'_> {
 
     fn hold(&self, latest: Option<&LatestValues>) -> bool {
         let is_silent = |since| latest.is_none_or(|latest| latest.timestamp < since);
-        let holds = |(name, condition): &(MetricName, &Condition)| {
+        let holds = |(name, condition): &(MetricName, &SearchCondition)| {
             let value = latest.and_then(|latest| latest.value(name));
             value.is_some_and(|value| condition.holds_for_metric(value))
         };

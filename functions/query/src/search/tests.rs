@@ -137,7 +137,7 @@ impl Fleet {
     }
 
     async fn edit(&self, id: &DeviceId, patch: &DevicePatch) {
-        self.store.edit_device(id, patch, &invocation()).await.expect("memory");
+        self.store.edit_device(id, patch, now(), &invocation()).await.expect("memory");
     }
 
     async fn devices(&self) -> BTreeMap<DeviceId, Device> {
@@ -157,7 +157,7 @@ impl Fleet {
                 "room" => device.place.room().is_some_and(|room| room.as_str() == value),
                 "silent" => at < now().saturating_add(-TimeDelta::hours(2)),
                 "where" => {
-                    let condition: Condition = value.parse().expect("a condition");
+                    let condition: SearchCondition = value.parse().expect("a condition");
                     let name = condition.subject.as_str();
                     if name == "battery" && !is_attribute(name) {
                         let battery = battery.map(decimal);
@@ -166,7 +166,7 @@ impl Fleet {
                         condition.holds_for(device)
                     }
                 }
-                name => Condition::like(name.parse().expect("a subject"), value)
+                name => SearchCondition::like(name.parse().expect("a subject"), value)
                     .expect("a condition")
                     .holds_for(device),
             }

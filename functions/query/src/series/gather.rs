@@ -2,7 +2,7 @@
 //! readings. Computes no value of a row.
 //!
 //! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
-//! several rooms where one is asked for, or whose settings have changed since.
+//! other rooms beside those that are asked for, or whose settings have changed since.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -63,12 +63,31 @@ impl Level {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) device: &'a Device,
-    /// Only the readings in this room.
-    pub(crate) room: Option<&'a RoomId>,
+    /// Only the readings in these rooms.
+    pub(crate) rooms: Option<&'a BTreeSet<RoomId>>,
     pub(crate) grid: &'a Grid,
     pub(crate) horizon: &'a Horizon,
     pub(crate) coarsest: Level,
     pub(crate) now: Timestamp,
+}
+
+impl Ask<'_> {
+    /// Whether a reading of this room is asked for.
+    pub(crate) fn is_about(&self, room: Option<&RoomId>) -> bool {
+        self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
+    }
+
+    /// The part of the range that rollups serve.
+    pub(crate) fn rolled_up(&self) -> Option<TimeRange> {
+        let rolled_up = self.horizon.rolled_up(&self.device.id);
+        let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
+        rolled_up.and_then(|it| intersection(it, self.grid.range()))
+    }
+
+    /// Refuses a range of which too much is not rolled up: one that is gathered in parts is checked whole.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        Gathering::new(self, uncovered(self.grid.range(), self.rolled_up())).map(drop)
+    }
 }
 
 /// The rollup of some time within one row.
@@ -77,7 +96,7 @@ pub(crate) struct Piece {
     pub(crate) range: TimeRange,
     pub(crate) level: Level,
     pub(crate) rollup: Rollup,
-    /// Whether its readings name another room than the one that is asked for.
+    /// Whether its readings name another room than those that are asked for.
     pub(crate) is_elsewhere: bool,
 }
 
@@ -99,11 +118,8 @@ pub(crate) async fn gather(
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Gathered, Failure> {
-    let whole = ask.grid.range();
-    let rolled_up = ask.horizon.rolled_up(&ask.device.id);
-    let rolled_up = rolled_up.filter(|_| ask.coarsest > Level::Readings);
-    let rolled_up = rolled_up.and_then(|it| intersection(it, whole));
-    let mut gathering = Gathering::new(ask, uncovered(whole, rolled_up))?;
+    let rolled_up = ask.rolled_up();
+    let mut gathering = Gathering::new(ask, uncovered(ask.grid.range(), rolled_up))?;
     if let Some(rolled_up) = rolled_up {
         gathering.take_rollups(store, rolled_up, invocation).await?;
     }
@@ -120,7 +136,7 @@ enum Use {
     Whole { is_elsewhere: bool },
     /// Its readings are read instead: the settings have changed since.
     Refold,
-    /// It names several rooms: the level below is read instead.
+    /// It names rooms that are asked for and others: the level below is read instead.
     Split,
 }
 
@@ -274,17 +290,10 @@ impl<'a> Gathering<'a> {
         if self.is_outdated(stored) && self.has_readings(stored) && length <= self.budget {
             return Use::Refold;
         }
-        let rooms = &stored.rollup.rooms;
-        match self.ask.room {
-            Some(room) if rooms.iter().any(|it| it.as_ref() == Some(room)) => {
-                if rooms.len() == 1 {
-                    Use::Whole { is_elsewhere: false }
-                } else {
-                    Use::Split
-                }
-            }
-            Some(_) => Use::Whole { is_elsewhere: true },
-            None => Use::Whole { is_elsewhere: false },
+        match self.ask.rooms {
+            Some(rooms) if !stored.rollup.may_be_of(rooms) => Use::Whole { is_elsewhere: true },
+            Some(rooms) if !stored.rollup.is_only_of(rooms) => Use::Split,
+            _ => Use::Whole { is_elsewhere: false },
         }
     }
 
@@ -384,15 +393,12 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings, row by row and, where one room is asked for, stay by stay.
+    /// Folds readings, row by row and, where rooms are asked for, stay by stay.
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         for (_, part) in self.ask.grid.cut(range) {
             let from = readings.partition_point(|reading| reading.at < part.from());
             let to = readings.partition_point(|reading| reading.at < part.to());
-            let is_here = |reading: &Reading| match self.ask.room {
-                Some(room) => reading.room.as_ref() == Some(room),
-                None => true,
-            };
+            let is_here = |reading: &Reading| self.ask.is_about(reading.room.as_ref());
             let stays: Vec<&[Reading]> =
                 readings[from..to].chunk_by(|a, b| is_here(a) == is_here(b)).collect();
             for (n, stay) in stays.iter().enumerate() {

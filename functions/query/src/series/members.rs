@@ -1,5 +1,7 @@
 //! Which devices a series is about. Reads only what tells where a device has been.
 
+use std::collections::BTreeSet;
+
 use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
@@ -24,19 +26,19 @@ pub(crate) struct LeftOut<'a> {
     behind: &'a DeviceId,
 }
 
-/// The devices that may have readings of a room in a range: those that the registry says are in it, and
+/// The devices that may have readings of some rooms in a range: those that the registry says are in one, and
 /// those of which a rollup or a reading says so. A late reading names a room in which the device is no more.
-pub(crate) async fn of_room<'a>(
+pub(crate) async fn of_rooms<'a>(
     store: &(impl ReadRollups + QueryReadings),
     snapshot: &'a Snapshot,
-    room: &RoomId,
+    rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     horizon: &Horizon,
     invocation: &Invocation,
 ) -> Result<Vec<&'a Device>, Failure> {
     let asked = snapshot.devices.values().map(|device| async move {
-        let is_in = device.place.room() == Some(room)
-            || was_in(store, device, room, range, horizon, invocation).await?;
+        let is_in = device.place.room().is_some_and(|room| rooms.contains(room))
+            || was_in(store, device, rooms, range, horizon, invocation).await?;
         Ok::<_, Failure>(is_in.then_some(device))
     });
     let asked: Vec<_> = asked.collect();
@@ -44,8 +46,8 @@ pub(crate) async fn of_room<'a>(
     limited(found.into_iter().flatten().collect())
 }
 
-/// All devices of the home.
-pub(crate) fn of_home(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+/// All devices.
+pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
     limited(snapshot.devices.values().collect())
 }
 
@@ -60,12 +62,12 @@ fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
     )))
 }
 
-/// Whether a device may have readings of a room: asks the days that are over, then the quarters of the last
+/// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last
 /// day, then the readings that are not rolled up yet.
 async fn was_in(
     store: &(impl ReadRollups + QueryReadings),
     device: &Device,
-    room: &RoomId,
+    rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     horizon: &Horizon,
     invocation: &Invocation,
@@ -79,7 +81,7 @@ async fn was_in(
     }
     let zone = horizon.zone();
     let last_day = zone.day(zone.date(rolled_up.to())).map_or(rolled_up.from(), TimeRange::from);
-    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(room));
+    let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(rooms));
     if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
         let dates = (zone.date(days.from()), zone.date(days.last()));
         let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
@@ -100,7 +102,8 @@ async fn was_in(
     let query =
         RangeQuery { range: newest, order, after: None, limit: MAX_READINGS, consistent: false };
     let page = store.device_readings(&device.id, &query, invocation).await?;
-    Ok(page.has_more || page.readings.iter().any(|it| it.room.as_ref() == Some(room)))
+    Ok(page.has_more
+        || page.readings.iter().any(|it| it.room.as_ref().is_some_and(|it| rooms.contains(it))))
 }
 
 /// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.

@@ -129,7 +129,7 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
         let device = &self.ask.device.id;
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {
-            if self.ask.room.is_some_and(|room| reading.room.as_ref() != Some(room)) {
+            if !self.ask.is_about(reading.room.as_ref()) {
                 self.missing.clear();
             }
             for (name, value) in reading.metrics() {
@@ -248,7 +248,7 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
     /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
     fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
         let mut rooms = stored.rollup.rooms.iter();
-        if self.ask.room.is_some_and(|room| rooms.any(|it| it.as_ref() != Some(room))) {
+        if rooms.any(|room| !self.ask.is_about(room.as_ref())) {
             self.missing.clear();
         }
         for (name, metric) in &stored.rollup.metrics {

@@ -165,6 +165,7 @@ impl Home {
             zone: self.zone.name().to_owned(),
             since: of.from(),
             sealed: [of.to(); SWEEP_GROUPS],
+            queue: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
@@ -172,7 +173,7 @@ impl Home {
     async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
         let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
-        let ask = Ask { device, room: None, grid, horizon: &horizon, coarsest, now };
+        let ask = Ask { device, rooms: None, grid, horizon: &horizon, coarsest, now };
         gather(&self.store, &ask, &invocation()).await
     }
 
@@ -183,7 +184,7 @@ impl Home {
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
-        let ask = Ask { device: &self.device, room: None, grid, horizon: &horizon, coarsest, now };
+        let ask = Ask { device: &self.device, rooms: None, grid, horizon: &horizon, coarsest, now };
         let names = [COUNTER, POWER, GAUGE].map(metric);
         let found = device_values(&self.store, &ask, &names, |_| true, &invocation()).await;
         let found = found.expect("within reach");
@@ -356,10 +357,10 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
     let horizon = Horizon::read(&home.store, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
-        let room = room.parse().expect("an id");
+        let rooms = [room.parse().expect("an id")].into();
         let ask = Ask {
             device: &home.device,
-            room: Some(&room),
+            rooms: Some(&rooms),
             grid: &grid,
             horizon: &horizon,
             coarsest: Level::Days,

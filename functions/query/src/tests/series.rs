@@ -2,7 +2,8 @@
 
 use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
 use table::{
-    Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
+    Expected, KeepRollupState as _, PutRollups as _, QueueDepth, RollupKey, RollupState,
+    StoredRollup,
 };
 
 use super::*;
@@ -10,7 +11,7 @@ use super::*;
 /// A quarter of an hour before [`at`]`(0)` is the start of a local day in UTC+8.
 const START: &str = "2026-01-11T16:00:00.000Z";
 
-fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
+pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
     let values = values.iter().map(|(name, value)| {
         (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
     });
@@ -20,7 +21,7 @@ fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Re
 }
 
 impl Bench {
-    async fn store(&self, readings: &[Reading]) {
+    pub(super) async fn store(&self, readings: &[Reading]) {
         self.store.put_readings(readings, None, &invocation()).await;
         for first in readings {
             let id = first.device.clone();
@@ -30,7 +31,7 @@ impl Bench {
             let known = self.store.register_device(&device, &invocation()).await;
             known.expect("memory");
             let room = first.room.clone().expect("a room");
-            let room = domain::Room { id: room, name: None, first_seen: at(0) };
+            let room = domain::Room::new(room, at(0));
             self.store.register_room(&room, &invocation()).await.expect("memory");
         }
     }
@@ -52,11 +53,12 @@ impl Bench {
         bench
     }
 
-    async fn seal(&self, minute: i64, zone: &str) {
+    pub(super) async fn seal(&self, minute: i64, zone: &str) {
         let state = RollupState {
             zone: zone.to_owned(),
             since: Timestamp::MIN,
             sealed: [at(minute); SWEEP_GROUPS],
+            queue: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
@@ -95,7 +97,7 @@ impl Bench {
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
     }
 
-    async fn problem(&self, url: &str) -> String {
+    pub(super) async fn problem(&self, url: &str) -> String {
         let answer = self.get(url).await;
         let problem = answer.json();
         format!("{} {}", answer.status, problem["detail"].as_str().unwrap_or_default())
@@ -504,6 +506,12 @@ async fn health_tells_how_far_the_rollups_reach() {
     assert_eq!(before, json!({"status": "ok", "rollups": null}));
     bench.seal(30, "Europe/Berlin").await;
     let after = bench.get("/health?details=1").await.json();
-    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30)});
+    let rollups =
+        json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null});
     assert_eq!(after["rollups"], rollups);
+    let depth = Some(QueueDepth { messages: 3, at: at(31) });
+    let advanced = bench.store.advance_sealed(&[0].into(), at(45), depth, &invocation()).await;
+    advanced.expect("memory");
+    let busy = bench.get("/health?details=1").await.json();
+    assert_eq!(busy["rollups"]["queue"], json!({"messages": 3, "at": at(31)}));
 }

@@ -1,6 +1,6 @@
 //! Invocations by the schedule: the state, the sweep, and the folds after changes of settings.
 
-use table::{KeepRollupState as _, StoreError};
+use table::{KeepRollupState as _, QueueDepth, StoreError};
 
 use super::*;
 
@@ -19,6 +19,18 @@ async fn the_state_of_a_new_table_is_complete_from_the_beginning_of_time() {
     assert_eq!((state.zone.as_str(), state.since), ("Asia/Tokyo", Timestamp::MIN));
     // 15:45 ends 15 minutes ago; 16:00 is not sealable before 16:11.
     assert_eq!(state.sealed, [at(-15); SWEEP_GROUPS]);
+}
+
+#[tokio::test]
+async fn a_mark_tells_what_waits_in_the_queue_and_no_queue_holds_it_up() {
+    let bench = Bench::new().await;
+    bench.minutes(60, 60).await;
+    let queue = |messages| Some(QueueDepth { messages, at: at(60) });
+    assert_eq!(bench.state().await.queue, queue(0));
+    bench.work.fail(true);
+    bench.minutes(75, 75).await;
+    let state = bench.state().await;
+    assert_eq!((state.sealed, state.queue), ([at(60); SWEEP_GROUPS], queue(0)));
 }
 
 #[tokio::test]

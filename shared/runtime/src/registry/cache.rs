@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::telemetry::chain;
-use domain::{Device, DeviceId, Room, RoomId, Timestamp};
+use domain::{Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 use table::{Invocation, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
@@ -40,6 +40,19 @@ impl Snapshot {
     /// The devices in a room, by id.
     pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
         self.devices.values().filter(move |device| device.place.room() == Some(room))
+    }
+
+    /// The rooms of a home, by id.
+    pub fn rooms_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Room> {
+        self.rooms.values().filter(move |room| room.home.as_ref() == Some(home))
+    }
+
+    /// The devices in the rooms of a home, by id.
+    pub fn devices_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Device> {
+        self.devices.values().filter(move |device| {
+            let room = device.place.room().and_then(|room| self.rooms.get(room));
+            room.is_some_and(|room| room.home.as_ref() == Some(home))
+        })
     }
 }
 
@@ -327,7 +340,7 @@ mod tests {
     async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
         let (store, cache, _, invocation) = setup();
         let kitchen: RoomId = "kitchen".parse().expect("an id");
-        let room = Room { id: kitchen.clone(), name: None, first_seen: Timestamp::MIN };
+        let room = Room::new(kitchen.clone(), Timestamp::MIN);
         let (read, _) =
             cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
         assert!(read.rooms.contains_key(&kitchen));

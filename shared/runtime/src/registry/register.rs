@@ -51,7 +51,7 @@ pub async fn register(
                 UpdateOutcome::ConditionFailed(None) => break,
             }
         }
-        let new = Room { id: room.clone(), name: None, first_seen: span.first };
+        let new = Room::new(room.clone(), span.first);
         rooms.push(match store.register_room(&new, invocation).await? {
             InsertOutcome::Inserted => new,
             InsertOutcome::Exists(room) => room,

@@ -42,4 +42,11 @@ impl WorkQueue for MemoryWorkQueue {
         kept.extend_from_slice(messages);
         Ok(())
     }
+
+    async fn depth(&self, _: &Invocation) -> Result<u64, NotSent> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(NotSent::because("the test wants it so"));
+        }
+        Ok(self.messages().len() as u64)
+    }
 }

@@ -22,4 +22,8 @@ impl WorkQueue for SqsWorkQueue {
     async fn send(&self, messages: &[FoldRequest], invocation: &Invocation) -> Result<(), NotSent> {
         self.0.send(messages, invocation).await
     }
+
+    async fn depth(&self, invocation: &Invocation) -> Result<u64, NotSent> {
+        self.0.depth(invocation).await
+    }
 }

@@ -21,6 +21,8 @@ pub const UNTIL: &str = "until";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
 pub const NAME: &str = "name";
+/// The home of a room.
+pub const HOME: &str = "home";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
@@ -61,6 +63,8 @@ pub const SINCE: &str = "since";
 pub const SEALED: &str = "sealed";
 /// The time up to which rollups are folded again.
 pub const DONE_UNTIL: &str = "done_until";
+/// How many messages wait in the work queue, and when they were counted.
+pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
 pub const CREATED: &str = "created";

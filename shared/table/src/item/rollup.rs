@@ -6,8 +6,8 @@
 use chrono::TimeDelta;
 
 use super::attribute::{
-    DONE_UNTIL, END, FROZEN, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE, START, VERSION,
-    ZONE,
+    DONE_UNTIL, END, FROZEN, QUEUE, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE, START,
+    VERSION, ZONE,
 };
 use super::fields::{
     epoch_seconds, invalid, other_kind, parse_key, put, string, text, timestamp, whole_number,
@@ -15,7 +15,7 @@ use super::fields::{
 use super::reading::mark;
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
-use crate::rollup::{Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+use crate::rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 use domain::{
     Bucket, Decimal, Exact, Flags, MetricName, MetricRollup, OfKind, Reading, Rollup, RoomId,
     SWEEP_GROUPS, Sample, TimeRange, Timestamp,
@@ -204,7 +204,28 @@ pub fn from_rollup_state(state: &RollupState) -> Item {
     let sealed = state.sealed.iter().enumerate();
     let sealed = sealed.map(|(group, at)| (group_name(group), Attribute::S(at.to_string())));
     item.insert(SEALED.to_owned(), Attribute::M(sealed.collect()));
+    item.extend(state.queue.map(|depth| (QUEUE.to_owned(), from_queue_depth(depth))));
     item
+}
+
+/// The depth of the queue in the state.
+#[must_use]
+pub fn from_queue_depth(depth: QueueDepth) -> Attribute {
+    Attribute::L(vec![Attribute::N(depth.messages.to_string()), Attribute::S(depth.at.to_string())])
+}
+
+fn queue_depth(item: &mut Item) -> Result<Option<QueueDepth>, ItemError> {
+    match item.remove(QUEUE) {
+        None => Ok(None),
+        Some(Attribute::L(list)) => match &list[..] {
+            [Attribute::N(messages), Attribute::S(at)] => Ok(Some(QueueDepth {
+                messages: messages.parse().map_err(invalid(QUEUE))?,
+                at: Timestamp::parse_absolute(at).map_err(invalid(QUEUE))?,
+            })),
+            _ => Err(ItemError::Missing(QUEUE)),
+        },
+        Some(_) => Err(ItemError::Missing(QUEUE)),
+    }
 }
 
 /// The name of a group's member in the state.
@@ -232,6 +253,7 @@ impl Decode for RollupState {
             zone: text(&mut item, ZONE).ok_or(ItemError::Missing(ZONE))?,
             since: timestamp(&mut item, SINCE)?.ok_or(ItemError::Missing(SINCE))?,
             sealed,
+            queue: queue_depth(&mut item)?,
         })
     }
 }
@@ -381,7 +403,10 @@ mod tests {
             zone: "Europe/Berlin".to_owned(),
             since: Timestamp::MIN,
             sealed: [at("2026-01-11T16:00:00Z"); SWEEP_GROUPS],
+            queue: None,
         };
+        assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
+        state.queue = Some(QueueDepth { messages: 3, at: at("2026-01-11T16:11:00Z") });
         state.sealed[7] = at("2026-01-11T15:45:00Z");
         assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
         assert_eq!(state.sealed(), state.sealed[7]);

@@ -1,6 +1,6 @@
 //! A room's item. Says nothing of the devices and readings in the room.
 
-use super::attribute::{FIRST_SEEN, NAME};
+use super::attribute::{FIRST_SEEN, HOME, NAME};
 use super::fields::{other_kind, parse_key, parsed, put, timestamp};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
@@ -11,6 +11,7 @@ use domain::Room;
 pub fn from_room(room: &Room) -> Item {
     let mut item = key(&Key::Room(room.id.clone()));
     put(&mut item, NAME, room.name.clone().map(String::from));
+    put(&mut item, HOME, room.home.as_ref().map(ToString::to_string));
     put(&mut item, FIRST_SEEN, Some(room.first_seen.to_string()));
     item
 }
@@ -26,7 +27,7 @@ impl Decode for Room {
 fn to_room(mut item: Item) -> Result<Room, ItemError> {
     let Key::Room(id) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
-    Ok(Room { id, name: parsed(&mut item, NAME)?, first_seen })
+    Ok(Room { id, name: parsed(&mut item, NAME)?, home: parsed(&mut item, HOME)?, first_seen })
 }
 
 #[cfg(test)]
@@ -36,13 +37,11 @@ mod tests {
 
     #[test]
     fn a_room_comes_back() {
-        let mut room = Room {
-            id: "chiyoda1-a".parse().expect("an id"),
-            name: None,
-            first_seen: Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("valid"),
-        };
+        let first_seen = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("valid");
+        let mut room = Room::new("chiyoda1-a".parse().expect("an id"), first_seen);
         assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
         room.name = Some("Bedroom".parse().expect("a label"));
+        room.home = Some("chiyoda1".parse().expect("an id"));
         assert_eq!(Room::decode(from_room(&room)).expect("a room"), room);
     }
 }

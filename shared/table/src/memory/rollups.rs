@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use super::MemoryStore;
 use crate::{
     DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing,
-    PutOutcome, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
-    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
+    PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups, ReadStoredReadings,
+    ReadingKey, Refold, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
@@ -154,9 +154,11 @@ impl KeepRollupState for MemoryStore {
         &self,
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
+        queue: Option<QueueDepth>,
         _invocation: &Invocation,
     ) -> StoreResult<()> {
         if let Some(state) = &mut self.write()?.sealing {
+            state.queue = queue.or(state.queue);
             for group in groups {
                 state.sealed[*group] = state.sealed[*group].max(sealed);
             }

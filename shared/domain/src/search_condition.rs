@@ -8,16 +8,16 @@ use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
 /// A condition on one of a device's values; one that has several needs one that meets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct SearchCondition {
     /// Which values.
     pub subject: Subject,
     /// What is said of them.
-    pub test: Test,
+    pub test: SearchTest,
 }
 
 /// What a condition says of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Test {
+pub enum SearchTest {
     /// It is this text, which is normalised.
     Equals(String),
     /// It begins with this text, which is normalised.
@@ -56,9 +56,9 @@ impl Comparison {
     }
 }
 
-/// The reasons for which a text is not a [`Condition`].
+/// The reasons for which a text is not a [`SearchCondition`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConditionError {
+pub enum SearchConditionError {
     /// It has no sign.
     #[error(
         "{0:?} is no condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
@@ -83,15 +83,15 @@ pub enum ConditionError {
     OnlyText(String),
 }
 
-impl Condition {
+impl SearchCondition {
     /// The condition that a value is `text`, or begins with what is before its last character, where that
     /// is `*`.
-    pub fn like(subject: Subject, text: &str) -> Result<Self, ConditionError> {
+    pub fn like(subject: Subject, text: &str) -> Result<Self, SearchConditionError> {
         let test = match text.trim() {
-            "" => return Err(ConditionError::NoValue(subject.as_str().to_owned())),
+            "" => return Err(SearchConditionError::NoValue(subject.as_str().to_owned())),
             text => match text.strip_suffix('*') {
-                Some(beginning) => Test::BeginsWith(normalise(beginning)),
-                None => Test::Equals(normalise(text)),
+                Some(beginning) => SearchTest::BeginsWith(normalise(beginning)),
+                None => SearchTest::Equals(normalise(text)),
             },
         };
         Ok(Self { subject, test })
@@ -115,17 +115,19 @@ impl Condition {
     #[must_use]
     pub fn holds_for_metric(&self, value: &Decimal) -> bool {
         match &self.test {
-            Test::Equals(text) => Decimal::parse(text).is_ok_and(|number| number == *value),
-            Test::BeginsWith(beginning) => beginning.is_empty(),
-            Test::Is(comparison, limit) => comparison.holds(value, limit),
+            SearchTest::Equals(text) => Decimal::parse(text).is_ok_and(|number| number == *value),
+            SearchTest::BeginsWith(beginning) => beginning.is_empty(),
+            SearchTest::Is(comparison, limit) => comparison.holds(value, limit),
         }
     }
 
     fn holds_for_value(&self, text: &str, number: impl Fn() -> Option<Decimal>) -> bool {
         match &self.test {
-            Test::Equals(wanted) => normalise(text) == *wanted,
-            Test::BeginsWith(beginning) => normalise(text).starts_with(beginning.as_str()),
-            Test::Is(comparison, limit) => number().is_some_and(|it| comparison.holds(&it, limit)),
+            SearchTest::Equals(wanted) => normalise(text) == *wanted,
+            SearchTest::BeginsWith(beginning) => normalise(text).starts_with(beginning.as_str()),
+            SearchTest::Is(comparison, limit) => {
+                number().is_some_and(|it| comparison.holds(&it, limit))
+            }
         }
     }
 
@@ -133,9 +135,13 @@ impl Condition {
     #[must_use]
     pub fn range(&self) -> SearchRange {
         match &self.test {
-            Test::Equals(text) => SearchRange::Equals(SearchValue::text(text)),
-            Test::BeginsWith(beginning) => SearchRange::BeginsWith(SearchValue::text(beginning)),
-            Test::Is(comparison, limit) => SearchRange::Is(*comparison, SearchValue::number(limit)),
+            SearchTest::Equals(text) => SearchRange::Equals(SearchValue::text(text)),
+            SearchTest::BeginsWith(beginning) => {
+                SearchRange::BeginsWith(SearchValue::text(beginning))
+            }
+            SearchTest::Is(comparison, limit) => {
+                SearchRange::Is(*comparison, SearchValue::number(limit))
+            }
         }
     }
 
@@ -149,24 +155,24 @@ impl Condition {
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for SearchCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.subject.as_str();
         match &self.test {
-            Test::Equals(text) => write!(f, "{name}={text}"),
-            Test::BeginsWith(beginning) => write!(f, "{name}={beginning}*"),
-            Test::Is(comparison, limit) => write!(f, "{name}{}{limit}", comparison.sign()),
+            SearchTest::Equals(text) => write!(f, "{name}={text}"),
+            SearchTest::BeginsWith(beginning) => write!(f, "{name}={beginning}*"),
+            SearchTest::Is(comparison, limit) => write!(f, "{name}{}{limit}", comparison.sign()),
         }
     }
 }
 
-impl FromStr for Condition {
-    type Err = ConditionError;
+impl FromStr for SearchCondition {
+    type Err = SearchConditionError;
 
-    fn from_str(text: &str) -> Result<Self, ConditionError> {
+    fn from_str(text: &str) -> Result<Self, SearchConditionError> {
         let sign = text.find(['=', '<', '>']);
         let (name, rest) =
-            text.split_at(sign.ok_or_else(|| ConditionError::NoSign(excerpt(text)))?);
+            text.split_at(sign.ok_or_else(|| SearchConditionError::NoSign(excerpt(text)))?);
         let subject: Subject = name.trim().parse()?;
         if let Some(value) = rest.strip_prefix('=') {
             return Self::like(subject, value);
@@ -177,14 +183,14 @@ impl FromStr for Condition {
             .expect("it begins with < or >");
         let name = || subject.as_str().to_owned();
         if value.is_empty() {
-            return Err(ConditionError::NoValue(name()));
+            return Err(SearchConditionError::NoValue(name()));
         }
         if !matches!(subject, Subject::Attribute(_)) {
-            return Err(ConditionError::OnlyText(name()));
+            return Err(SearchConditionError::OnlyText(name()));
         }
         let number = Decimal::parse(value)
-            .map_err(|_| ConditionError::NotNumber { name: name(), value: excerpt(value) })?;
-        Ok(Self { subject, test: Test::Is(comparison, number) })
+            .map_err(|_| SearchConditionError::NotNumber { name: name(), value: excerpt(value) })?;
+        Ok(Self { subject, test: SearchTest::Is(comparison, number) })
     }
 }
 
@@ -238,7 +244,7 @@ mod tests {
             ("serves<4", false),
             ("t=1", false),
         ] {
-            let parsed: Condition = condition.parse().expect(condition);
+            let parsed: SearchCondition = condition.parse().expect(condition);
             assert_eq!(parsed.holds_for(&device), holds, "{condition}");
             assert_eq!(parsed.to_string().parse(), Ok(parsed), "{condition}");
         }
@@ -255,7 +261,7 @@ mod tests {
             ("battery=*", true),
             ("battery=low", false),
         ] {
-            let parsed: Condition = condition.parse().expect(condition);
+            let parsed: SearchCondition = condition.parse().expect(condition);
             assert_eq!(parsed.holds_for_metric(&value), holds, "{condition}");
         }
     }
@@ -272,7 +278,7 @@ mod tests {
             ("battery<low", "battery is compared with \"low\", which is not a number"),
             ("name>5", "name is a text; only = compares it"),
         ] {
-            let error = text.parse::<Condition>().expect_err(text).to_string();
+            let error = text.parse::<SearchCondition>().expect_err(text).to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -1,0 +1,67 @@
+//! Homes: lists, single homes and their rooms. A home is nothing but its rooms, so nothing is stored of it.
+
+use std::collections::BTreeMap;
+
+use api::caching::with_cache_headers;
+use api::{Problem, Response};
+use domain::{HomeId, Room};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::ReadRegistry;
+
+use crate::lists::page_of_rooms;
+use crate::lookup;
+use crate::page;
+use crate::pagination::{ListRequest, ensure_complete};
+use crate::rows::{HOME_COLUMNS, HomeRow};
+use crate::sheet::Columns;
+
+/// `GET /homes`
+pub(crate) async fn homes(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
+    ensure_complete(snapshot.has_all_rooms, "rooms")?;
+    let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
+    for room in snapshot.rooms.values() {
+        if let Some(home) = &room.home {
+            rooms.entry(home).or_default().push(room);
+        }
+    }
+    let homes: Vec<HomeRow<'_>> =
+        rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
+    let (homes, rest) = list.paginate(homes.iter().collect(), |home| home.id(), |_| 0);
+    let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
+    let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
+    let behind = |row: usize| list.cursor_behind(rows[row].id());
+    let request = (call.request, &call.params);
+    let response = page::write(list.format, request, &rows, columns, rest, behind);
+    Ok(with_cache_headers(call.request, response))
+}
+
+/// `GET /homes/{id}`
+pub(crate) async fn home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    let row = HomeRow::of(&home, snapshot.rooms_of(&home));
+    let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
+    Ok(with_cache_headers(call.request, Response::json(200, &row)))
+}
+
+/// `GET /homes/{id}/rooms`
+pub(crate) async fn rooms(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let list = ListRequest::of(call.request, &call.params)?;
+    let (home, snapshot) = lookup::home(registry, store, call).await?;
+    Ok(page_of_rooms(call, &list, snapshot.rooms_of(&home).collect()))
+}

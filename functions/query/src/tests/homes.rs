@@ -1,0 +1,146 @@
+//! Homes as a client sees them: rooms that name one, and what their devices measured. Deletes none.
+
+use table::UpdateRegistry as _;
+
+use super::*;
+
+impl Bench {
+    /// Two devices in the rooms r1 and r2 of the home h, one in a room of another home, one that was in r1
+    /// and is now in a room without a home.
+    async fn of_homes() -> Self {
+        let bench = Self::empty();
+        for (device, minute, room) in
+            [("a", 0, "r1"), ("b", 0, "r2"), ("c", 0, "s"), ("gone", 0, "r1"), ("gone", 5, "attic")]
+        {
+            let reading = reading(device, minute, room);
+            bench.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+            let id = device.parse().expect("an id");
+            let mut device = DeviceObservation::of(&reading).new_device(id, |_| true);
+            let known = bench.store.register_device(&device, &invocation()).await.expect("memory");
+            if let table::InsertOutcome::Exists(known) = known {
+                let learned = known.diff(&DeviceObservation::of(&reading), |_| true);
+                device = known;
+                bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
+            }
+            let room = domain::Room::new(room.parse().expect("an id"), at(minute));
+            bench.store.register_room(&room, &invocation()).await.expect("memory");
+        }
+        for (room, home) in [("r1", "h"), ("r2", "h"), ("s", "summer")] {
+            let (url, body) = (format!("/rooms/{room}"), json!({"home": home}).to_string());
+            assert_eq!(bench.patch(&url, &body).await.json()["home"], home);
+        }
+        bench
+    }
+
+    /// The ids in a list.
+    async fn ids(&self, url: &str, member: &str) -> Vec<String> {
+        let answer = self.get(url).await;
+        assert_eq!(answer.status, 200, "{url}: {}", answer.text);
+        let answer = answer.json();
+        let rows = answer["data"].as_array().expect("a list").iter();
+        rows.map(|row| row[member].as_str().expect("an id").to_owned()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_home_is_the_rooms_that_name_it() {
+    let bench = Bench::of_homes().await;
+    let (first_seen, later) = (at(0).to_string(), at(5).to_string());
+    let home = json!({"home_id": "h", "rooms": 2, "first_seen": first_seen});
+    let summer = json!({"home_id": "summer", "rooms": 1, "first_seen": first_seen});
+    assert_eq!(bench.get("/homes").await.json()["data"], json!([home, summer]));
+    assert_eq!(bench.get("/homes/h").await.json(), home);
+    let csv = bench.get("/homes?format=csv").await.text;
+    assert_eq!(
+        csv.lines().take(2).collect::<Vec<_>>(),
+        ["home_id,rooms,first_seen", &format!("h,2,{first_seen}")]
+    );
+    assert_eq!(bench.ids("/homes/h/rooms", "room_id").await, ["r1", "r2"]);
+    assert_eq!(bench.ids("/homes/h/devices", "device_id").await, ["a", "b"]);
+    assert_eq!(bench.ids("/homes/h/latest", "device_id").await, ["a", "b"]);
+    let page = bench.get("/homes?limit=1").await.json();
+    let next = format!("/homes?limit=1&cursor={}", page["next_cursor"].as_str().expect("more"));
+    assert_eq!(bench.ids(&next, "home_id").await, ["summer"]);
+
+    let room = bench.patch("/rooms/s", r#"{"home": null}"#).await.json();
+    assert_eq!(room, json!({"room_id": "s", "name": null, "home": null, "first_seen": first_seen}));
+    bench.patch("/rooms/attic", r#"{"home": "h"}"#).await;
+    assert_eq!(bench.ids("/homes", "home_id").await, ["h"]);
+    assert_eq!(bench.ids("/homes/h/devices", "device_id").await, ["a", "b", "gone"]);
+    assert_eq!(bench.get("/rooms/attic").await.json()["first_seen"], later);
+}
+
+#[tokio::test]
+async fn an_unknown_home_is_not_found_and_one_that_another_instance_knows_is() {
+    let bench = Bench::of_homes().await;
+    for path in ["", "/rooms", "/devices", "/latest", "/series", "/energy"] {
+        let answer = bench.get(&format!("/homes/x{path}")).await;
+        assert_eq!(answer.status, 404, "{path}: {}", answer.text);
+        assert_eq!(answer.json()["detail"], "There is no home \"x\".");
+    }
+    assert_eq!(bench.get("/homes/a%20b").await.status, 400);
+    let patch = domain::RoomPatch {
+        home: domain::Edit::Set("new".parse().expect("an id")),
+        ..domain::RoomPatch::default()
+    };
+    let room = "attic".parse().expect("an id");
+    bench.store.edit_room(&room, &patch, &invocation()).await.expect("memory");
+    assert_eq!(bench.ids("/homes/new/rooms", "room_id").await, ["attic"]);
+}
+
+#[tokio::test]
+async fn the_series_of_a_home_has_every_reading_of_its_rooms_and_no_other() {
+    let bench = Bench::of_homes().await;
+    let range = format!("from={}&to={}", at(0), at(15));
+    let count = async |path: &str| {
+        let url = format!("{path}/series?{range}&fn=count&metric=temperature&devices=1");
+        let answer = bench.get(&url).await.json();
+        let rows = answer["data"].as_array().expect("rows").clone();
+        rows.iter()
+            .map(|row| {
+                (row["device_id"].as_str().expect("an id").to_owned(), row["value"].as_i64())
+            })
+            .collect::<Vec<_>>()
+    };
+    let is = |rows: &[&str]| rows.iter().map(|id| ((*id).to_owned(), Some(1))).collect::<Vec<_>>();
+    assert_eq!(count("/homes/h").await, is(&["a", "b", "gone"]));
+    assert_eq!(count("/rooms/r1").await, is(&["a", "gone"]));
+    assert_eq!(count("/homes/summer").await, is(&["c"]));
+    // A device that moves within the home is one stay there, not two.
+    bench.patch("/rooms/attic", r#"{"home": "h"}"#).await;
+    let all = count("/homes/h").await;
+    assert_eq!(all.last(), Some(&("gone".to_owned(), Some(2))));
+}
+
+#[tokio::test]
+async fn what_is_behind_a_meter_is_left_out_of_the_sum_of_a_home_that_has_both() {
+    let bench = Bench::empty();
+    for (device, room) in [("meter", "hall"), ("plug", "loft")] {
+        let readings: Vec<Reading> = (0..15)
+            .map(|minute| {
+                let watts = [("current_w".parse().expect("a name"), "60")];
+                let watts = watts.map(|(name, it)| (name, Decimal::parse(it).expect("a number")));
+                let room = Some(room.parse().expect("an id"));
+                Reading::new(device.parse().expect("an id"), at(minute), room, watts.into())
+                    .expect("a reading")
+            })
+            .collect();
+        bench.store.put_readings(&readings, None, &invocation()).await;
+        let id = device.parse().expect("an id");
+        let new = DeviceObservation::of(&readings[0]).new_device(id, |_| true);
+        bench.store.register_device(&new, &invocation()).await.expect("memory");
+        let room = domain::Room::new(room.parse().expect("an id"), at(0));
+        bench.store.register_room(&room, &invocation()).await.expect("memory");
+    }
+    bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await;
+    bench.patch("/rooms/loft", r#"{"home": "h"}"#).await;
+    let range = format!("from={}&to={}", at(0), at(15));
+    let url = format!("/homes/h/energy?{range}");
+    let alone = bench.get(&url).await.json();
+    assert_eq!(alone["data"][0]["kwh"].to_string(), "0.015", "the plug alone: {alone}");
+    bench.patch("/rooms/hall", r#"{"home": "h"}"#).await;
+    let both = bench.get(&url).await.json();
+    assert_eq!(both["data"][0]["kwh"].to_string(), "0.015", "the meter alone: {both}");
+    let left_out = json!([{"device_id": "plug", "behind": "meter"}]);
+    assert_eq!(both["left_out"], left_out, "{both}");
+}
