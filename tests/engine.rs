@@ -38,13 +38,18 @@ impl Engine {
 
     /// A fresh table, as the template deploys it with or without its index by room.
     pub(crate) async fn table(&self, room_index: bool) -> Table {
+        let parameter = if room_index { "on" } else { "off" };
+        self.table_with(&[("RoomIndex", parameter)]).await
+    }
+
+    /// A fresh table, as the template deploys it with these parameters.
+    pub(crate) async fn table_with(&self, parameters: &[(&str, &str)]) -> Table {
         static TABLES: AtomicUsize = AtomicUsize::new(0);
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
-        let parameter = if room_index { "on" } else { "off" };
         let definition = Template::own()
-            .and_then(|own| TableDefinition::from_template(&own, &[("RoomIndex", parameter)]))
+            .and_then(|own| TableDefinition::from_template(&own, parameters))
             .expect("the template has a table");
         let credentials = Credentials {
             access_key_id: self.key.clone(),
@@ -79,6 +84,11 @@ impl Table {
         DynamoStore::connect(&self.config, self.layout)
     }
 
+    /// A store that takes the table to have no index of attributes.
+    pub(crate) fn store_without_attribute_index(&self) -> DynamoStore {
+        DynamoStore::connect(&self.config, Layout { attribute_index: false, ..self.layout })
+    }
+
     /// A store that reaches the table by another address.
     ///
     /// Its region is one of its own: the SDK's clients of one region share what they may spend on
@@ -89,6 +99,11 @@ impl Table {
         let endpoint = Some(endpoint.to_owned());
         let config = StoreConfig { endpoint, region, ..self.config.clone() };
         DynamoStore::connect(&config, self.layout)
+    }
+
+    /// How the table is laid out.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Where the engine answers.

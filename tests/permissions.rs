@@ -5,17 +5,22 @@ use std::sync::{Arc, Mutex};
 
 use domain::{
     DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, Stay, Token, TokenHash,
+    SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS};
+use table::keys::{
+    ATTRIBUTE_PREFIX, DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX,
+    TOKENS,
+};
+use table::layout::ATTRIBUTE_INDEX;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
-    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, StayQuery, StoredRollup, Target, UpdateRegistry,
+    IndexDevices, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings,
+    Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
+    RegisterDevices, RollupKey, RollupState, SearchDevices, SearchQuery, StayQuery, StoredRollup,
+    Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -41,6 +46,9 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         "GetItem" => [(Action::GetItem, key(&body["Key"]))].into(),
         "PutItem" => [(Action::PutItem, key(&body["Item"]))].into(),
         "UpdateItem" => [(Action::UpdateItem, key(&body["Key"]))].into(),
+        "Query" if body["IndexName"] == ATTRIBUTE_INDEX.name => {
+            [(Action::Query, Target::AttributeIndex)].into()
+        }
         "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
         "Query" => {
             let pk = &body["ExpressionAttributeValues"][":p"]["S"];
@@ -49,9 +57,15 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         // A transaction has no action of its own: each of its parts needs that of the same name.
         "TransactWriteItems" => list(&body["TransactItems"])
             .iter()
-            .map(|part| match (&part["Update"], &part["Put"]) {
-                (Value::Null, put) => (Action::PutItem, key(&put["Item"])),
-                (update, _) => (Action::UpdateItem, key(&update["Key"])),
+            .map(|part| {
+                let (name, part) = part.as_object().and_then(|it| it.iter().next()).expect("one");
+                match name.as_str() {
+                    "Put" => (Action::PutItem, key(&part["Item"])),
+                    "Update" => (Action::UpdateItem, key(&part["Key"])),
+                    "Delete" => (Action::DeleteItem, key(&part["Key"])),
+                    "ConditionCheck" => (Action::ConditionCheckItem, key(&part["Key"])),
+                    other => panic!("a part that this test does not know: {other}"),
+                }
             })
             .collect(),
         other => panic!("an operation that this test does not know: {other}"),
@@ -64,6 +78,7 @@ fn target(pk: &str) -> Target {
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
+        pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
         pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
             Target::Stays
@@ -81,9 +96,9 @@ async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
     let (mut stores, mut proxies) = (Vec::new(), Vec::new());
-    for room_index in [true, false] {
+    for parameter in [("RoomIndex", "on"), ("RoomIndex", "off"), ("AttributeIndex", "on")] {
         let seen = Arc::clone(&asked);
-        let table = engine.table(room_index).await;
+        let table = engine.table_with(&[parameter]).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
@@ -92,7 +107,7 @@ async fn each_port_asks_what_it_declares() {
         stores.push(table.store_by_way_of(proxy.url()));
         proxies.push(proxy);
     }
-    let [with_index, without_index] = [&stores[0], &stores[1]];
+    let [with_index, without_index, searched] = [&stores[0], &stores[1], &stores[2]];
     let store = with_index;
     let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
@@ -135,7 +150,22 @@ async fn each_port_asks_what_it_declares() {
         store.update_device(&new, &earlier, invocation),
         store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
+    let search =
+        &SearchQuery { subject: &Subject::Name, range: &SearchRange::All, after: None, limit: 10 };
+    check!(SearchDevices:
+        searched.is_indexed(invocation),
+        searched.search(search, invocation));
+    searched.register_device(&new, invocation).await.expect("registered");
+    let mut named = new.clone();
+    named.name = Some(label("Kitchen"));
+    let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };
+    searched.edit_device(&d, &old, at(0), invocation).await.expect("edited");
+    check!(IndexDevices:
+        searched.begin_index("1", invocation),
+        searched.index_device(&named, invocation),
+        searched.end_index("1", at(0), invocation));
     check!(EditRegistry:
+        searched.edit_device(&d, &rename, at(0), invocation),
         store.edit_device(&d, &rename, at(0), invocation),
         store.edit_device(&d, &move_to, at(0), invocation),
         store.edit_room(&a, &RoomPatch::default(), invocation));
