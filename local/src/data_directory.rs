@@ -6,10 +6,15 @@ use std::time::Duration;
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
+use runtime::clock::Deadline;
+use table::Invocation;
 use table::layout::Layout;
 
 use crate::functions::Functions;
 use crate::{Data, Options, System, engine, gateway};
+
+/// The time for reading how the table is laid out.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The data in a directory, for a command that reads or changes it.
 ///
@@ -32,6 +37,7 @@ impl DataDirectory {
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(store) = engine::running(directory) {
             let table = DynamoStore::connect(&store, Layout::default());
+            let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
             let functions = Box::pin(Functions::start(&table, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }

@@ -3,6 +3,7 @@
 mod add_arrival;
 mod attribute;
 mod delete_readings;
+mod describe;
 mod edit_registry;
 mod error;
 mod find_registry;
