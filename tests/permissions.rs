@@ -14,13 +14,14 @@ use table::keys::{
     TOKENS,
 };
 use table::layout::ATTRIBUTE_INDEX;
+use table::shards::Shard;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
     IndexDevices, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings,
-    Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, SearchDevices, SearchQuery, StayQuery, StoredRollup,
-    Target, UpdateRegistry,
+    PageRegistry, Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings,
+    RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings,
+    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, SearchDevices, SearchQuery,
+    StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -74,7 +75,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
 
 fn target(pk: &str) -> Target {
     match pk {
-        DEVICES => Target::Devices,
+        devices if Shard::parse(devices, DEVICES).is_some() => Target::Devices,
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
@@ -95,24 +96,31 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
 async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
-    let (mut stores, mut proxies) = (Vec::new(), Vec::new());
-    for parameter in [("RoomIndex", "on"), ("RoomIndex", "off"), ("AttributeIndex", "on")] {
+    let (mut tables, mut proxies) = (Vec::new(), Vec::new());
+    for parameters in [
+        [("RoomIndex", "on"), ("DeviceShards", "4")],
+        [("RoomIndex", "off"), ("DeviceShards", "1")],
+        [("AttributeIndex", "on"), ("DeviceShards", "4")],
+    ] {
         let seen = Arc::clone(&asked);
-        let table = engine.table_with(&[parameter]).await;
+        let table = engine.table_of(&parameters).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
         });
         let proxy = proxy.await;
-        stores.push(table.store_by_way_of(proxy.url()));
+        tables.push(table);
         proxies.push(proxy);
     }
-    let [with_index, without_index, searched] = [&stores[0], &stores[1], &stores[2]];
-    let store = with_index;
+    // A store asks once in how many partitions the devices are: each check has a new one.
+    let store_of = |n: usize| tables[n].store_by_way_of(proxies[n].url());
+    let (without_index, searched) = (store_of(1), store_of(2));
+    let mut store;
     let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
     macro_rules! check {
         ($port:ident: $($call:expr),+) => {
+            store = store_of(0);
             taken();
             $(drop($call.await);)+
             assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
@@ -174,9 +182,13 @@ async fn each_port_asks_what_it_declares() {
         store.stays_in(&a, stays, invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
-        with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
+        store.room_readings(&a, std::slice::from_ref(&d), query, invocation),
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
+    check!(PageRegistry:
+        store.device_page(None, 10, invocation),
+        store.room_page(None, 10, invocation),
+        store.room_device_page(&a, None, 10, invocation));
     check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),

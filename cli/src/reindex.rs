@@ -50,7 +50,7 @@ struct Progress {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { place, state, again } = args;
     let file = state.unwrap_or_else(|| place.progress_file("reindex"));
-    let table = place.open().await?;
+    let table = place.open().await?.with_devices().await?;
     let work = async {
         let store = table.store.clone();
         let store = patiently(async |it| store.clone().as_laid_out(it).await).await?;

@@ -9,6 +9,7 @@ use domain::{Timestamp, Zone};
 use local::{Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
+use table::shards::Shards;
 
 use crate::output::print;
 use crate::{greeting, sample_home};
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     /// `roomtide reindex`. Without it the table stays as it is
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     attribute_index: Option<String>,
+    /// Spread the registry's devices over so many partitions, from 1 to 64; it counts from the first device on
+    #[arg(long, value_name = "N")]
+    device_shards: Option<Shards>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -65,6 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         earliest_timestamp: args.earliest_timestamp,
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
         attribute_index: args.attribute_index.map(|it| it == "on"),
+        device_shards: args.device_shards,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

@@ -11,6 +11,7 @@ use table::Invocation;
 use table::layout::Layout;
 
 use crate::functions::Functions;
+use crate::system::shards_of;
 use crate::{Data, Options, System, engine, gateway};
 
 /// The time for reading how the table is laid out.
@@ -36,7 +37,9 @@ impl DataDirectory {
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(store) = engine::running(directory) {
-            let table = DynamoStore::connect(&store, Layout::default());
+            let mut layout = Layout::default();
+            layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
+            let table = DynamoStore::connect(&store, layout);
             let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
             let functions = Box::pin(Functions::start(&table, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));

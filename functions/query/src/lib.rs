@@ -23,6 +23,7 @@ mod rows;
 mod search;
 mod series;
 mod sheet;
+mod stays;
 #[cfg(test)]
 mod tests;
 
@@ -39,8 +40,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry, QueryReadings,
-    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, SearchDevices,
+    DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry, PageRegistry,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    SearchDevices,
 };
 
 /// The settings of the function.
@@ -60,8 +62,9 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + SearchDevices + FindRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
+    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
+        + QueryRoomReadings + EditRegistry + SearchDevices + FindRegistry + FindToken + ReadRollups
+        + ReadRollupState + DeleteReadings + ReadStays
 }
 
 /// The function.
@@ -121,6 +124,10 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::DeviceReadings => {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
+            Operation::DeviceStays => {
+                Box::pin(stays::of_device(registry, store, clock.now(), call))
+            }
+            Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),

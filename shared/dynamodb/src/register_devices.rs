@@ -13,6 +13,7 @@ impl RegisterDevices for DynamoStore {
         device: &Device,
         invocation: &Invocation,
     ) -> StoreResult<InsertOutcome<Device>> {
+        self.claim_shards(invocation).await?;
         self.put_if_absent(item::from_device(device, self.layout), invocation).await
     }
 

@@ -92,7 +92,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(Some(device.clone()));
         }
         let found = Box::pin(store.device(id, invocation)).await?;
-        if found.is_some() {
+        if found.is_some() && snapshot.has_all_devices {
             self.refresh(store, invocation, log).await?;
         }
         Ok(found)
@@ -111,10 +111,13 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(Some((room.clone(), snapshot)));
         }
         let Some(room) = Box::pin(store.room(id, invocation)).await? else { return Ok(None) };
+        if !snapshot.has_all_rooms {
+            return Ok(Some((room, snapshot)));
+        }
         Ok(Some((room, self.refresh(store, invocation, log).await?)))
     }
 
-    /// Registers what an observation names for the first time, and keeps what is there now; see
+    /// Registers what an observation names for the first time, and keeps and returns what is there now; see
     /// [`register`].
     pub async fn register(
         &self,
@@ -124,12 +127,11 @@ impl<C: Clock> CachedRegistry<C> {
         known: Option<Device>,
         is_known: impl Fn(&RoomId) -> bool,
         invocation: &Invocation,
-    ) -> StoreResult<()> {
-        let Registered { device, rooms } =
-            register(store, id, observation, known, is_known, invocation).await?;
-        self.keep_device(device);
-        rooms.into_iter().for_each(|room| self.keep_room(room));
-        Ok(())
+    ) -> StoreResult<Registered> {
+        let registered = register(store, id, observation, known, is_known, invocation).await?;
+        self.keep_device(registered.device.clone());
+        registered.rooms.iter().for_each(|room| self.keep_room(room.clone()));
+        Ok(registered)
     }
 
     /// Takes over a device that this process has just read or written.

@@ -10,11 +10,11 @@ use chrono::TimeDelta;
 
 use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome,
-    PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, SearchDevices, SearchHit, SearchPage, SearchQuery,
-    StayKey, StoreError, StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry, companions,
-    keys,
+    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
+    PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
+    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, SearchDevices, SearchHit,
+    SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup, UpdateOutcome,
+    UpdateRegistry, companions, keys,
 };
 use domain::{
     Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
@@ -374,6 +374,48 @@ impl ReadRegistry for MemoryStore {
         let found = self.read()?.rooms.values().cloned().collect();
         Ok(Listing { found, unreadable: Vec::new() })
     }
+}
+
+impl PageRegistry for MemoryStore {
+    async fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<ListPage<Device>> {
+        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
+    }
+
+    async fn room_page(
+        &self,
+        after: Option<&RoomId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<ListPage<Room>> {
+        Ok(list_page(self.read()?.rooms.values(), |it| Some(&it.id) > after, limit))
+    }
+
+    async fn room_device_page(
+        &self,
+        room: &RoomId,
+        after: Option<&DeviceId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<ListPage<Device>>> {
+        let is_asked = |it: &Device| it.place.room() == Some(room) && Some(&it.id) > after;
+        Ok(Some(list_page(self.read()?.devices.values(), is_asked, limit)))
+    }
+}
+
+fn list_page<'a, T: Clone + 'a>(
+    all: impl Iterator<Item = &'a T>,
+    is_asked: impl Fn(&T) -> bool,
+    limit: usize,
+) -> ListPage<T> {
+    let mut asked = all.filter(|it| is_asked(it));
+    let found = asked.by_ref().take(limit).cloned().collect();
+    let has_more = asked.next().is_some();
+    ListPage { listing: Listing { found, unreadable: Vec::new() }, has_more }
 }
 
 impl LookUpRegistry for MemoryStore {

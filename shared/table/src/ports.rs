@@ -10,9 +10,9 @@ use domain::{
 };
 
 use crate::{
-    Action, Added, Edited, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome,
-    RangeQuery, ReadingKey, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, Target,
-    UpdateOutcome,
+    Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
+    PutOutcome, RangeQuery, ReadingKey, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult,
+    Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -134,11 +134,48 @@ pub trait ReadRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
+/// Patterns 2f and 2g: a page of the registry, however many devices and rooms there are.
+pub trait PageRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::Query, Target::Devices),
+        (Action::Query, Target::Rooms),
+        (Action::Query, Target::RoomIndex),
+    ];
+
+    /// The devices behind an id, sorted by id, as they are this moment.
+    fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
+    /// The rooms behind an id, likewise.
+    fn room_page(
+        &self,
+        after: Option<&RoomId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Room>>> + Send;
+    /// The devices of a room behind an id, sorted by id; `None` where the table has no index by room. The
+    /// index follows the table after a moment.
+    fn room_device_page(
+        &self,
+        room: &RoomId,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<ListPage<Device>>>> + Send;
+}
+
 /// Pattern 2c: look up one device or room.
 pub trait LookUpRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::GetItem, Target::Devices), (Action::GetItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::GetItem, Target::Rooms),
+        (Action::Query, Target::Devices),
+    ];
 
     /// One device, as it is this moment.
     fn device(
@@ -157,8 +194,11 @@ pub trait LookUpRegistry: Send + Sync {
 /// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
 pub trait FindRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::BatchGetItem, Target::Devices), (Action::BatchGetItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::BatchGetItem, Target::Devices),
+        (Action::BatchGetItem, Target::Rooms),
+        (Action::Query, Target::Devices),
+    ];
 
     /// Those of the devices that are registered, in any order.
     fn find_devices(
@@ -277,6 +317,7 @@ pub trait RegisterDevices: Send + Sync {
         (Action::PutItem, Target::Devices),
         (Action::PutItem, Target::Rooms),
         (Action::UpdateItem, Target::Devices),
+        (Action::Query, Target::Devices),
     ];
 
     /// Registers a device, unless it is registered.
@@ -347,6 +388,7 @@ pub trait EditRegistry: Send + Sync {
         (Action::UpdateItem, Target::Devices),
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
+        (Action::Query, Target::Devices),
         (Action::PutItem, Target::Stays),
         (Action::PutItem, Target::Attributes),
         (Action::DeleteItem, Target::Attributes),

@@ -137,7 +137,7 @@ async fn driver<'c>(
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Driver<'c>, Problem> {
-    if let Some(place) = list.after() {
+    if let Some(place) = list.place() {
         let (condition, after) = parse_place(place, own).ok_or_else(cursor::foreign)?;
         return Ok(Driver { condition, after: Some(after), estimated: estimate(HITS) });
     }

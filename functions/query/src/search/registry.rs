@@ -27,7 +27,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|condition| condition.holds_for(device))
             && newest.may_hold_for(device)
     };
-    let is_behind = |device: &&Device| list.after().is_none_or(|after| device.id.as_str() > after);
+    let is_behind = |device: &&Device| list.place().is_none_or(|after| device.id.as_str() > after);
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
         // One more than the page, which tells that there are more.
