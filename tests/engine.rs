@@ -84,6 +84,11 @@ impl Table {
         DynamoStore::connect(&self.config, self.layout)
     }
 
+    /// A store that takes the table to have no index of attributes.
+    pub(crate) fn store_without_attribute_index(&self) -> DynamoStore {
+        DynamoStore::connect(&self.config, Layout { attribute_index: false, ..self.layout })
+    }
+
     /// A fresh table with the default parameters on the same engine.
     pub(crate) async fn another(&self) -> Self {
         self.engine.table_of(&[]).await
@@ -105,6 +110,11 @@ impl Table {
         let endpoint = Some(endpoint.to_owned());
         let config = StoreConfig { endpoint, region, ..self.config.clone() };
         DynamoStore::connect(&config, self.layout)
+    }
+
+    /// How the table is laid out.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Where the engine answers.
