@@ -7,6 +7,7 @@ mod contract;
 mod engine;
 mod events;
 mod faults;
+mod fleet;
 mod flow;
 mod given;
 mod model;

@@ -9,8 +9,8 @@ use std::task::Poll;
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
-    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing, Page,
-    PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadRollupState, ReadRollups,
+    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage,
+    Listing, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadRollupState, ReadRollups,
     ReadStoredReadings, Refold, RollupKey, RollupState, StoreError, StoreResult, StoredReading,
     StoredRollup,
 };
@@ -241,6 +241,15 @@ impl FindRegistry for Steps {
 }
 
 impl ListDevices for Steps {
+    async fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<ListPage<Device>> {
+        self.step(self.memory.device_page(after, limit, invocation)).await
+    }
+
     async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
         self.step(self.memory.all_devices(invocation)).await
     }

@@ -38,8 +38,8 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PageRegistry, QueryReadings,
-    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    DeleteReadings, EditRegistry, FindToken, ListDevices, LookUpRegistry, PageRegistry,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
 };
 
 /// The settings of the function.
@@ -59,7 +59,7 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
+    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
         + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
 }
 

@@ -6,7 +6,7 @@ use domain::{Device, MetricName, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollups};
+use table::{ListDevices, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollups};
 
 use crate::latest::latest_of;
 use crate::lookup;
@@ -18,7 +18,7 @@ use crate::sheet::Columns;
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -38,7 +38,9 @@ pub(crate) async fn devices(
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
+     ),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -55,7 +57,7 @@ pub(crate) async fn devices_of_room(
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;

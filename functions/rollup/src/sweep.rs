@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::{Device, DeviceId, TimeRange, Timestamp, Zone, sweep_group};
-use rollups::{Assumed, DeviceRules, GRACE, SKEW};
+use domain::{DeviceId, TimeRange, Timestamp, Zone, sweep_group};
+use rollups::{Assumed, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
@@ -12,7 +12,7 @@ use table::{Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in, window_end};
-use crate::registry::ListedDevices;
+use crate::registry::{ListedDevice, ListedDevices};
 use crate::schedule::Run;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -30,14 +30,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
-            for device in listed.devices.found.iter().filter(|device| of_group(&device.id)) {
+            for device in listed.devices.iter().filter(|device| of_group(&device.id)) {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
                 self.sweep_device(device, range, zone, run).await?;
                 run.pace.keep(run.invocation).await;
             }
-            for item in &listed.devices.unreadable {
+            for item in &listed.unreadable {
                 let id: Option<DeviceId> = item.sk.parse().ok();
                 if let Some(id) = id.filter(of_group) {
                     self.leave_unreadable(&id, item, range, run).await?;
@@ -68,13 +68,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     async fn sweep_device(
         &self,
-        device: &Device,
+        device: &ListedDevice,
         range: TimeRange,
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let Run { invocation, done, .. } = run;
-        let mut rules = DeviceRules::of(device);
+        let mut rules = device.rules();
         done.devices += 1;
         self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
         self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await

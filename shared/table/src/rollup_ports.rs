@@ -6,7 +6,7 @@ use std::future::Future;
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::{
-    Action, Expected, InsertOutcome, Invocation, Listing, Permission, QueueDepth, Refold,
+    Action, Expected, InsertOutcome, Invocation, ListPage, Listing, Permission, QueueDepth, Refold,
     RollupKey, RollupState, StoreResult, StoredReading, StoredRollup, Target,
 };
 
@@ -135,12 +135,19 @@ pub trait KeepRollupState: Send + Sync {
     ) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
-/// Pattern 2e: lists every device, however many there are.
+/// Patterns 2e and 2f: every device, at once or page by page, however many there are.
 pub trait ListDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Devices)];
 
-    /// All devices, as they are this moment.
+    /// The devices behind an id, sorted by id, as they are this moment.
+    fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
+    /// All devices, sorted by id, as they are this moment.
     fn all_devices(
         &self,
         invocation: &Invocation,
