@@ -9,6 +9,7 @@ mod readings;
 mod registry;
 mod rollups;
 mod shards;
+mod stays;
 mod tokens;
 
 use std::io::Write as _;
@@ -19,7 +20,7 @@ use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
     ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings,
     PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
-    ReadStoredReadings, RegisterDevices, UpdateRegistry,
+    ReadStays, ReadStoredReadings, RegisterDevices, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -29,8 +30,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
-        + PageRegistry
+    + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry + ReadStays
 }
 
 /// A table in memory.
@@ -172,9 +172,17 @@ macro_rules! ports {
                 an_unknown_metric_changes_nothing
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
+                rooms_chosen_at_once_are_one_after_the_other
                 a_room_has_a_name
                 a_room_has_a_home
                 nothing_edited_is_nothing_changed;
+            stays(store):
+                a_chosen_room_is_a_stay_of_the_device_and_in_the_room
+                a_stay_begins_when_the_patch_says
+                a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read
+                stays_that_overlap_a_range_are_found
+                a_walk_over_stays_meets_each_once
+                a_former_device_of_a_room_is_in_its_ranges;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
                 of_puts_at_once_one_is_stored

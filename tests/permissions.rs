@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex};
 
 use domain::{
     DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, Token, TokenHash,
+    SWEEP_GROUPS, Scope, Stay, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
+use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS};
 use table::shards::Shard;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
     KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry,
     Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
+    RegisterDevices, RollupKey, RollupState, StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, reading_in, room};
+use crate::given::{always, at, device, invocation, label, reading_in, room};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -66,6 +66,9 @@ fn target(pk: &str) -> Target {
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
+        pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
+            Target::Stays
+        }
         _ => Target::Readings,
     }
 }
@@ -123,6 +126,9 @@ async fn each_port_asks_what_it_declares() {
     let hash = TokenHash::of("a");
     let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
+    let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+    let begun = &Stay::begun(a.clone(), at(0));
+    let stays = &StayQuery { range: always(), after: None, limit: 10 };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
@@ -134,11 +140,15 @@ async fn each_port_asks_what_it_declares() {
         store.introduce_room(&d, &a, invocation));
     check!(UpdateRegistry:
         store.update_device(&new, &earlier, invocation),
+        store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
     check!(EditRegistry:
-        store.edit_device(&d, &move_to, invocation),
-        store.edit_room(&a, &RoomPatch::default(), invocation),
-        store.move_device(&d, &move_to, &new_room("room-b"), invocation));
+        store.edit_device(&d, &rename, at(0), invocation),
+        store.edit_device(&d, &move_to, at(0), invocation),
+        store.edit_room(&a, &RoomPatch::default(), invocation));
+    check!(ReadStays:
+        store.stays_of(&d, stays, invocation),
+        store.stays_in(&a, stays, invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
         store.room_readings(&a, std::slice::from_ref(&d), query, invocation),

@@ -205,7 +205,8 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let before = registered(store, "d").await;
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
-    let edited = store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
+    let edited =
+        store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
     assert!(matches!(edited, UpdateOutcome::Updated(_)));
     let learned = DeviceUpdate { room: Some((at(101), room("room-b"))), ..DeviceUpdate::default() };
     assert!(matches!(
@@ -216,7 +217,7 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     assert_eq!(now.place, Place::Chosen(room("room-c")));
 
     // Taken back, the readings decide again.
-    store.edit_device(&device("d"), &into(Edit::Clear), &invocation()).await.expect("asked");
+    store.edit_device(&device("d"), &into(Edit::Clear), at(0), &invocation()).await.expect("asked");
     let learned = DeviceUpdate { room: Some((at(1), room("room-b"))), ..DeviceUpdate::default() };
     assert_eq!(written(learn(store, &learned).await).place.room(), Some(&room("room-b")));
 }
@@ -234,7 +235,7 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
         metrics: [(metric("temperature"), settings)].into(),
         ..DevicePatch::default()
     };
-    store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
+    store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
     let edited = device_now(store, "d").await;
     let learned = DeviceUpdate {
         first_seen: Some(at(1)),

@@ -22,6 +22,7 @@ mod remove;
 mod rows;
 mod series;
 mod sheet;
+mod stays;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +40,7 @@ use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindToken, ListDevices, LookUpRegistry, PageRegistry,
-    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
 };
 
 /// The settings of the function.
@@ -59,8 +60,9 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
+    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings
+        + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
+        + DeleteReadings + ReadStays
 }
 
 /// The function.
@@ -120,6 +122,10 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::DeviceReadings => {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
+            Operation::DeviceStays => {
+                Box::pin(stays::of_device(registry, store, clock.now(), call))
+            }
+            Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),

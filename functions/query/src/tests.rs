@@ -130,6 +130,67 @@ fn reading(device: &str, minute: i64, room: &str) -> Reading {
 }
 
 #[tokio::test]
+async fn stays_are_pages_of_what_overlaps_a_range() {
+    let bench = Bench::new().await;
+    for (minute, room) in [(0, r#""r""#), (10, r#""s""#), (20, "null"), (30, r#""r""#)] {
+        let body = format!(r#"{{"room": {room}, "room_since": "{}"}}"#, at(minute));
+        assert_eq!(bench.patch("/devices/a", &body).await.status, 200, "{body}");
+    }
+    let [zero, ten, twenty, thirty] = [0, 10, 20, 30].map(at);
+    let stay = |room: &str, since: Timestamp, until: Option<Timestamp>| json!({"device_id": "a", "room": room, "since": since, "until": until});
+    let history =
+        [stay("r", zero, Some(ten)), stay("s", ten, Some(twenty)), stay("r", thirty, None)];
+    let data = async |url: &str| bench.get(url).await.json()["data"].clone();
+    assert_eq!(data("/devices/a/stays").await, json!(history));
+    assert_eq!(data("/devices/b/stays").await, json!([]));
+    assert_eq!(data("/rooms/s/stays").await, json!(history[1..2]));
+    let since_ten = format!("/devices/a/stays?from={ten}&to={thirty}");
+    assert_eq!(data(&since_ten).await, json!(history[1..2]));
+    assert_eq!(data(&format!("/devices/a/stays?from={twenty}")).await, json!(history[2..]));
+
+    let mut url = "/devices/a/stays?from=-24h&limit=1".to_owned();
+    for stay in &history {
+        let page = bench.get(&url).await.json();
+        assert_eq!(page["data"], json!([stay]));
+        let cursor = page["next_cursor"].as_str().unwrap_or_default();
+        url = format!("/devices/a/stays?from=-24h&limit=1&cursor={cursor}");
+        // The range is the one of the first page.
+        bench.clock.advance(Duration::from_secs(3_600));
+    }
+    let csv = bench.get("/rooms/s/stays?format=csv").await.text;
+    assert_eq!(csv, format!("device_id,room,since,until\na,s,{ten},{twenty}\n"));
+    for (url, status) in [
+        ("/devices/nobody/stays", 404),
+        ("/rooms/nowhere/stays", 404),
+        ("/devices/a/stays?from=now&to=-1h", 400),
+        ("/devices/a/stays?to=soon", 400),
+        ("/devices/a/stays?cursor=x", 400),
+    ] {
+        assert_eq!(bench.get(url).await.status, status, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_stay_that_cannot_begin_then_is_refused_with_what_is_there() {
+    let bench = Bench::new().await;
+    let patch = async |room: &str, minute: i64| {
+        let body = format!(r#"{{"room": "{room}", "room_since": "{}"}}"#, at(minute));
+        let answer = bench.patch("/devices/a", &body).await;
+        (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(patch("r", 10).await.0, 200);
+    let (status, detail) = patch("s", 5).await;
+    let begun = format!("in r, began at {}", at(10));
+    assert!(status == 400 && detail.contains(&begun), "{status} {detail}");
+    let (status, detail) = patch("r", 20).await;
+    let since = format!("room_since: cannot be changed; the device is in r since {}", at(10));
+    assert_eq!((status, detail), (400, since));
+    let (status, detail) = patch("s", 61).await;
+    assert!(status == 400 && detail.contains("in the future"), "{status} {detail}");
+    assert_eq!(patch("r", 10).await.0, 200, "as it is");
+}
+
+#[tokio::test]
 async fn lists_come_from_the_cache_and_are_asked_for_again_each_time() {
     let bench = Bench::new().await;
     bench.query.load().await;

@@ -17,9 +17,11 @@ mod register_devices;
 mod rollup_state;
 mod rollups;
 mod shards;
+mod stays;
 mod tokens;
 mod update;
 mod update_registry;
+mod write_device;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
