@@ -139,6 +139,15 @@ impl Table {
         self.ask("PutItem", json!({"Item": item})).await;
     }
 
+    /// Puts at most 25 items likewise.
+    pub(crate) async fn put_items(&self, items: Vec<Value>) {
+        let puts: Vec<Value> =
+            items.into_iter().map(|item| json!({"PutRequest": {"Item": item}})).collect();
+        let answer =
+            self.ask("BatchWriteItem", json!({"RequestItems": {self.config.table.as_str(): puts}}));
+        assert!(answer.await["UnprocessedItems"].as_object().is_none_or(serde_json::Map::is_empty));
+    }
+
     async fn ask(&self, operation: &str, mut request: Value) -> Value {
         request["TableName"] = self.config.table.as_str().into();
         let asked = async {

@@ -198,7 +198,6 @@ async fn each_port_asks_what_it_declares() {
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
     check!(PageRegistry:
-        store.device_page(None, 10, invocation),
         store.room_page(None, 10, invocation),
         store.room_device_page(&a, None, 10, invocation));
     check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
@@ -210,7 +209,9 @@ async fn each_port_asks_what_it_declares() {
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
     check!(FindToken: store.token(&hash, invocation));
-    check!(ListDevices: store.all_devices(invocation));
+    check!(ListDevices:
+        store.all_devices(invocation),
+        store.device_page(None, 10, invocation));
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
     let quarter = Quarter::of(at(0));

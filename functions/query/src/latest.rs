@@ -9,8 +9,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery, ReadRegistry,
-    ReadRollups, ReadingKey, StoreResult,
+    Invocation, ListDevices, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery,
+    ReadRegistry, ReadRollups, ReadingKey, StoreResult,
 };
 
 use crate::lists::metrics_of;
@@ -52,7 +52,9 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
+     ),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -69,7 +71,7 @@ pub(crate) async fn of_room(
 /// `GET /homes/{id}/latest`
 pub(crate) async fn of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;

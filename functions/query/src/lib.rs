@@ -41,9 +41,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry, PageRegistry,
-    PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStays, SearchDevices,
+    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, SearchDevices,
 };
 
 /// The settings of the function.
@@ -63,8 +63,10 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
-    + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + SearchDevices + FindRegistry
+    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
+        + SearchDevices + EditRegistry + FindToken + QueryReadings + QueryRoomReadings + DeleteReadings
+        + ReadRollups + ReadRollupState + ReadStays + ReadConditionsSchema + PutConditionsSchema
+        + QueryConditions
 }
 
 /// The function.

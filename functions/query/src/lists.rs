@@ -7,8 +7,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    FindRegistry, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollups,
-    SearchDevices,
+    FindRegistry, ListDevices, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry,
+    ReadRollups, SearchDevices,
 };
 
 use crate::latest::latest_of;
@@ -23,7 +23,13 @@ use crate::sheet::Columns;
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
     store: &(
-         impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups + SearchDevices + FindRegistry
+         impl ReadRegistry
+         + ListDevices
+         + PageRegistry
+         + QueryReadings
+         + ReadRollups
+         + SearchDevices
+         + FindRegistry
      ),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -56,7 +62,9 @@ pub(crate) async fn devices(
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
+     ),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -73,7 +81,7 @@ pub(crate) async fn devices_of_room(
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;

@@ -379,15 +379,6 @@ impl ReadRegistry for MemoryStore {
 }
 
 impl PageRegistry for MemoryStore {
-    async fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        _invocation: &Invocation,
-    ) -> StoreResult<ListPage<Device>> {
-        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
-    }
-
     async fn room_page(
         &self,
         after: Option<&RoomId>,

@@ -134,23 +134,13 @@ pub trait ReadRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
-/// Patterns 2f and 2g: a page of the registry, however many devices and rooms there are.
+/// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
 pub trait PageRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::Query, Target::Devices),
-        (Action::Query, Target::Rooms),
-        (Action::Query, Target::RoomIndex),
-    ];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::Rooms), (Action::Query, Target::RoomIndex)];
 
-    /// The devices behind an id, sorted by id, as they are this moment.
-    fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
-    /// The rooms behind an id, likewise.
+    /// The rooms behind an id, sorted by id, as they are this moment.
     fn room_page(
         &self,
         after: Option<&RoomId>,
