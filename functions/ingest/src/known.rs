@@ -20,11 +20,17 @@ pub(crate) struct Known {
     snapshot: Arc<Snapshot>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeSet<RoomId>,
+    /// The devices that the table says are being deleted.
+    deleted: BTreeSet<DeviceId>,
 }
 
 impl Known {
     pub(crate) fn device(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
+    }
+
+    fn is_being_deleted(&self, id: &DeviceId) -> bool {
+        self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
     }
 
     pub(crate) fn has_room(&self, id: &RoomId) -> bool {
@@ -44,7 +50,8 @@ pub(crate) async fn look_up(
     let snapshot = registry.snapshot(store, invocation, log).await?;
     let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
     for reading in readings {
-        if !snapshot.devices.contains_key(&reading.device) {
+        let id = &reading.device;
+        if !snapshot.devices.contains_key(id) && !snapshot.is_being_deleted(id) {
             devices.insert(reading.device.clone());
         }
         if let Some(room) =
@@ -54,12 +61,18 @@ pub(crate) async fn look_up(
             rooms.insert(room.clone());
         }
     }
-    let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: BTreeSet::new() };
+    let (deleted, rooms_found) = (BTreeSet::new(), BTreeSet::new());
+    let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: rooms_found, deleted };
     if !devices.is_empty() {
         let ids: Vec<_> = devices.into_iter().collect();
-        for device in store.find_devices(&ids, invocation).await?.found {
+        let listing = store.find_devices(&ids, invocation).await?;
+        for device in listing.found {
             registry.keep_device(device.clone());
             known.devices.insert(device.id.clone(), device);
+        }
+        for device in listing.deleted.into_iter().filter(|it| it.deletion.ended.is_none()) {
+            known.deleted.insert(device.id.clone());
+            registry.keep_deleted(device);
         }
     }
     if !rooms.is_empty() {
@@ -99,6 +112,34 @@ fn carry_named_rooms(readings: &mut [&mut Reading]) {
             reading.room = Some(room.clone());
         }
     }
+}
+
+/// Refuses the readings of devices that are being deleted; returns how many.
+pub(crate) fn refuse_deleted(
+    timed: &mut Readings,
+    known: &Known,
+    rejected: &mut Vec<FieldError>,
+) -> usize {
+    let before = rejected.len();
+    let Readings { readings, origins } = std::mem::take(timed);
+    for (reading, origins) in readings.into_iter().zip(origins) {
+        if known.is_being_deleted(&reading.device) {
+            rejected.extend(origins.into_iter().map(|index| {
+                FieldError {
+                    index: Some(index),
+                    field: Some("device_id".to_owned()),
+                    message:
+                        "is of a device that is being deleted; a reading is taken again when the \
+                          deletion is over"
+                            .to_owned(),
+                }
+            }));
+        } else {
+            timed.readings.push(reading);
+            timed.origins.push(origins);
+        }
+    }
+    rejected.len() - before
 }
 
 /// Refuses a merging reading if the registry keeps no further metric of the device and lacks one of the

@@ -44,7 +44,7 @@ pub(crate) async fn device(
                     let message = "is no metric that the device has sent";
                     Problem::field(&format!("metrics.{name}"), message)
                 }
-                None => not_found("device", id.as_str()),
+                None => lookup::device_not_found(registry, &id),
             })
         }
     }

@@ -1,9 +1,11 @@
 //! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit`, `remove` and
+//! `deletion` are one file per kind of question.
 
 mod cursor;
+mod deletion;
 mod edit;
 mod health;
 mod hold;
@@ -31,6 +33,7 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use chrono::TimeDelta;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -38,8 +41,8 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadRollupState, ReadRollups,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, MarkDeletions, QueryReadings,
+    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, RemoveBelongings, RemoveRooms,
 };
 
 /// The settings of the function.
@@ -61,6 +64,7 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
         + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
+        + MarkDeletions + RemoveBelongings + RemoveRooms
 }
 
 /// The function.
@@ -77,6 +81,8 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
+    /// The time without anything of a deleted device after which its deletion ends.
+    quiet: TimeDelta,
     clock: C,
 }
 
@@ -88,7 +94,8 @@ impl<S: Store, C: Clock> Query<S, C> {
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
-        Self { http, handlers: Handlers { store, registry, known_state, clock }, telemetry }
+        let quiet = deletion::quiet(registry_max_age);
+        Self { http, handlers: Handlers { store, registry, known_state, quiet, clock }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -109,7 +116,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, known_state, clock } = self;
+        let Self { store, registry, known_state, quiet, clock } = self;
         let known = (registry, known_state);
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
@@ -121,6 +128,11 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
+            Operation::DeleteDevice => {
+                Box::pin(deletion::device(registry, store, clock, *quiet, call))
+            }
+            Operation::DeleteRoom => Box::pin(deletion::room(registry, store, call)),
+            Operation::DeleteHome => Box::pin(deletion::home(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),

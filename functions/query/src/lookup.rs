@@ -45,7 +45,19 @@ pub(crate) async fn device(
     let id = device_id(call)?;
     let found = registry.device(&id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
-    found.ok_or_else(|| not_found("device", id.as_str()))
+    found.ok_or_else(|| device_not_found(registry, &id))
+}
+
+/// 410 of a device that is being deleted, else 404.
+pub(crate) fn device_not_found(registry: &CachedRegistry<impl Clock>, id: &DeviceId) -> Problem {
+    if !registry.current().is_some_and(|known| known.is_being_deleted(id)) {
+        return not_found("device", id.as_str());
+    }
+    let detail = format!(
+        "The device {:?} is being deleted; DELETE /devices/{{id}} tells what is left of it.",
+        id.as_str()
+    );
+    Problem::new(ProblemKind::Gone, detail)
 }
 
 /// The room of the path, and a registry that knows its devices.

@@ -3,7 +3,7 @@
 mod patch;
 mod series;
 
-use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Parameter, Reply};
+use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
@@ -97,6 +97,15 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.has_id() {
         statuses.push(404);
     }
+    if matches!(endpoint.reply, Reply::Progress(_)) {
+        statuses.push(409);
+    }
+    let is_of_device = endpoint.path.starts_with("/devices/{id}");
+    if is_of_device && endpoint.operation != Operation::DeleteDevice
+        || endpoint.operation == Operation::PostReadings
+    {
+        statuses.push(410);
+    }
     if matches!(endpoint.reply, Reply::Rows(_)) {
         statuses.push(422);
     }
@@ -122,6 +131,10 @@ fn responses(endpoint: &Endpoint) -> Value {
             rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
             json!({"200": rows})
         }
+        Reply::Progress(schema) => json!({
+            "200": answer("Nothing is left", reference(schema)),
+            "202": answer("Something is left; the same request goes on with it", reference(schema)),
+        }),
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),

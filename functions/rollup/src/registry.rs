@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::{Device, DeviceId, Timestamp};
 use rollups::DeviceRules;
 use runtime::clock::Clock;
+use runtime::registry::is_gone;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, Listing, StoreError, StoreResult};
@@ -16,7 +17,8 @@ use crate::bucket_folding::BucketFolding;
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
-    /// Devices that stood in the registry; none is ever removed.
+    /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
+    /// first reading, so that the sweep finds it like any other.
     devices: Mutex<BTreeSet<DeviceId>>,
     /// The newest list of all devices.
     listed: Mutex<Option<Arc<ListedDevices>>>,
@@ -30,7 +32,7 @@ pub(crate) struct ListedDevices {
     pub(crate) read_at: Timestamp,
 }
 
-/// The rules of some devices; the reason where a device's item cannot be read.
+/// The rules of some devices; the reason where a device's item cannot be read. Devices that are gone have none.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl Registered {
@@ -51,7 +53,8 @@ impl Registered {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rules of devices, as they are this moment.
+    /// The rules of devices, as they are this moment. A device that is gone has none: of its readings, which
+    /// are deleted, no rollup is made anew.
     pub(crate) async fn rules(
         &self,
         ids: &[DeviceId],
@@ -64,7 +67,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         self.registered.note(listing.found.iter().map(|device| &device.id));
         let found = listing.found.iter().map(|it| (it.id.clone(), Ok(DeviceRules::of(it))));
         let mut rules: Rules = found.collect();
-        for id in ids {
+        let mut gone = BTreeSet::new();
+        for device in &listing.deleted {
+            if is_gone(&self.store, device, invocation).await? {
+                gone.insert(&device.id);
+            }
+        }
+        for id in ids.iter().filter(|id| !gone.contains(id)) {
             rules.entry(id.clone()).or_insert_with(|| {
                 match listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
                     Some(item) => Err(chain(item)),

@@ -5,6 +5,7 @@ mod bucket;
 mod calendar;
 mod counter;
 mod decimal;
+mod deletion;
 mod device;
 mod energy;
 mod exact;
@@ -27,6 +28,7 @@ pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
+pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,
 };

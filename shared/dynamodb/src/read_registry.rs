@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 
-use crate::attribute::{from_sdk, read, to_sdk};
+use crate::attribute::{from_sdk, read_present, to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
@@ -91,6 +91,6 @@ impl DynamoStore {
             .send();
         let answer = invocation.within(answer).await?.map_err(store_error)?;
         note_read(invocation, answer.consumed_capacity());
-        answer.item.map(read).transpose()
+        answer.item.map_or(Ok(None), read_present)
     }
 }

@@ -2,12 +2,13 @@
 //! and written where something is met for the first time. Decides nothing about what readings say.
 
 mod cache;
+mod gone;
 mod register;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{Device, DeviceId, DeviceObservation, Room, RoomId};
+use domain::{DeletedDevice, Device, DeviceId, DeviceObservation, Room, RoomId};
 use table::{Invocation, LookUpRegistry, ReadRegistry, RegisterDevices, StoreResult};
 
 use crate::clock::{Clock, Deadline};
@@ -15,7 +16,8 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 use cache::RegistryCache;
 pub use cache::Snapshot;
-pub use register::{Registered, register};
+pub use gone::is_gone;
+pub use register::{Registered, RegisteredDevice, register};
 
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
@@ -125,10 +127,13 @@ impl<C: Clock> CachedRegistry<C> {
         is_known: impl Fn(&RoomId) -> bool,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let Registered { device, rooms } =
-            register(store, id, observation, known, is_known, invocation).await?;
-        self.keep_device(device);
-        rooms.into_iter().for_each(|room| self.keep_room(room));
+        match register(store, id, observation, known, is_known, invocation).await? {
+            Registered::Device(RegisteredDevice { device, rooms }) => {
+                self.keep_device(device);
+                rooms.into_iter().for_each(|room| self.keep_room(room));
+            }
+            Registered::Deleted(device) => self.keep_deleted(device),
+        }
         Ok(())
     }
 
@@ -140,6 +145,16 @@ impl<C: Clock> CachedRegistry<C> {
     /// Takes over a room that this process has just read or written.
     pub fn keep_room(&self, room: Room) {
         self.cache.keep_room(room);
+    }
+
+    /// Forgets a device whose deletion this process has just begun or met.
+    pub fn keep_deleted(&self, device: DeletedDevice) {
+        self.cache.keep_deleted(device);
+    }
+
+    /// Forgets a room that this process has just removed.
+    pub fn forget_room(&self, id: &RoomId) {
+        self.cache.forget_room(id);
     }
 
     /// The registry as far as this process knows it, however old.

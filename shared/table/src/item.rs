@@ -12,7 +12,8 @@ mod token;
 use std::collections::BTreeMap;
 
 pub use self::device::{
-    exchanges, from_device, from_fold_settings, from_place, hold, metric, tags, verdicts,
+    DESCRIPTION, DeviceItem, exchanges, from_device, from_fold_settings, from_place, hold, metric,
+    tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};

@@ -33,8 +33,8 @@ const DAY_PREFIX: &str = "DAY#";
 const ROLLUP_STATE: &str = "rollup";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
-/// What the sort key of how far a device's rollups are folded again begins with.
-const REFOLD_PREFIX: &str = "refold#";
+/// The sort key, among a device's rollups, of how far they are folded again.
+const REFOLD: &str = "REFOLD";
 
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,7 +69,8 @@ impl Key {
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
             Self::Rollup(device, _) => rollup_pk(device),
-            Self::RollupState | Self::Refold(_) => STATE.to_owned(),
+            Self::Refold(device) => rollup_pk(device),
+            Self::RollupState => STATE.to_owned(),
         }
     }
 
@@ -85,7 +86,7 @@ impl Key {
             Self::Token(hash) => hash.to_string(),
             Self::Rollup(_, bucket) => bucket_sk(*bucket),
             Self::RollupState => ROLLUP_STATE.to_owned(),
-            Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
+            Self::Refold(_) => REFOLD.to_owned(),
         }
     }
 
@@ -102,8 +103,8 @@ impl Key {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
-            STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
             pk => match pk.strip_prefix(ROLLUP_PREFIX) {
+                Some(device) if sk == REFOLD => device.parse().ok().map(Self::Refold),
                 Some(device) => Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?)),
                 None => {
                     let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
@@ -118,6 +119,13 @@ impl Key {
 #[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
+}
+
+/// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
+/// first: as long as there are any, there may be new rollups.
+#[must_use]
+pub fn partitions_of(device: &DeviceId) -> [String; 2] {
+    [device.to_string(), rollup_pk(device)]
 }
 
 /// The partition key of a device's rollups.

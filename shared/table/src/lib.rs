@@ -11,6 +11,7 @@ pub mod memory;
 pub mod shards;
 
 mod deadline;
+mod deletion_ports;
 mod error;
 mod expected;
 mod invocation;
@@ -23,12 +24,15 @@ mod rollup;
 mod rollup_ports;
 
 pub use deadline::Deadline;
+pub use deletion_ports::{
+    Belonging, Belongings, ItemKey, MarkDeletions, RemoveBelongings, RemoveRooms,
+};
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, InsertOutcome, PutOutcome, UpdateOutcome};
+pub use outcome::{Added, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,

@@ -1,5 +1,6 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
+mod deletions;
 mod rollups;
 
 use std::collections::BTreeMap;
@@ -10,12 +11,12 @@ use chrono::TimeDelta;
 use super::{
     AddArrival, Added, EditRegistry, FindRegistry, FindToken, InsertOutcome, Invocation, Listing,
     LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, RollupKey,
-    RollupState, StoreError, StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
+    RollupKey, RollupState, StoreError, StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
-    RoomId, RoomPatch, Timestamp, Token, TokenHash,
+    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS,
+    Order, Reading, Room, RoomId, RoomPatch, Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -27,6 +28,7 @@ struct State {
     readings: BTreeMap<ReadingKey, Reading>,
     arrivals: BTreeMap<ReadingKey, String>,
     devices: BTreeMap<DeviceId, Device>,
+    deletions: BTreeMap<DeviceId, Deletion>,
     rooms: BTreeMap<RoomId, Room>,
     tokens: BTreeMap<TokenHash, Token>,
     expiries: BTreeMap<ReadingKey, Timestamp>,
@@ -163,6 +165,11 @@ impl MemoryStore {
 }
 
 impl State {
+    fn deleted(&self, is_asked: impl Fn(&DeviceId) -> bool) -> Vec<DeletedDevice> {
+        let asked = self.deletions.iter().filter(|(id, _)| is_asked(id));
+        asked.map(|(id, it)| DeletedDevice { id: id.clone(), deletion: *it }).collect()
+    }
+
     fn pop_failure(&mut self) -> Option<StoreError> {
         if self.failures.is_empty() { None } else { self.failures.remove(0) }
     }
@@ -305,13 +312,14 @@ impl QueryRoomReadings for MemoryStore {
 
 impl ReadRegistry for MemoryStore {
     async fn devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 
     async fn rooms(&self, _invocation: &Invocation) -> StoreResult<Listing<Room>> {
         let found = self.read()?.rooms.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
     }
 }
 
@@ -333,7 +341,7 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Device>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, deleted: state.deleted(|id| ids.contains(id)), ..Listing::default() })
     }
 
     async fn find_rooms(
@@ -343,7 +351,7 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Room>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
     }
 }
 
@@ -392,13 +400,22 @@ impl RegisterDevices for MemoryStore {
         &self,
         device: &Device,
         _invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Device>> {
+    ) -> StoreResult<Registration> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
-            return Ok(InsertOutcome::Exists(known.clone()));
+            return Ok(Registration::Exists(known.clone()));
         }
-        state.devices.insert(device.id.clone(), device.clone());
-        Ok(InsertOutcome::Inserted)
+        let mut new = device.clone();
+        let replaced = match state.deletions.get(&device.id) {
+            Some(deletion) if deletion.ended.is_none() => {
+                return Ok(Registration::Deleted(*deletion));
+            }
+            deletion => deletion.map(|it| it.settings),
+        };
+        state.deletions.remove(&device.id);
+        new.fold_settings.number = replaced.unwrap_or(new.fold_settings.number);
+        state.devices.insert(device.id.clone(), new.clone());
+        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(new)))
     }
 
     async fn register_room(

@@ -11,7 +11,7 @@ use domain::{
 
 use crate::{
     Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
-    ReadingKey, StoreResult, Target, UpdateOutcome,
+    ReadingKey, Registration, StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -223,12 +223,13 @@ pub trait RegisterDevices: Send + Sync {
         (Action::UpdateItem, Target::Devices),
     ];
 
-    /// Registers a device, unless it is registered.
+    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
+    /// counts its fold settings on from it.
     fn register_device(
         &self,
         device: &Device,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<InsertOutcome<Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<Registration>> + Send;
     /// Registers a room, unless it is registered.
     fn register_room(
         &self,

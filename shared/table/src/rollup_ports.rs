@@ -95,6 +95,8 @@ pub trait KeepRollupState: Send + Sync {
         (Action::GetItem, Target::RollupState),
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
+        (Action::GetItem, Target::Rollups),
+        (Action::UpdateItem, Target::Rollups),
     ];
 
     /// Stores the first state, unless there is one.

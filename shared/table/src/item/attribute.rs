@@ -12,6 +12,12 @@ pub const ARRIVAL: &str = "_arrival";
 pub const INTRODUCED_ROOMS: &str = "_rooms";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
+/// When the deletion of a device began.
+pub const DELETED: &str = "_deleted";
+/// When something of a device that is being deleted was found last.
+pub const FOUND: &str = "_found";
+/// When the deletion of a device ended.
+pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";
