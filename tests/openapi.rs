@@ -69,7 +69,9 @@ async fn the_parameters_are_those_that_the_code_takes() {
             .filter(|parameter| parameter["in"] == "query")
             .map(|parameter| parameter["name"].as_str().expect("a name"))
             .collect();
-        for name in names.iter().chain(&["unknown"]) {
+        // Where metrics are parameters, any further name is a metric's.
+        let unknown = (!endpoint.takes_conditions()).then_some("unknown");
+        for name in names.iter().copied().chain(unknown) {
             let url = format!("{}?{name}=%20", endpoint.path.replace("{id}", "x"));
             let body = if endpoint.method == "POST" { reading.to_string() } else { String::new() };
             let answer = send(&system, endpoint.method, &url, body.as_bytes()).await;
@@ -164,6 +166,18 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/devices/{id}/series", series("/devices/remo-e/series"), String::new()),
         ("GET", "/devices/{id}/energy", series("/devices/remo-e/energy"), String::new()),
         ("GET", "/devices/{id}/events", series("/devices/remo-e/events"), String::new()),
+        (
+            "GET",
+            "/devices/{id}/conditions",
+            series("/devices/remo-e/conditions") + "&current_w=1..&explain=1",
+            String::new(),
+        ),
+        (
+            "GET",
+            "/rooms/{id}/conditions",
+            series("/rooms/hall/conditions") + "&current_w=..600&exact=1",
+            String::new(),
+        ),
         ("GET", "/rooms/{id}/series", series("/rooms/hall/series"), String::new()),
         ("GET", "/rooms/{id}/energy", series("/rooms/hall/energy"), String::new()),
         ("GET", "/series", series("/series"), String::new()),

@@ -176,6 +176,12 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::DeviceEvents => {
                 Box::pin(series::device_events(known, store, clock.now(), call))
             }
+            Operation::DeviceConditions => {
+                Box::pin(series::conditions(About::Device, known, store, clock.now(), call))
+            }
+            Operation::RoomConditions => {
+                Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
+            }
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),

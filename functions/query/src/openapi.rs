@@ -71,8 +71,13 @@ fn query_parameter(parameter: &Parameter) -> Value {
             json!({"type": "string", "description": format!("Some of {}", of.join(", "))})
         }
         Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
+        Kind::Conditions => json!({"type": "object", "additionalProperties": {"type": "string"}}),
     };
     let Parameter { name, description, .. } = parameter;
+    if parameter.kind == Kind::Conditions {
+        // Each member of the object is a parameter of its own.
+        return json!({"name": name, "in": "query", "description": description, "style": "form", "explode": true, "schema": schema});
+    }
     json!({"name": name, "in": "query", "description": description, "schema": schema})
 }
 

@@ -1,4 +1,4 @@
-//! `series`, `energy` and `events`: what devices, rooms and homes measured, by units of the calendar.
+//! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
 //! `request` reads what is asked, `members` chooses the devices, `gather` reads each one's rollups, `values`
 //! gives each row its share, `combine` makes one value of several devices, and `answer`, `energy` and
@@ -7,6 +7,7 @@
 mod about;
 mod answer;
 mod combine;
+mod conditions;
 mod device;
 mod energy;
 mod events;
@@ -40,6 +41,7 @@ use crate::lookup;
 use crate::pagination::ensure_complete;
 use about::{Explanation, Span};
 use answer::{Columns, Series};
+pub(crate) use conditions::conditions;
 use device::{DeviceValues, device_values};
 use energy::{Energy, Meter};
 use events::{EVENT_COLUMNS, Events, events};

@@ -38,6 +38,7 @@ pub enum Operation {
     DeviceSeries,
     DeviceEnergy,
     DeviceEvents,
+    DeviceConditions,
     ListRooms,
     ShowRoom,
     EditRoom,
@@ -53,6 +54,7 @@ pub enum Operation {
     HomeRooms,
     HomeDevices,
     HomeLatest,
+    RoomConditions,
     HomeSeries,
     HomeEnergy,
     AllSeries,
@@ -121,7 +123,13 @@ pub enum Kind {
     },
     /// A form of an answer; `Accept` decides without it.
     Format,
+    /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
+    /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
+    Conditions,
 }
+
+/// What stands before a metric's name where a parameter has the same name. No metric's name has a dot.
+pub const METRIC_PREFIX: &str = "metric.";
 
 /// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +173,12 @@ impl Endpoint {
     /// The methods that it answers: `HEAD` beside `GET`.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
+    }
+
+    /// Tells whether its query names metrics with their values.
+    #[must_use]
+    pub fn takes_conditions(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
     }
 
     /// Tells whether its path names a device, a room or a home.
@@ -259,6 +273,20 @@ const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, EXPLAIN, FORMAT];
 /// What was notable.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
+/// Conditions on the metrics of a device or of the devices of a room.
+const CONDITIONS: &[Parameter] = &[
+    FROM,
+    TO,
+    parameter(
+        "conditions",
+        Kind::Conditions,
+        "Each metric with its values, both ends inside: temperature=28..&humidity=70..90; \
+         metric.from=..5 for a metric that is named as a parameter is",
+    ),
+    parameter("exact", Kind::Flag, "Refines the episodes by readings, where these are kept"),
+    EXPLAIN,
+    FORMAT,
+];
 /// The readings to delete.
 const DELETION: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "The first timestamp; required"),
@@ -396,6 +424,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Events"),
         "What was notable about a device's counters, with the readings",
     ),
+    get(
+        "/devices/{id}/conditions",
+        Operation::DeviceConditions,
+        CONDITIONS,
+        Reply::Rows("Conditions"),
+        "When a device's metrics had the values asked for, by means of 15 minutes",
+    ),
     get("/rooms", Operation::ListRooms, PAGE, Reply::Page("Room"), "List the rooms"),
     get("/rooms/{id}", Operation::ShowRoom, &[], Reply::One("Room"), "Show a room"),
     Endpoint {
@@ -449,6 +484,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
     get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
     delete("/homes/{id}", Operation::DeleteHome, "Take all rooms out of a home"),
+    get(
+        "/rooms/{id}/conditions",
+        Operation::RoomConditions,
+        CONDITIONS,
+        Reply::Rows("Conditions"),
+        "When a device of a room had the values asked for, by means of 15 minutes",
+    ),
     get(
         "/homes/{id}/rooms",
         Operation::HomeRooms,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::endpoints::{Endpoint, Kind, Parameter};
+use super::endpoints::{ENDPOINTS, Endpoint, Kind, METRIC_PREFIX, Parameter};
 use super::{Format, Problem, Request};
 use domain::{MAX_METRICS, MetricName, Order, excerpt};
 
@@ -23,13 +23,17 @@ impl Params {
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
         let (known, given) = (endpoint.parameters, request.query());
         for (n, (name, value)) in given.iter().enumerate() {
-            let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
+            if given[..n].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Problem::field(&excerpt(name), "is given twice"));
+            }
+            let Some(parameter) = find(known, name) else {
+                if endpoint.takes_conditions() {
+                    check_condition(known, name)?;
+                    continue;
+                }
                 let message = format!("unknown parameter; {}", expected(known));
                 return Err(Problem::field(&excerpt(name), message));
             };
-            if given[..n].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Problem::field(name, "is given twice"));
-            }
             check(parameter.kind, value).map_err(|expected| {
                 let message = format!("is {:?}; expected {expected}", excerpt(value));
                 Problem::field(name, message)
@@ -60,6 +64,13 @@ impl Params {
         });
         let (name, default) = limit.expect("an endpoint that counts has the parameter");
         self.get(name).map_or(default, |text| text.parse().expect("it was checked"))
+    }
+
+    /// The conditions: names of metrics, and the values wanted, as they were sent.
+    pub fn conditions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let named = self.given.iter().filter(|(name, _)| find(self.known, name).is_none());
+        named
+            .map(|(name, value)| (name.strip_prefix(METRIC_PREFIX).unwrap_or(name), value.as_str()))
     }
 
     /// The order of a range: `order`, else oldest first.
@@ -126,6 +137,21 @@ impl Params {
     }
 }
 
+fn find<'a>(known: &'a [Parameter], name: &str) -> Option<&'a Parameter> {
+    known.iter().find(|it| it.name == name && it.kind != Kind::Conditions)
+}
+
+/// Refuses the name of a parameter of another endpoint: it is more likely meant than a metric of that name.
+fn check_condition(known: &[Parameter], name: &str) -> Result<(), Problem> {
+    let all = || ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters);
+    if !all().any(|parameter| parameter.name == name) {
+        return Ok(());
+    }
+    let message =
+        format!("unknown parameter; {}; {METRIC_PREFIX}{name} is a metric", expected(known));
+    Err(Problem::field(name, message))
+}
+
 /// The names of the parameters that an endpoint takes, for a message.
 fn expected(known: &[Parameter]) -> String {
     if known.is_empty() {
@@ -139,7 +165,12 @@ fn expected(known: &[Parameter]) -> String {
 /// read by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
     let refused = match kind {
-        Kind::Timestamp | Kind::Id | Kind::Metrics | Kind::Cursor | Kind::Zone => None,
+        Kind::Timestamp
+        | Kind::Id
+        | Kind::Metrics
+        | Kind::Cursor
+        | Kind::Zone
+        | Kind::Conditions => None,
         Kind::Flag => {
             (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
         }
@@ -186,6 +217,23 @@ mod tests {
         assert_eq!(params.metrics("metrics").expect("names").map(|names| names.len()), Some(2));
         assert!(read("/devices", "latest=true").expect("a flag").flag("latest"));
         assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
+    }
+
+    #[test]
+    fn any_further_parameter_is_a_condition_where_conditions_are_taken() {
+        let path = "/devices/d/conditions";
+        let params =
+            read(path, "from=-1d&temperature=28..&metric.from=1&explain=1").expect("known");
+        let conditions: Vec<_> = params.conditions().collect();
+        assert_eq!(conditions, [("temperature", "28.."), ("from", "1")]);
+        assert_eq!(params.get("from"), Some("-1d"));
+        for name in ["limit", "conditions", "every"] {
+            let why = read(path, &format!("{name}=1")).expect_err(name);
+            let hint = format!("; metric.{name} is a metric");
+            assert!(why.starts_with(&format!("{name}: unknown parameter; expected one of from")));
+            assert!(why.ends_with(&hint), "{why}");
+        }
+        assert_eq!(read(path, "t=1&t=2").expect_err("twice"), "t: is given twice");
     }
 
     #[test]

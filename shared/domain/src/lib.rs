@@ -3,6 +3,7 @@
 
 mod bucket;
 mod calendar;
+mod conditions;
 mod counter;
 mod decimal;
 mod deletion;
@@ -23,9 +24,15 @@ mod room;
 mod sweep_group;
 mod timestamp;
 mod token;
+pub mod z_order;
 
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
+pub use conditions::{
+    Basis, Condition, ConditionsSchema, Encoding, Episode, Extremes, IndexEntry, Interval,
+    IntervalError, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
+    exact_episodes,
+};
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};

@@ -100,6 +100,29 @@ pub(super) fn schemas() -> Value {
             },
         },
         "EventValue": {"type": "object", "required": ["timestamp", "value"], "properties": {"timestamp": timestamp, "value": metric}},
+        "Conditions": {
+            "type": "object",
+            "required": ["data", "from", "to", "conditions", "basis", "devices"],
+            "properties": {
+                "data": {"type": "array", "items": {
+                    "type": "object",
+                    "description": "Every other member is a metric asked for, with its extremes.",
+                    "required": ["device_id", "from", "to", "minutes", "basis"],
+                    "properties": {
+                        "device_id": reference("Id"), "from": timestamp, "to": timestamp,
+                        "minutes": {"type": "number"},
+                        "basis": reference("Basis"),
+                    },
+                    "additionalProperties": {"type": "object", "required": ["min", "max"], "properties": {"min": metric, "max": metric}},
+                }},
+                "from": timestamp, "to": timestamp,
+                "conditions": {"type": "object", "additionalProperties": {"type": "string"}},
+                "basis": reference("Basis"),
+                "devices": {"type": "array", "items": reference("Id")},
+                "explain": reference("Explanation"),
+            },
+        },
+        "Basis": {"enum": ["mean15", "readings"], "description": "Means of 15 minutes, in which a spike hides; or readings"},
         "Events": {"type": "object", "required": ["data", "has_more"], "properties": {
             "data": {"type": "array", "items": reference("Event")}, "has_more": {"type": "boolean"},
         }},

@@ -77,9 +77,9 @@ impl Explanation {
 /// The read units of the state of the rollups.
 const STATE_UNITS: f64 = 1.0;
 /// The size of a rollup's keys and own attributes, about.
-const ROLLUP_BYTES: i64 = 150;
+pub(crate) const ROLLUP_BYTES: i64 = 150;
 /// The size of one metric of a rollup, about.
-const METRIC_BYTES: i64 = 70;
+pub(crate) const METRIC_BYTES: i64 = 70;
 /// The time between two readings where nothing is known of it.
 const READING_INTERVAL: i64 = 60_000;
 

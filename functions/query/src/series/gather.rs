@@ -76,6 +76,18 @@ impl Ask<'_> {
     pub(crate) fn is_about(&self, room: Option<&RoomId>) -> bool {
         self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
     }
+
+    /// The part of the range that rollups serve.
+    pub(crate) fn rolled_up(&self) -> Option<TimeRange> {
+        let rolled_up = self.horizon.rolled_up(&self.device.id);
+        let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
+        rolled_up.and_then(|it| intersection(it, self.grid.range()))
+    }
+
+    /// Refuses a range of which too much is not rolled up: one that is gathered in parts is checked whole.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        Gathering::new(self, uncovered(self.grid.range(), self.rolled_up())).map(drop)
+    }
 }
 
 /// The rollup of some time within one row.
@@ -106,11 +118,8 @@ pub(crate) async fn gather(
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Gathered, Failure> {
-    let whole = ask.grid.range();
-    let rolled_up = ask.horizon.rolled_up(&ask.device.id);
-    let rolled_up = rolled_up.filter(|_| ask.coarsest > Level::Readings);
-    let rolled_up = rolled_up.and_then(|it| intersection(it, whole));
-    let mut gathering = Gathering::new(ask, uncovered(whole, rolled_up))?;
+    let rolled_up = ask.rolled_up();
+    let mut gathering = Gathering::new(ask, uncovered(ask.grid.range(), rolled_up))?;
     if let Some(rolled_up) = rolled_up {
         gathering.take_rollups(store, rolled_up, invocation).await?;
     }

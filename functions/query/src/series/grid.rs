@@ -1,6 +1,6 @@
 //! The rows of a series as ranges of time. Holds no values.
 
-use domain::{CalendarUnit, TimeRange, Timestamp, Zone};
+use domain::{CalendarUnit, Quarter, TimeRange, Timestamp, Zone};
 
 /// The largest number of rows of one answer.
 pub(crate) const MAX_ROWS: usize = 10_000;
@@ -19,6 +19,15 @@ impl Grid {
     pub(crate) fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
         let rows: Vec<_> = unit.buckets(range, zone).take(MAX_ROWS + 1).collect();
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
+    }
+
+    /// The quarters of an hour that touch a range.
+    pub(crate) fn quarters(range: TimeRange) -> Self {
+        let step = Quarter::LENGTH.num_milliseconds();
+        let first = Quarter::of(range.from()).start().as_millis();
+        let starts = (0..).map(|n| first + n * step).take_while(|it| *it < range.to().as_millis());
+        let quarter = |start| Quarter::of(Timestamp::from_millis(start).expect("before the end"));
+        Self(starts.map(|start| quarter(start).range()).collect())
     }
 
     /// The rows.
@@ -107,6 +116,16 @@ mod tests {
         assert!(grid.has_in_one_row(range(10, 20)) && !grid.has_in_one_row(range(9, 11)));
         assert!(!grid.has_in_one_row(range(30, 31)));
         assert_eq!(grid.range(), range(0, 30));
+    }
+
+    #[test]
+    fn quarters_hold_both_ends() {
+        let minutes = |from: i64, to: i64| range(from * 60_000, to * 60_000);
+        let of = |from, to| Grid::quarters(minutes(from, to)).0;
+        assert_eq!(of(14, 31), [minutes(0, 15), minutes(15, 30), minutes(30, 45)]);
+        assert_eq!(of(15, 30), [minutes(15, 30)]);
+        let last = TimeRange::new(at(Timestamp::MAX.as_millis() - 1), Timestamp::MAX);
+        assert_eq!(Grid::quarters(last.expect("a range")).0.len(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::*;
 /// A quarter of an hour before [`at`]`(0)` is the start of a local day in UTC+8.
 const START: &str = "2026-01-11T16:00:00.000Z";
 
-fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
+pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
     let values = values.iter().map(|(name, value)| {
         (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
     });
@@ -21,7 +21,7 @@ fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Re
 }
 
 impl Bench {
-    async fn store(&self, readings: &[Reading]) {
+    pub(super) async fn store(&self, readings: &[Reading]) {
         self.store.put_readings(readings, None, &invocation()).await;
         for first in readings {
             let id = first.device.clone();
@@ -53,7 +53,7 @@ impl Bench {
         bench
     }
 
-    async fn seal(&self, minute: i64, zone: &str) {
+    pub(super) async fn seal(&self, minute: i64, zone: &str) {
         let state = RollupState {
             zone: zone.to_owned(),
             since: Timestamp::MIN,
@@ -97,7 +97,7 @@ impl Bench {
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
     }
 
-    async fn problem(&self, url: &str) -> String {
+    pub(super) async fn problem(&self, url: &str) -> String {
         let answer = self.get(url).await;
         let problem = answer.json();
         format!("{} {}", answer.status, problem["detail"].as_str().unwrap_or_default())

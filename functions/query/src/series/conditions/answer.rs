@@ -1,0 +1,114 @@
+//! Episodes as the API shows them. Reads nothing.
+
+use std::collections::BTreeMap;
+
+use api::{Problem, Response};
+use domain::{DeviceId, Episode, Exact, MetricName, Timestamp};
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
+
+use super::plan::Explanation;
+use super::request::ConditionsRequest;
+use crate::series::write::{Line, respond};
+use crate::sheet::Cell;
+
+/// An answer.
+pub(crate) struct Answer<'a> {
+    pub(crate) request: &'a ConditionsRequest,
+    pub(crate) devices: Vec<&'a DeviceId>,
+    pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
+}
+
+/// What is to be said of the episodes.
+#[derive(Serialize)]
+struct About<'a> {
+    from: Timestamp,
+    to: Timestamp,
+    conditions: BTreeMap<&'a MetricName, String>,
+    basis: &'static str,
+    devices: &'a [&'a DeviceId],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<Explanation>,
+}
+
+impl Answer<'_> {
+    /// The answer in the form asked for.
+    pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
+        let request = self.request;
+        let names = request.names();
+        let rows: Vec<Row<'_>> = self.episodes.iter().map(|it| Row { it, names: &names }).collect();
+        let conditions = request.conditions.iter();
+        let about = About {
+            from: request.range.from(),
+            to: request.range.to(),
+            conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
+            basis: request.basis().as_str(),
+            devices: &self.devices,
+            explain,
+        };
+        respond(request.format, || columns(&names), &rows, &about)
+    }
+}
+
+/// The columns that an episode has whatever is asked.
+const OWN_COLUMNS: [&str; 5] = ["device_id", "from", "to", "minutes", "basis"];
+
+fn columns(names: &[MetricName]) -> Vec<String> {
+    let extremes = names.iter().flat_map(|name| ["min", "max"].map(|of| format!("{name}.{of}")));
+    OWN_COLUMNS.into_iter().map(ToOwned::to_owned).chain(extremes).collect()
+}
+
+struct Row<'a> {
+    it: &'a (&'a DeviceId, Episode),
+    /// The metrics, in the order of the request.
+    names: &'a [MetricName],
+}
+
+#[derive(Serialize)]
+struct Extremes<'a> {
+    min: &'a domain::Decimal,
+    max: &'a domain::Decimal,
+}
+
+impl Row<'_> {
+    fn minutes(&self) -> Exact {
+        let range = self.it.1.range;
+        let millis = Exact::from(range.to().since(range.from()).num_milliseconds());
+        millis.rounded_quotient(&Exact::from(60_000_i64)).expect("not zero")
+    }
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (device, episode) = self.it;
+        let mut row = serializer.serialize_map(None)?;
+        row.serialize_entry("device_id", device)?;
+        row.serialize_entry("from", &episode.range.from())?;
+        row.serialize_entry("to", &episode.range.to())?;
+        row.serialize_entry("minutes", &self.minutes())?;
+        row.serialize_entry("basis", episode.basis.as_str())?;
+        for name in self.names {
+            let domain::Extremes { min, max } = &episode.extremes[name];
+            row.serialize_entry(name, &Extremes { min, max })?;
+        }
+        row.end()
+    }
+}
+
+impl Line for Row<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        let (device, episode) = self.it;
+        let mut cells = vec![
+            Cell::text(device.as_str()),
+            Cell::text(episode.range.from().to_string()),
+            Cell::text(episode.range.to().to_string()),
+            Cell::number(&self.minutes()),
+            Cell::text(episode.basis.as_str()),
+        ];
+        for name in self.names {
+            let domain::Extremes { min, max } = &episode.extremes[name];
+            cells.extend([Cell::number(min), Cell::number(max)]);
+        }
+        cells
+    }
+}

@@ -1,0 +1,70 @@
+//! What a request for conditions asks. Reads no table.
+
+use api::{Format, Params, Problem, Request};
+use domain::{Basis, Condition, MetricName, Quarter, TimeRange, Timestamp};
+
+use crate::ranges::time_range;
+use crate::series::gather::MAX_ROLLUPS;
+use crate::series::horizon::ceiling;
+
+/// The parameters of `conditions`.
+#[derive(Debug)]
+pub(crate) struct ConditionsRequest {
+    pub(crate) format: Format,
+    /// At least one; no metric twice.
+    pub(crate) conditions: Vec<Condition>,
+    /// Whole quarters of an hour.
+    pub(crate) range: TimeRange,
+    /// Whether readings refine the episodes.
+    pub(crate) is_exact: bool,
+    pub(crate) is_explained: bool,
+}
+
+impl ConditionsRequest {
+    /// Reads the parameters.
+    pub(crate) fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
+        let mut conditions: Vec<Condition> = Vec::new();
+        for (name, values) in params.conditions() {
+            let problem = |why: String| Problem::field(&domain::excerpt(name), why);
+            let metric: MetricName = name.parse().map_err(|why| problem(format!("{why}")))?;
+            let interval = values.parse().map_err(|why| problem(format!("{why}")))?;
+            if conditions.iter().any(|it| it.metric == metric) {
+                return Err(problem("is given twice".to_owned()));
+            }
+            conditions.push(Condition { metric, interval });
+        }
+        if conditions.is_empty() {
+            let message = "are needed: name at least one metric with its values, such as \
+                           temperature=28..&humidity=70..90";
+            return Err(Problem::field("conditions", message));
+        }
+        let asked = time_range(params, now)?;
+        let (from, to) = (Quarter::of(asked.from()).start(), ceiling(asked.to()));
+        let range = TimeRange::new(from, to).expect("it holds what is asked");
+        let quarters = to.since(from).num_minutes() / Quarter::LENGTH.num_minutes();
+        if usize::try_from(quarters).is_ok_and(|quarters| quarters > MAX_ROLLUPS) {
+            let message = format!(
+                "is {quarters} quarters of an hour before to; one request answers for at most \
+                 {MAX_ROLLUPS}, about 15 months: narrow from and to"
+            );
+            return Err(Problem::field("from", message));
+        }
+        Ok(Self {
+            format: params.format(request),
+            conditions,
+            range,
+            is_exact: params.flag("exact"),
+            is_explained: params.flag("explain"),
+        })
+    }
+
+    /// What the episodes are made from, where it is kept.
+    pub(crate) const fn basis(&self) -> Basis {
+        if self.is_exact { Basis::Readings } else { Basis::Mean15 }
+    }
+
+    /// The metrics of the conditions.
+    pub(crate) fn names(&self) -> Vec<MetricName> {
+        self.conditions.iter().map(|it| it.metric.clone()).collect()
+    }
+}

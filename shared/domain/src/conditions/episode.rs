@@ -1,0 +1,208 @@
+//! Episodes: the stretches of time in which conditions hold. Reads nothing.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use crate::{Condition, Decimal, MetricMeans, MetricName, Quarter, Reading, TimeRange, Timestamp};
+
+/// What an episode is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// Means of 15 minutes.
+    Mean15,
+    /// Readings.
+    Readings,
+}
+
+impl Basis {
+    /// The basis as the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mean15 => "mean15",
+            Self::Readings => "readings",
+        }
+    }
+}
+
+/// A stretch of time in which all conditions hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Episode {
+    /// When they hold.
+    pub range: TimeRange,
+    /// What it is made from.
+    pub basis: Basis,
+    /// What the metrics of the conditions were meanwhile.
+    pub extremes: BTreeMap<MetricName, Extremes>,
+}
+
+/// The smallest and the largest value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extremes {
+    /// The smallest.
+    pub min: Decimal,
+    /// The largest.
+    pub max: Decimal,
+}
+
+impl Extremes {
+    fn join(&mut self, other: &Self) {
+        if other.min < self.min {
+            self.min.clone_from(&other.min);
+        }
+        if other.max > self.max {
+            self.max.clone_from(&other.max);
+        }
+    }
+}
+
+/// The time for which a value counts while no other of its metric follows.
+const HOLD: TimeDelta = TimeDelta::minutes(15);
+
+/// The episodes of quarters that match, which are in order: each run of quarters that follow each other.
+#[must_use]
+pub fn episodes(matching: &[(Quarter, BTreeMap<MetricName, MetricMeans>)]) -> Vec<Episode> {
+    let runs = matching.chunk_by(|(a, _), (b, _)| a.end() == b.start());
+    let episode = |run: &[(Quarter, BTreeMap<MetricName, MetricMeans>)]| {
+        let mut extremes = BTreeMap::new();
+        for (name, means) in run.iter().flat_map(|(_, values)| values) {
+            note(&mut extremes, name, &means.min, &means.max);
+        }
+        let range = TimeRange::new(run[0].0.start(), run[run.len() - 1].0.end());
+        let range = range.expect("a quarter is longer than nothing");
+        Episode { range, basis: Basis::Mean15, extremes }
+    };
+    runs.map(episode).collect()
+}
+
+/// The episodes within a range by readings, which are in order: each value holds until the next value of its
+/// metric, for 15 minutes at most. No time is an episode while a metric has no value.
+#[must_use]
+pub fn exact_episodes(
+    readings: &[Reading],
+    conditions: &[Condition],
+    range: TimeRange,
+) -> Vec<Episode> {
+    let mut found: Vec<Episode> = Vec::new();
+    let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
+    let times = readings.iter().map(|reading| reading.at).chain([range.to()]);
+    let ends = times.skip(1);
+    for (reading, end) in readings.iter().zip(ends) {
+        for (condition, value) in conditions.iter().zip(&mut values) {
+            if let Some(new) = reading.metrics().get(&condition.metric) {
+                *value = Some((reading.at, new));
+            }
+        }
+        let holds = conditions.iter().zip(&values).map(|(condition, value)| {
+            let (at, value) = (*value)?;
+            condition.interval.contains(value).then(|| at.saturating_add(HOLD))
+        });
+        let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|it| it.into_iter().min())
+        else {
+            continue;
+        };
+        let Ok(held) = TimeRange::new(reading.at, end.min(until)) else { continue };
+        let episode = match found.last_mut() {
+            Some(last) if last.range.to() == held.from() => {
+                last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
+                last
+            }
+            _ => {
+                let (basis, extremes) = (Basis::Readings, BTreeMap::new());
+                found.push(Episode { range: held, basis, extremes });
+                found.last_mut().expect("it was pushed")
+            }
+        };
+        for (condition, value) in conditions.iter().zip(&values) {
+            let (_, value) = value.expect("it holds");
+            note(&mut episode.extremes, &condition.metric, value, value);
+        }
+    }
+    found
+}
+
+fn note(
+    extremes: &mut BTreeMap<MetricName, Extremes>,
+    name: &MetricName,
+    min: &Decimal,
+    max: &Decimal,
+) {
+    let new = Extremes { min: min.clone(), max: max.clone() };
+    match extremes.get_mut(name) {
+        Some(known) => known.join(&new),
+        None => drop(extremes.insert(name.clone(), new)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_millis(minute * MINUTE).expect("in range")
+    }
+
+    fn name(text: &str) -> MetricName {
+        text.parse().expect("a name")
+    }
+
+    fn number(text: &str) -> Decimal {
+        Decimal::parse(text).expect("a number")
+    }
+
+    #[test]
+    fn quarters_that_follow_each_other_are_one_episode() {
+        let quarter = |n: i64, min: &str, max: &str| {
+            let means = MetricMeans { mean: number(min), min: number(min), max: number(max) };
+            (Quarter::of(at(15 * n)), [(name("t"), means)].into())
+        };
+        let matching = [quarter(1, "28", "29"), quarter(2, "27.5", "28.5"), quarter(4, "28", "28")];
+        let found = episodes(&matching);
+        let spans: Vec<_> = found.iter().map(|it| (it.range.from(), it.range.to())).collect();
+        assert_eq!(spans, [(at(15), at(45)), (at(60), at(75))]);
+        let extremes = &found[0].extremes[&name("t")];
+        assert_eq!((extremes.min.as_str(), extremes.max.as_str()), ("27.5", "29"));
+        assert!(episodes(&[]).is_empty());
+    }
+
+    fn reading(minute: i64, metrics: &[(&str, &str)]) -> Reading {
+        let metrics = metrics.iter().map(|(of, value)| (name(of), number(value))).collect();
+        Reading::new("d".parse().expect("an id"), at(minute), None, metrics).expect("valid")
+    }
+
+    fn exact(readings: &[Reading], to: i64) -> Vec<(Timestamp, Timestamp)> {
+        let condition = |metric: &str, text: &str| Condition {
+            metric: name(metric),
+            interval: text.parse().expect("an interval"),
+        };
+        let conditions = [condition("t", "28.."), condition("h", "70..")];
+        let range = TimeRange::new(at(0), at(to)).expect("a range");
+        let found = exact_episodes(readings, &conditions, range);
+        found.iter().map(|it| (it.range.from(), it.range.to())).collect()
+    }
+
+    #[test]
+    fn values_of_different_readings_hold_together() {
+        let readings = [
+            reading(1, &[("t", "29")]),
+            reading(3, &[("h", "75")]),
+            reading(6, &[("t", "30")]),
+            reading(8, &[("co2", "600")]),
+            reading(9, &[("h", "60")]),
+            reading(12, &[("h", "71"), ("t", "28")]),
+        ];
+        assert_eq!(exact(&readings, 20), [(at(3), at(9)), (at(12), at(20))]);
+    }
+
+    #[test]
+    fn a_value_holds_for_15_minutes_at_most_and_a_spike_alone_is_no_coincidence() {
+        assert_eq!(exact(&[reading(1, &[("t", "29"), ("h", "75")])], 40), [(at(1), at(16))]);
+        let apart =
+            [reading(1, &[("t", "40"), ("h", "10")]), reading(2, &[("t", "10"), ("h", "99")])];
+        assert_eq!(exact(&apart, 15), []);
+        assert_eq!(exact(&[], 15), []);
+    }
+}

@@ -1,0 +1,328 @@
+//! The metrics by which an index finds quarters of an hour, and how it encodes their means. Stores nothing.
+
+use std::collections::BTreeMap;
+
+use crate::z_order::{Curve, CurveError, Region, encode};
+use crate::{Decimal, Exact, Interval, MetricName, MetricRollup, Rollup, Timestamp};
+
+/// The largest version of a schema: an address has one byte for it.
+pub const MAX_SCHEMA_VERSION: u8 = u8::MAX;
+/// The largest number of knots of a metric.
+const MAX_KNOTS: usize = 65;
+
+/// What one metric was in a quarter of an hour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricMeans {
+    /// The mean of its values, to 15 significant digits.
+    pub mean: Decimal,
+    /// The smallest value.
+    pub min: Decimal,
+    /// The largest value.
+    pub max: Decimal,
+}
+
+impl MetricMeans {
+    /// Those of a rollup; `None` if the mean is too close to zero for a decimal.
+    #[must_use]
+    pub fn of(rollup: &MetricRollup) -> Option<Self> {
+        let mean = rollup.sum.rounded_quotient(&Exact::from(rollup.count))?;
+        let mean = mean.to_decimal().ok()?;
+        Some(Self { mean, min: rollup.min.clone(), max: rollup.max.clone() })
+    }
+}
+
+/// How a metric's mean becomes a code. Each keeps the order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Encoding {
+    /// By its place among knots, which increase.
+    Decimal(Vec<f64>),
+    /// A number of seconds since 1970, by its place between two timestamps.
+    Time(Timestamp, Timestamp),
+    /// A whole number from 0 on; a fraction is cut off.
+    Unsigned,
+    /// A whole number; a fraction is rounded down.
+    Signed,
+    /// The highest bits of a floating-point number.
+    Float,
+}
+
+/// One metric of a schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemaMetric {
+    /// Its name.
+    pub name: MetricName,
+    /// Its encoding.
+    pub encoding: Encoding,
+    /// The number of bits of its code.
+    pub bits: u8,
+}
+
+/// The metrics by which an index finds quarters of an hour. A device has an entry for a quarter in which it
+/// has all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConditionsSchema {
+    version: u8,
+    metrics: Vec<SchemaMetric>,
+    curve: Curve,
+}
+
+/// The reasons for which metrics make no schema.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SchemaError {
+    /// One metric alone is found by its own range of time.
+    #[error("has {0} metrics; an index is for 2 to 8: one alone is answered from the rollups")]
+    Metrics(usize),
+    /// A metric is named twice.
+    #[error("names {0} twice")]
+    Twice(MetricName),
+    /// The knots of a metric do not increase.
+    #[error("the domain of {0} must be 2 to {MAX_KNOTS} numbers that increase")]
+    Domain(MetricName),
+    /// Too many bits.
+    #[error(transparent)]
+    Curve(#[from] CurveError),
+}
+
+/// The entry of a quarter of an hour in the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// The version of the schema, and behind it the address.
+    pub address: Vec<u8>,
+    /// What each metric of the schema was, in its order.
+    pub values: Vec<MetricMeans>,
+}
+
+impl ConditionsSchema {
+    /// A schema; the error says what is wrong.
+    pub fn new(version: u8, metrics: Vec<SchemaMetric>) -> Result<Self, SchemaError> {
+        if !(2..=crate::z_order::MAX_ATTRIBUTES).contains(&metrics.len()) {
+            return Err(SchemaError::Metrics(metrics.len()));
+        }
+        for (n, metric) in metrics.iter().enumerate() {
+            if metrics[..n].iter().any(|it| it.name == metric.name) {
+                return Err(SchemaError::Twice(metric.name.clone()));
+            }
+            if !metric.encoding.has_domain() {
+                return Err(SchemaError::Domain(metric.name.clone()));
+            }
+        }
+        let curve = Curve::new(metrics.iter().map(|metric| metric.bits).collect())?;
+        Ok(Self { version, metrics, curve })
+    }
+
+    /// The same metrics under another version.
+    #[must_use]
+    pub fn with_version(self, version: u8) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The number of the schema: a new one has a greater number.
+    #[must_use]
+    pub const fn version(&self) -> u8 {
+        self.version
+    }
+
+    /// The metrics.
+    #[must_use]
+    pub fn metrics(&self) -> &[SchemaMetric] {
+        &self.metrics
+    }
+
+    /// The place of a metric in the schema.
+    #[must_use]
+    pub fn place(&self, name: &MetricName) -> Option<usize> {
+        self.metrics.iter().position(|metric| metric.name == *name)
+    }
+
+    /// The curve of the codes.
+    #[must_use]
+    pub const fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// The entry of a quarter of an hour; `None` if a metric is absent.
+    #[must_use]
+    pub fn entry(&self, rollup: &Rollup) -> Option<IndexEntry> {
+        let means = |metric: &SchemaMetric| MetricMeans::of(rollup.metrics.get(&metric.name)?);
+        let values: Vec<MetricMeans> = self.metrics.iter().map(means).collect::<Option<_>>()?;
+        let codes = self.metrics.iter().zip(&values);
+        let point: Vec<u64> = codes.map(|(metric, it)| metric.code(&it.mean)).collect();
+        Some(IndexEntry { address: self.address(self.curve.address(&point)), values })
+    }
+
+    /// An address as the index has it.
+    #[must_use]
+    pub fn address(&self, address: u64) -> Vec<u8> {
+        let bytes = address.to_be_bytes();
+        let bytes = &bytes[bytes.len() - self.curve.address_bytes()..];
+        [&[self.version], bytes].concat()
+    }
+
+    /// The address that the index has; `None` if it is of another schema.
+    #[must_use]
+    pub fn parse_address(&self, bytes: &[u8]) -> Option<u64> {
+        let (version, address) = bytes.split_first()?;
+        if *version != self.version || address.len() != self.curve.address_bytes() {
+            return None;
+        }
+        Some(address.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    }
+
+    /// The box in which the codes of all matching values lie. A metric without a condition may be anything.
+    #[must_use]
+    pub fn region(&self, conditions: &BTreeMap<&MetricName, &Interval>) -> Region {
+        let all = (0..self.metrics.len()).map(|n| (0, self.curve.max_of(n)));
+        let bounds = all.zip(&self.metrics).map(|((min, max), metric)| {
+            let interval = conditions.get(&metric.name);
+            let low = interval.and_then(|it| it.low()).map_or(min, |low| metric.code(low));
+            let high = interval.and_then(|it| it.high()).map_or(max, |high| metric.code(high));
+            (low, high)
+        });
+        let (low, high) = bounds.unzip();
+        Region { low, high }
+    }
+}
+
+impl SchemaMetric {
+    /// The code of a mean.
+    #[must_use]
+    pub fn code(&self, value: &Decimal) -> u64 {
+        let number: f64 = value.as_str().parse().expect("a decimal's text is a number");
+        match &self.encoding {
+            Encoding::Decimal(knots) => encode::scaled(number, knots, self.bits),
+            Encoding::Time(from, to) => {
+                let knots = [seconds(*from), seconds(*to)];
+                encode::scaled(number, &knots, self.bits)
+            }
+            Encoding::Unsigned => {
+                encode::unsigned(saturating(number).max(0).cast_unsigned(), self.bits)
+            }
+            Encoding::Signed => encode::signed(saturating(number), self.bits),
+            Encoding::Float => encode::float(number, self.bits),
+        }
+    }
+}
+
+impl Encoding {
+    fn has_domain(&self) -> bool {
+        match self {
+            Self::Decimal(knots) => {
+                (2..=MAX_KNOTS).contains(&knots.len())
+                    && knots.iter().all(|knot| knot.is_finite())
+                    && knots
+                        .windows(2)
+                        .all(|pair| pair[0] < pair[1] && (pair[1] - pair[0]).is_finite())
+            }
+            Self::Time(from, to) => from < to,
+            Self::Unsigned | Self::Signed | Self::Float => true,
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "what is too large has the largest value")]
+fn saturating(number: f64) -> i64 {
+    number.floor() as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the order stays")]
+fn seconds(at: Timestamp) -> f64 {
+    at.as_millis() as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FoldRules, Reading};
+    use proptest::prelude::*;
+
+    fn metric(name: &str, encoding: Encoding, bits: u8) -> SchemaMetric {
+        SchemaMetric { name: name.parse().expect("a name"), encoding, bits }
+    }
+
+    fn schema() -> ConditionsSchema {
+        let metrics = vec![
+            metric("temperature", Encoding::Decimal(vec![15.0, 30.0]), 10),
+            metric("humidity", Encoding::Decimal(vec![20.0, 80.0]), 9),
+        ];
+        ConditionsSchema::new(3, metrics).expect("a schema")
+    }
+
+    fn rollup(values: &[&[(&str, &str)]]) -> Rollup {
+        let reading = |(n, metrics): (i64, &&[(&str, &str)])| {
+            let metrics = metrics.iter().map(|(name, value)| {
+                (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
+            });
+            let at = Timestamp::from_millis(n).expect("in range");
+            Reading::new("d".parse().expect("an id"), at, None, metrics.collect()).expect("valid")
+        };
+        let readings: Vec<Reading> = (0..).zip(values).map(reading).collect();
+        Rollup::fold(&readings, &FoldRules::default())
+    }
+
+    #[test]
+    fn an_entry_has_the_mean_and_the_extremes_of_all_metrics() {
+        let rollup = rollup(&[
+            &[("temperature", "21"), ("humidity", "40")],
+            &[("temperature", "22"), ("humidity", "41")],
+            &[("temperature", "22.1"), ("co2", "600")],
+        ]);
+        let entry = schema().entry(&rollup).expect("all metrics");
+        assert_eq!(entry.values[0].mean.as_str(), "21.7");
+        assert_eq!((entry.values[1].min.as_str(), entry.values[1].max.as_str()), ("40", "41"));
+        assert_eq!((entry.address.len(), entry.address[0]), (4, 3));
+        let point = schema().curve().point(schema().parse_address(&entry.address).expect("ours"));
+        assert_eq!(point, [456, 174]);
+        assert_eq!(schema().with_version(4).parse_address(&entry.address), None);
+        assert_eq!(schema().entry(&self::rollup(&[&[("temperature", "21")]])), None);
+        assert_eq!(schema().entry(&Rollup::default()), None);
+    }
+
+    #[test]
+    fn what_makes_no_schema_is_named() {
+        let decimal = |knots: &[f64]| Encoding::Decimal(knots.to_vec());
+        let two = |a, b| ConditionsSchema::new(1, vec![a, b]).expect_err("no schema").to_string();
+        let good = || metric("b", Encoding::Float, 8);
+        for knots in [&[][..], &[1.0], &[2.0, 1.0], &[1.0, 1.0], &[0.0, f64::NAN], &[0.0; 66]] {
+            let why = two(metric("a", decimal(knots), 8), good());
+            assert_eq!(why, "the domain of a must be 2 to 65 numbers that increase");
+        }
+        assert_eq!(two(good(), good()), "names b twice");
+        let why = two(metric("a", Encoding::Signed, 33), good());
+        assert_eq!(why, "has 33 bits; an attribute has 1 to 32");
+        let one = ConditionsSchema::new(1, vec![good()]).expect_err("one");
+        assert!(one.to_string().starts_with("has 1 metrics; an index is for 2 to 8"));
+        assert_eq!(
+            SchemaError::from(CurveError::AddressBits(65)).to_string(),
+            "have 65 bits together; an address has at most 64"
+        );
+    }
+
+    fn number() -> impl Strategy<Value = Decimal> {
+        (-4_000_i64..4_000, 0..3_i32)
+            .prop_map(|(n, e)| Decimal::parse(&format!("{n}e-{e}")).expect("few digits"))
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_that_matches_lies_in_the_box(value in number(), a in number(), b in number(), kind in 0..5) {
+            let encoding = match kind {
+                0 => Encoding::Decimal(vec![15.0, 18.5, 30.0]),
+                1 => Encoding::Unsigned,
+                2 => Encoding::Signed,
+                3 => Encoding::Float,
+                _ => Encoding::Time(
+                    Timestamp::MIN,
+                    Timestamp::from_millis(3_000_000).expect("in range"),
+                ),
+            };
+            let metrics = vec![metric("a", encoding, 7), metric("b", Encoding::Signed, 5)];
+            let schema = ConditionsSchema::new(1, metrics).expect("a schema");
+            let (low, high) = if a <= b { (a, b) } else { (b, a) };
+            let interval: Interval = format!("{low}..{high}").parse().expect("an interval");
+            let name: MetricName = "a".parse().expect("a name");
+            let region = schema.region(&BTreeMap::from([(&name, &interval)]));
+            let point = [schema.metrics()[0].code(&value), 31];
+            prop_assert!(!interval.contains(&value) || region.contains(&point));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Encodes values to a fixed number of bits, so that no greater value has a smaller code. Interleaves nothing.
+//!
+//! A box in values then lies within the box of its encoded corners. Two values may have one code: whoever
+//! reads by codes compares the values themselves.
+
+use super::curve::max_of;
+
+/// A whole number, from 0 on. What is too large has the largest code.
+#[must_use]
+pub fn unsigned(value: u64, bits: u8) -> u64 {
+    value.min(max_of(bits))
+}
+
+/// A whole number: two's complement with the sign bit flipped. What is too small or too large has the
+/// smallest or the largest code.
+#[must_use]
+pub fn signed(value: i64, bits: u8) -> u64 {
+    let half = i64::try_from(max_of(bits) / 2).expect("at most 62 bits are left");
+    let value = value.clamp(-half - 1, half);
+    // With one bit more than the half, the sum has no sign.
+    value.wrapping_add(half + 1).cast_unsigned()
+}
+
+/// A floating-point number, by the highest bits of it: all bits inverted if it is negative, else the sign bit
+/// flipped. -0 counts as 0.
+///
+/// The highest bits of measured values hardly differ; [`scaled`] tells them apart better.
+#[must_use]
+pub fn float(value: f64, bits: u8) -> u64 {
+    let code = (value + 0.0).to_bits();
+    let ordered = if code >> 63 == 1 { !code } else { code | 1 << 63 };
+    ordered >> (64 - bits)
+}
+
+/// A number by its place among knots, which increase and are at least two: the codes of the values between
+/// two knots are as many as those between any other two. What lies outside has the first or the last code.
+///
+/// Two knots make a linear scale. Knots that are quantiles of the values give each code about as many.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "each step rounds without changing the order, and the product is from 0 to 2^32"
+)]
+pub fn scaled(value: f64, knots: &[f64], bits: u8) -> u64 {
+    let above = knots.partition_point(|knot| *knot <= value);
+    let intervals = knots.len() - 1;
+    let place = match above {
+        0 => 0.0,
+        above if above > intervals => intervals as f64,
+        above => {
+            let (from, to) = (knots[above - 1], knots[above]);
+            (above - 1) as f64 + ((value - from) / (to - from)).min(1.0)
+        }
+    };
+    (place / intervals as f64 * max_of(bits) as f64).floor() as u64
+}
+
+/// A text by its first bytes behind a prefix that all texts share, padded with zeros. A text without the
+/// prefix has the code of its place before or behind all that have it.
+#[must_use]
+pub fn text(text: &str, prefix: &str, bits: u8) -> u64 {
+    let rest = match text.strip_prefix(prefix) {
+        Some(rest) => rest.as_bytes(),
+        None if text < prefix => return 0,
+        None => return max_of(bits),
+    };
+    let mut first = [0; 8];
+    let length = rest.len().min(first.len());
+    first[..length].copy_from_slice(&rest[..length]);
+    u64::from_be_bytes(first) >> (64 - bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::z_order::MAX_BITS;
+    use proptest::prelude::*;
+
+    /// Numbers of all sizes, with those at which encodings go wrong.
+    fn number() -> impl Strategy<Value = f64> {
+        let special = [
+            0.0,
+            -0.0,
+            f64::MIN_POSITIVE,
+            -f64::MIN_POSITIVE,
+            5e-324,
+            -5e-324,
+            f64::MAX,
+            f64::MIN,
+            f64::EPSILON,
+            15.0,
+            30.0,
+        ];
+        prop_oneof![
+            prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL,
+            0.0..40.0,
+            prop::sample::select(special.to_vec())
+        ]
+    }
+
+    fn knots() -> impl Strategy<Value = Vec<f64>> {
+        let steps = prop::collection::vec(0.001..1e6, 2..10);
+        (-1e6..1e6, steps).prop_map(|(first, steps)| {
+            let mut at: f64 = first;
+            steps
+                .iter()
+                .map(|step| {
+                    at += step;
+                    at
+                })
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_greater_number_has_no_smaller_code(
+            a in number(),
+            b in number(),
+            knots in knots(),
+            bits in 1..=MAX_BITS,
+        ) {
+            let (a, b) = (a.min(b), a.max(b));
+            prop_assert!(float(a, bits) <= float(b, bits));
+            prop_assert!(scaled(a, &knots, bits) <= scaled(b, &knots, bits));
+            prop_assert!(scaled(b, &knots, bits) <= max_of(bits));
+            prop_assert!(float(b, bits) <= max_of(bits));
+        }
+
+        #[test]
+        fn a_greater_whole_number_has_no_smaller_code(
+            a in any::<i64>(),
+            b in any::<i64>(),
+            near in -70_i64..70,
+            bits in 1..=MAX_BITS,
+        ) {
+            for (a, b) in [(a.min(b), a.max(b)), (near, near + 1)] {
+                prop_assert!(signed(a, bits) <= signed(b, bits) && signed(b, bits) <= max_of(bits));
+                let (a, b) = (a.cast_unsigned(), b.cast_unsigned());
+                let (a, b) = (a.min(b), a.max(b));
+                prop_assert!(unsigned(a, bits) <= unsigned(b, bits));
+                prop_assert!(unsigned(b, bits) <= max_of(bits));
+            }
+        }
+
+        #[test]
+        fn a_later_text_has_no_smaller_code(a in "[a-cäz]{0,5}", b in "[a-cäz]{0,5}", bits in 1..=MAX_BITS) {
+            let (a, b) = if a <= b { (a, b) } else { (b, a) };
+            for prefix in ["", "b", "ab"] {
+                prop_assert!(text(&a, prefix, bits) <= text(&b, prefix, bits));
+            }
+        }
+    }
+
+    #[test]
+    fn zero_has_one_code_and_ends_are_clamped() {
+        assert_eq!(float(-0.0, 32), float(0.0, 32));
+        assert_eq!(float(-5e-324, MAX_BITS) + 1, float(0.0, MAX_BITS));
+        assert_eq!([-3, -2, -1, 0, 1, 2].map(|n| signed(n, 2)), [0, 0, 1, 2, 3, 3]);
+        assert_eq!((unsigned(7, 3), unsigned(8, 3)), (7, 7));
+        let of = |value| scaled(value, &[15.0, 30.0], 8);
+        assert_eq!([-1e300, 15.0, 22.5, 29.99, 30.0, 1e300].map(of), [0, 0, 127, 254, 255, 255]);
+    }
+
+    #[test]
+    fn quantiles_give_each_interval_as_many_codes() {
+        let knots = [0.0, 1.0, 2.0, 10.0, 110.0];
+        let of = |value| scaled(value, &knots, 8);
+        assert_eq!([1.0, 2.0, 10.0, 60.0, 110.0].map(of), [63, 127, 191, 223, 255]);
+    }
+
+    #[test]
+    fn a_text_is_told_by_its_first_bytes_behind_the_prefix() {
+        assert_eq!(text("room-b", "room-", 8), u64::from(b'b'));
+        assert_eq!(text("room-", "room-", 8), 0);
+        assert_eq!(text("a", "room-", 8), 0);
+        assert_eq!(text("z", "room-", 8), 255);
+    }
+}
