@@ -2,12 +2,14 @@
 //!
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
+mod deletions;
 mod edits;
 mod items;
 mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod stays;
 mod tokens;
 
 use std::io::Write as _;
@@ -16,9 +18,9 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PutReadings, PutRollups,
-    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
-    ReadStoredReadings, RegisterDevices, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PutReadings,
+    PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -29,6 +31,7 @@ table::store! {
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
+        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
 }
 
 /// A table in memory.
@@ -162,9 +165,26 @@ macro_rules! ports {
                 an_unknown_metric_changes_nothing
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
+                rooms_chosen_at_once_are_one_after_the_other
                 a_room_has_a_name
                 a_room_has_a_home
                 nothing_edited_is_nothing_changed;
+            stays(store):
+                a_chosen_room_is_a_stay_of_the_device_and_in_the_room
+                a_stay_begins_when_the_patch_says
+                a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read
+                stays_that_overlap_a_range_are_found
+                a_walk_over_stays_meets_each_once
+                a_former_device_of_a_room_is_in_its_ranges;
+            deletions(store):
+                a_deleted_device_is_in_no_list_and_nothing_writes_it
+                a_deletion_ends_only_where_nothing_was_found_since
+                a_tombstone_gives_way_to_a_new_device
+                all_that_belongs_to_a_device_is_found_and_removed
+                of_a_stay_the_rooms_side_is_removed_first
+                a_room_is_removed_and_put_back
+                a_room_leaves_only_the_home_that_is_named
+                a_deleted_device_that_has_readings_again_keeps_them;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
                 of_puts_at_once_one_is_stored

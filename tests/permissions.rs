@@ -4,23 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, Token, TokenHash,
+    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room,
+    RoomPatch, SWEEP_GROUPS, Scope, Stay, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, TOKENS};
+use table::keys::{
+    DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
+};
 use table::{
-    Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, Permission,
-    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold, RegisterDevices,
-    RollupKey, RollupState, StoredRollup, Target, UpdateRegistry,
+    Action, AddArrival, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
+    ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
+    MergeReadings, Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings,
+    RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings,
+    ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
+    StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, reading_in, room};
+use crate::given::{always, at, device, invocation, label, reading_in, room};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -65,6 +68,9 @@ fn target(pk: &str) -> Target {
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
+        pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
+            Target::Stays
+        }
         _ => Target::Readings,
     }
 }
@@ -116,6 +122,9 @@ async fn each_port_asks_what_it_declares() {
     let hash = TokenHash::of("a");
     let issued = Token { hash, scope: Scope::Read, name: None, created: at(0), revoked: None };
     let move_to = DevicePatch { room: Edit::Set(room("room-b")), ..DevicePatch::default() };
+    let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
+    let begun = &Stay::begun(a.clone(), at(0));
+    let stays = &StayQuery { range: always(), after: None, limit: 10 };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
@@ -127,11 +136,15 @@ async fn each_port_asks_what_it_declares() {
         store.introduce_room(&d, &a, invocation));
     check!(UpdateRegistry:
         store.update_device(&new, &earlier, invocation),
+        store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
     check!(EditRegistry:
-        store.edit_device(&d, &move_to, invocation),
-        store.edit_room(&a, &RoomPatch::default(), invocation),
-        store.move_device(&d, &move_to, &new_room("room-b"), invocation));
+        store.edit_device(&d, &rename, at(0), invocation),
+        store.edit_device(&d, &move_to, at(0), invocation),
+        store.edit_room(&a, &RoomPatch::default(), invocation));
+    check!(ReadStays:
+        store.stays_of(&d, stays, invocation),
+        store.stays_in(&a, stays, invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
         with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
@@ -147,6 +160,29 @@ async fn each_port_asks_what_it_declares() {
         store.revoke_token(&hash, at(0), invocation));
     check!(FindToken: store.token(&hash, invocation));
     check!(ListDevices: store.all_devices(invocation));
+    let patch = DevicePatch { room: Edit::Set(room("room-c")), ..DevicePatch::default() };
+    let other = device("other");
+    let registered = DeviceObservation::of(&reading_in("other", 0, "room-a"));
+    let registered = registered.new_device(other.clone(), |_| true);
+    store.register_device(&registered, invocation).await.expect("registered");
+    store.edit_device(&other, &patch, at(0), invocation).await.expect("edited");
+    let parts = [Key::Reading(other.clone(), at(0)), Key::Refold(other.clone())];
+    let mut belongings: Vec<_> =
+        parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
+    belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
+    check!(RemoveBelongings:
+        store.belongings(&other, 10, invocation),
+        store.remove_belongings(&belongings, invocation));
+    check!(RemoveRooms:
+        store.remove_room(&room("room-c"), invocation),
+        store.put_back_room(&new_room("room-c"), invocation),
+        store.leave_home(&a, &"home".parse().expect("an id"), invocation));
+    let deletion = Deletion::begin(at(0), 0);
+    check!(MarkDeletions:
+        store.deletion(&other, invocation),
+        store.begin_deletion(&other, at(0), invocation),
+        store.note_found(&other, at(1), invocation),
+        store.end_deletion(&other, &deletion, at(2), invocation));
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
     let quarter = Quarter::of(at(0));

@@ -366,8 +366,11 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
         assert_eq!(resources[role]["Properties"].get("ManagedPolicyArns"), None, "{role}");
         assert_eq!(function(&resources, package).get("Policies"), None, "{package}");
         for statement in statements(&resources, package) {
-            // The one prefix of partitions is no part of what a role may do, but of which items it may do it to.
-            let text = statement.to_string().replace(r#""ROLLUP#*""#, "");
+            // Prefixes of partitions are no part of what a role may do, but of which items it may do it to.
+            let prefixes = [keys::ROLLUP_PREFIX, keys::STAYS_OF_PREFIX, keys::STAYS_IN_PREFIX];
+            let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
+                text.replace(&format!("\"{prefix}*\""), "")
+            });
             assert!(!text.contains('*'), "{package}: {statement}");
             assert!(!statement.to_string().contains("Scan"), "{package}: {statement}");
         }
@@ -434,13 +437,15 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 6] = [
+const PARTITIONS: [(Target, &str); 8] = [
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
     (Target::Rooms, keys::ROOMS),
     (Target::Tokens, keys::TOKENS),
     (Target::Rollups, "ROLLUP#some-device"),
     (Target::RollupState, keys::STATE),
+    (Target::Stays, "STAYS_OF#some-device"),
+    (Target::Stays, "STAYS_IN#some-room"),
 ];
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

@@ -4,23 +4,32 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DevicePatch, DeviceUpdate, Edit, Exchange, Extent, HomeId, MetricKind, MetricPatch,
-    Place, Room, RoomPatch, Tags, Unit, Verdict,
+    Device, DevicePatch, DevicePatchError, DeviceUpdate, Edit, Exchange, Extent, HomeId,
+    MetricKind, MetricPatch, Place, Room, RoomPatch, Stay, Tags, Unit, Verdict,
 };
 use futures_util::future::join_all;
-use table::{InsertOutcome, UpdateOutcome};
+use table::{Edited, UpdateOutcome};
 
 use super::Ports;
 use super::registry::{device_now, registered};
+use super::stays::stays_of;
 use crate::given::{at, device, invocation, label, metric, number, room, tags, unit};
 
-async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Device> {
-    store.edit_device(&device("d"), patch, &invocation()).await.expect("asked")
+async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Edited, Device> {
+    edit_at(store, patch, 0).await
+}
+
+async fn edit_at(
+    store: &impl Ports,
+    patch: &DevicePatch,
+    now: i64,
+) -> UpdateOutcome<Edited, Device> {
+    store.edit_device(&device("d"), patch, at(now), &invocation()).await.expect("asked")
 }
 
 async fn edited(store: &impl Ports, patch: &DevicePatch) -> Device {
     match edit(store, patch).await {
-        UpdateOutcome::Updated(now) => {
+        UpdateOutcome::Updated(Edited { device: now, .. }) => {
             assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
             now
         }
@@ -36,6 +45,7 @@ fn everything() -> DevicePatch {
     DevicePatch {
         name: Edit::Set(label("Smart meter")),
         room: Edit::Set(room("room-b")),
+        room_since: None,
         kind: Edit::Set(label("power")),
         tags: Edit::Set(tags(&["meter", "B-route"])),
         metrics: [(
@@ -99,6 +109,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     let nothing = DevicePatch {
         name: Edit::Clear,
         room: Edit::Clear,
+        room_since: None,
         kind: Edit::Clear,
         tags: Edit::Clear,
         metrics: [(metric("temperature"), nothing)].into(),
@@ -109,8 +120,13 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(fold_settings.number, 1, "a counter is folded otherwise than a gauge");
     let now = edited(store, &nothing).await;
     assert_eq!(now.fold_settings.number, 2);
-    let mut expected =
-        Device { place: Place::Unknown, fold_settings: now.fold_settings.clone(), ..before };
+    let mut expected = Device {
+        place: Place::Unknown,
+        fold_settings: now.fold_settings.clone(),
+        stay: Some(Stay::begun(room("room-b"), at(0)).ended(at(1))),
+        version: 2,
+        ..before
+    };
     expected.metrics.values_mut().for_each(|info| info.unit = None);
     assert_eq!(now, expected);
 }
@@ -129,7 +145,7 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     let before = edited(store, &everything()).await;
     let patch = DevicePatch { name: Edit::Set(label("Meter")), ..DevicePatch::default() };
     let now = edited(store, &patch).await;
-    assert_eq!(now, Device { name: Some(label("Meter")), ..before.clone() });
+    assert_eq!(now, Device { name: Some(label("Meter")), version: 2, ..before });
 
     let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
     let patch = DevicePatch {
@@ -140,6 +156,7 @@ pub(super) async fn what_is_not_named_stays(store: &impl Ports) {
     expected.metrics.values_mut().for_each(|info| info.tolerance = None);
     let now = edited(store, &patch).await;
     expected.fold_settings = now.fold_settings.clone();
+    expected.version = 3;
     assert_eq!(now, expected);
 }
 
@@ -265,7 +282,8 @@ pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     patch.metrics.insert(metric("humidity"), MetricPatch::default());
     let refused = UpdateOutcome::ConditionFailed(Some(before.clone()));
     assert_eq!(edit(store, &patch).await, refused);
-    assert_eq!(patch.unknown_metric(&before), Some(&metric("humidity")));
+    let unknown = DevicePatchError::UnknownMetric(metric("humidity"));
+    assert_eq!(patch.check(&before), Err(unknown));
     assert_eq!(device_now(store, "d").await, before);
 }
 
@@ -289,31 +307,52 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     store: &impl Ports,
 ) {
     let new = Room::new(room("room-b"), at(5));
-    let moved = async |patch: &DevicePatch, new: &Room| {
-        store.move_device(&device("d"), patch, new, &invocation()).await.expect("asked")
-    };
     let patch = everything();
-    assert_eq!(moved(&patch, &new).await, UpdateOutcome::ConditionFailed(None));
+    assert_eq!(edit_at(store, &patch, 5).await, UpdateOutcome::ConditionFailed(None));
     let before = registered(store, "d").await;
     let mut unknown = patch.clone();
     unknown.metrics.insert(metric("humidity"), MetricPatch::default());
-    assert_eq!(moved(&unknown, &new).await, UpdateOutcome::ConditionFailed(Some(before)));
+    let refused = UpdateOutcome::ConditionFailed(Some(before));
+    assert_eq!(edit_at(store, &unknown, 5).await, refused);
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 
-    let UpdateOutcome::Updated((now, registration)) = moved(&patch, &new).await else {
-        panic!("written")
-    };
-    assert_eq!((now.place.room(), registration), (Some(&new.id), InsertOutcome::Inserted));
+    let UpdateOutcome::Updated(edited) = edit_at(store, &patch, 5).await else { panic!("written") };
+    let Edited { device: now, room: registered } = edited;
+    assert_eq!((now.place.room(), registered), (Some(&new.id), Some(new.clone())));
     assert_eq!(device_now(store, "d").await, now, "what is answered is what is kept");
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
 
-    // Again, or by somebody who does not know that the room is there.
-    let later = Room { first_seen: at(9), ..new.clone() };
-    let known = InsertOutcome::Exists(new.clone());
-    assert_eq!(moved(&patch, &later).await, UpdateOutcome::Updated((now.clone(), known)));
-    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new.clone()));
+    // Into another room and back: the room is there.
+    let into = |id| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
+    edit_at(store, &into("room-c"), 7).await;
+    let UpdateOutcome::Updated(edited) = edit_at(store, &into("room-b"), 9).await else {
+        panic!("written")
+    };
+    assert_eq!(edited.room, Some(new.clone()));
+    assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new));
     unknown.name = Edit::Set(label("not this"));
-    assert_eq!(moved(&unknown, &later).await, UpdateOutcome::ConditionFailed(Some(now)));
+    let refused = UpdateOutcome::ConditionFailed(Some(edited.device));
+    assert_eq!(edit_at(store, &unknown, 9).await, refused);
+}
+
+/// Of edits of one device at once, each is made of what the one before it left.
+pub(super) async fn rooms_chosen_at_once_are_one_after_the_other(store: &impl Ports) {
+    registered(store, "d").await;
+    let into = |n: i64| {
+        let room = Edit::Set(room(&format!("room-{n}")));
+        DevicePatch { room, ..DevicePatch::default() }
+    };
+    let patches: Vec<_> = (0..3).map(into).collect();
+    let edits = patches.iter().map(|patch| edit_at(store, patch, 5));
+    join_all(edits).await;
+    assert_eq!(device_now(store, "d").await.version, 3);
+    let mut stays = stays_of(store, "d").await;
+    let open = stays.pop().expect("three");
+    assert_eq!(device_now(store, "d").await.stay, Some(open.clone()));
+    assert_eq!((open.since, open.until), (at(7), None));
+    let spans: Vec<_> = stays.iter().map(|stay| (stay.since, stay.until)).collect();
+    assert_eq!(spans, [(at(5), Some(at(6))), (at(6), Some(at(7)))]);
+    assert_eq!(store.rooms(&invocation()).await.expect("read").found.len(), 3);
 }
 
 pub(super) async fn a_room_has_a_name(store: &impl Ports) {

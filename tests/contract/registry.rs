@@ -7,7 +7,7 @@ use domain::{
     MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
-use table::{InsertOutcome, UpdateOutcome};
+use table::{InsertOutcome, Registration, UpdateOutcome};
 
 use super::Ports;
 use crate::given::{at, device, invocation, label, metric, number, reading_in, room, tags, unit};
@@ -28,7 +28,7 @@ fn metrics(names: &[&str]) -> BTreeSet<MetricName> {
 pub(super) async fn registered(store: &impl Ports, id: &str) -> Device {
     let device = new_device(id);
     let registration = store.register_device(&device, &invocation()).await.expect("written");
-    assert_eq!(registration, InsertOutcome::Inserted);
+    assert_eq!(registration, Registration::Inserted);
     device
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
         DeviceObservation::of(&reading_in("d", 5, "room-b")).new_device(device("d"), |_| true);
     for again in [&first, &later] {
         let registration = store.register_device(again, &invocation()).await.expect("asked");
-        assert_eq!(registration, InsertOutcome::Exists(first.clone()));
+        assert_eq!(registration, Registration::Exists(first.clone()));
     }
     assert_eq!(device_now(store, "d").await, first);
 }
@@ -90,11 +90,12 @@ pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) 
     let mut first = 0;
     for (claim, result) in claims.iter().zip(results) {
         match result.expect("asked") {
-            InsertOutcome::Inserted => {
+            Registration::Inserted => {
                 first += 1;
                 assert_eq!(*claim, now);
             }
-            InsertOutcome::Exists(known) => assert_eq!(known, now),
+            Registration::Exists(known) => assert_eq!(known, now),
+            Registration::Deleted(deletion) => panic!("{deletion:?}"),
         }
     }
     assert_eq!(first, 1);
@@ -205,7 +206,8 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     let before = registered(store, "d").await;
     let into = |edit| DevicePatch { room: edit, ..DevicePatch::default() };
     let patch = into(Edit::Set(room("room-c")));
-    let edited = store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
+    let edited =
+        store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
     assert!(matches!(edited, UpdateOutcome::Updated(_)));
     let learned = DeviceUpdate { room: Some((at(101), room("room-b"))), ..DeviceUpdate::default() };
     assert!(matches!(
@@ -216,7 +218,7 @@ pub(super) async fn a_persons_room_is_never_moved(store: &impl Ports) {
     assert_eq!(now.place, Place::Chosen(room("room-c")));
 
     // Taken back, the readings decide again.
-    store.edit_device(&device("d"), &into(Edit::Clear), &invocation()).await.expect("asked");
+    store.edit_device(&device("d"), &into(Edit::Clear), at(0), &invocation()).await.expect("asked");
     let learned = DeviceUpdate { room: Some((at(1), room("room-b"))), ..DeviceUpdate::default() };
     assert_eq!(written(learn(store, &learned).await).place.room(), Some(&room("room-b")));
 }
@@ -234,7 +236,7 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
         metrics: [(metric("temperature"), settings)].into(),
         ..DevicePatch::default()
     };
-    store.edit_device(&device("d"), &patch, &invocation()).await.expect("asked");
+    store.edit_device(&device("d"), &patch, at(0), &invocation()).await.expect("asked");
     let edited = device_now(store, "d").await;
     let learned = DeviceUpdate {
         first_seen: Some(at(1)),

@@ -35,7 +35,7 @@ fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
 }
 
 /// The record of a reading that was written; its number is its place.
-fn record(number: usize, reading: &Reading) -> Value {
+pub(super) fn record(number: usize, reading: &Reading) -> Value {
     let keys = json!({
         "pk": {"S": reading.device.as_str()}, "sk": {"S": format!("TS#{}", reading.at)},
     });

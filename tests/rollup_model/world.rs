@@ -200,7 +200,7 @@ impl World {
         let metrics = [(metric(METRIC), patch)].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
         // A device that is not registered is not edited.
-        let _ = self.memory.edit_device(&device(id), &patch, &self.invocation).await;
+        let _ = self.memory.edit_device(&device(id), &patch, at(0), &self.invocation).await;
     }
 
     async fn register_any(&mut self) {

@@ -102,7 +102,10 @@ impl Bench {
     async fn edit(&self, device: &str, metric: MetricPatch) {
         let metrics = [("t".parse().unwrap(), metric)].into();
         let patch = DevicePatch { metrics, ..DevicePatch::default() };
-        self.store.edit_device(&device.parse().unwrap(), &patch, &invocation()).await.unwrap();
+        self.store
+            .edit_device(&device.parse().unwrap(), &patch, Timestamp::MIN, &invocation())
+            .await
+            .unwrap();
     }
 
     async fn quarter(&self, device: &str, start: &str) -> Option<StoredRollup> {

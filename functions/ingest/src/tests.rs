@@ -359,7 +359,7 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
         DevicePatch { room: Edit::Set("p".parse().expect("an id")), ..DevicePatch::default() };
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let id = "d".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, &invocation).await.expect("memory");
+    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
     post(r#"{"device_id": "d", "timestamp": 1768147202, "room": "a", "t": 1}"#).await;
     assert_eq!(rooms()[2], ("p".to_owned(), true), "and what it named is kept");

@@ -26,9 +26,9 @@ const MAX_REMOVED: usize = 10_000;
 /// The number up to which one request counts the belongings left.
 const MAX_COUNTED: usize = 10_000;
 /// How many are removed before the time that is left is looked at.
-const CHUNK: usize = 500;
+const CHUNK: usize = 320;
 /// A request that has less time left answers, with what is left to remove.
-const MIN_REMAINING: Duration = Duration::from_secs(8);
+const MIN_REMAINING: Duration = Duration::from_secs(3);
 /// The number of devices that a refusal names.
 const MAX_NAMED: usize = 5;
 /// The longest time in which an invocation that stores readings ends, beyond the age of its registry.

@@ -1,11 +1,11 @@
-//! A person's edits of the registry: PATCH. Registers a room that a device is put into, nothing else.
+//! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
 use api::{Problem, Response};
-use domain::{Device, DeviceId, DevicePatch, Edit, Room, Timestamp};
+use domain::{DeviceId, DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{EditRegistry, InsertOutcome, LookUpRegistry, ReadRegistry, UpdateOutcome};
+use table::{EditRegistry, Edited, LookUpRegistry, ReadRegistry, UpdateOutcome};
 
 use crate::lookup::{self, not_found};
 use crate::meaning;
@@ -20,32 +20,22 @@ pub(crate) async fn device(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::device_id(call)?;
-    let patch = patch::of_device(call.request)?;
-    check(registry, store, &id, &patch, call).await?;
-    let edited = match &patch.room {
-        Edit::Set(room)
-            if !lookup::snapshot(registry, store, call).await?.rooms.contains_key(room) =>
-        {
-            // A room that a person names exists from then on, even before its first reading.
-            let room = Room::new(room.clone(), now);
-            let moved = store.move_device(&id, &patch, &room, call.invocation).await;
-            moved.map(|moved| keep_moved(registry, moved, room))
-        }
-        _ => store.edit_device(&id, &patch, call.invocation).await,
-    };
+    let patch = patch::of_device(call.request, now)?;
+    check(registry, store, &id, &patch, now, call).await?;
+    let edited = store.edit_device(&id, &patch, now, call.invocation).await;
     match edited.map_err(|error| call.failed(&error))? {
-        UpdateOutcome::Updated(device) => {
-            registry.keep_device(device.clone());
-            Ok(Response::json(200, &DeviceRow::from(&device)))
+        UpdateOutcome::Updated(Edited { device, room }) => {
+            let response = Response::json(200, &DeviceRow::from(&device));
+            registry.keep_device(device);
+            room.into_iter().for_each(|room| registry.keep_room(room));
+            Ok(response)
         }
         UpdateOutcome::ConditionFailed(was) => {
-            Err(match was.as_ref().and_then(|was| patch.unknown_metric(was)) {
-                Some(name) => {
-                    let message = "is no metric that the device has sent";
-                    Problem::field(&format!("metrics.{name}"), message)
-                }
-                None => lookup::device_not_found(registry, &id),
-            })
+            let refused = was.as_ref().and_then(|was| patch.check(was).err());
+            Err(refused.map_or_else(
+                || lookup::device_not_found(registry, &id),
+                |why| Problem::field(&why.field(), why.to_string()),
+            ))
         }
     }
 }
@@ -56,6 +46,7 @@ async fn check(
     store: &(impl ReadRegistry + LookUpRegistry),
     id: &DeviceId,
     patch: &DevicePatch,
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<(), Problem> {
     if let Edit::Set(meter) = &patch.behind {
@@ -71,26 +62,8 @@ async fn check(
     }
     let device = registry.device(id, store, call.invocation, call.log).await;
     match device.map_err(|error| call.failed(&error))? {
-        Some(device) => meaning::check_metrics(&device, patch),
+        Some(device) => meaning::check_metrics(&device, patch, now),
         None => Ok(()),
-    }
-}
-
-/// Takes over the room that a device was moved to.
-fn keep_moved(
-    registry: &CachedRegistry<impl Clock>,
-    moved: UpdateOutcome<(Device, InsertOutcome<Room>), Device>,
-    new: Room,
-) -> UpdateOutcome<Device> {
-    match moved {
-        UpdateOutcome::Updated((device, inserted)) => {
-            registry.keep_room(match inserted {
-                InsertOutcome::Inserted => new,
-                InsertOutcome::Exists(known) => known,
-            });
-            UpdateOutcome::Updated(device)
-        }
-        UpdateOutcome::ConditionFailed(was) => UpdateOutcome::ConditionFailed(was),
     }
 }
 

@@ -52,14 +52,18 @@ fn judgement<T>(
         return Err(WrongKind::of(entry, "an object").into());
     }
     let mut members = Members::parse(entry.get(), 4)?;
-    let at = required(&mut members, "timestamp")?;
-    let text = if Kind::of(at) == Kind::Number { at.get().into() } else { string(at)? };
-    let at = Timestamp::parse_absolute(&text)?;
+    let at = timestamp(required(&mut members, "timestamp")?)?;
     let judgement = read(&mut members)?;
     match members.into_iter().next() {
         Some((name, _)) => Err(Fault::Unknown(excerpt(&name))),
         None => Ok((at, judgement)),
     }
+}
+
+/// A timestamp that is not relative, as a text or an epoch number.
+pub(crate) fn timestamp(value: &RawValue) -> Result<Timestamp, Fault> {
+    let text = if Kind::of(value) == Kind::Number { value.get().into() } else { string(value)? };
+    Ok(Timestamp::parse_absolute(&text)?)
 }
 
 fn required<'a>(members: &mut Members<'a>, name: &'static str) -> Result<&'a RawValue, Fault> {

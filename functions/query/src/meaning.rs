@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use api::Problem;
 use domain::{
     Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo, MetricKind, MetricPatch,
-    MetricRule,
+    MetricRule, Timestamp,
 };
 
 /// Refuses a setting of a metric that its kind or its unit does not have, as they are after the patch.
-pub(crate) fn check_metrics(device: &Device, patch: &DevicePatch) -> Result<(), Problem> {
+pub(crate) fn check_metrics(
+    device: &Device,
+    patch: &DevicePatch,
+    now: Timestamp,
+) -> Result<(), Problem> {
     let mut edited = device.clone();
-    patch.apply(&mut edited);
+    patch.apply(&mut edited, now);
     for (name, settings) in &patch.metrics {
         let Some(info) = edited.metrics.get(name) else { continue };
         if let Some((setting, message)) = meaningless(settings, info) {

@@ -7,7 +7,8 @@ use api::json::{Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
     Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
-    MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, excerpt,
+    MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, Timestamp,
+    excerpt,
 };
 use serde_json::value::RawValue;
 
@@ -60,9 +61,13 @@ pub(crate) enum Fault {
     #[error("has the unknown member {0:?}")]
     Unknown(String),
     #[error("name the timestamp {0} twice")]
-    Twice(domain::Timestamp),
+    Twice(Timestamp),
     #[error(transparent)]
     Timestamp(#[from] domain::TimestampError),
+    #[error("is {0}, which is in the future")]
+    Future(Timestamp),
+    #[error("needs room beside it; null takes the device out of its room")]
+    WithoutRoom,
     #[error("is {0:?}; expected accept or discard")]
     NotVerdict(String),
 }
@@ -91,8 +96,8 @@ impl Refusal {
 }
 
 /// Reads the patch of a device.
-pub(crate) fn of_device(request: &Request) -> Result<DevicePatch, Problem> {
-    read(request, device_patch)
+pub(crate) fn of_device(request: &Request, now: Timestamp) -> Result<DevicePatch, Problem> {
+    read(request, |members| device_patch(members, now))
 }
 
 /// Reads the patch of a room.
@@ -122,24 +127,33 @@ fn read<T: Default + PartialEq>(
     Ok(patch)
 }
 
-fn device_patch(members: Members<'_>) -> Result<DevicePatch, Refusal> {
+fn device_patch(members: Members<'_>, now: Timestamp) -> Result<DevicePatch, Refusal> {
     let mut patch = DevicePatch::default();
     for (name, value) in members {
         let read = match name.as_ref() {
             "name" => label(value).map(|edit| patch.name = edit),
             "kind" => label(value).map(|edit| patch.kind = edit),
             "room" => id(value).map(|edit| patch.room = edit),
+            "room_since" => since(value, now).map(|at| patch.room_since = Some(at)),
             "behind" => id(value).map(|edit| patch.behind = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
             "metrics" => {
                 (patch.metrics, patch.dropped_metrics) = metrics(value)?;
                 Ok(())
             }
-            _ => Err(Fault::Fixed("name, room, kind, tags, behind and metrics")),
+            _ => Err(Fault::Fixed("name, room, room_since, kind, tags, behind and metrics")),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
+    if patch.room_since.is_some() && patch.room == Edit::Keep {
+        return Err(Refusal::of("room_since")(Fault::WithoutRoom));
+    }
     Ok(patch)
+}
+
+fn since(value: &RawValue, now: Timestamp) -> Result<Timestamp, Fault> {
+    let at = judgements::timestamp(value)?;
+    if at > now { Err(Fault::Future(at)) } else { Ok(at) }
 }
 
 fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
@@ -253,7 +267,8 @@ mod tests {
 
     fn patched(body: &str) -> Result<DevicePatch, String> {
         let request = Request { body: body.into(), ..Request::default() };
-        of_device(&request).map_err(|problem| problem.detail)
+        let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
+        of_device(&request, now).map_err(|problem| problem.detail)
     }
 
     #[test]
@@ -288,7 +303,7 @@ mod tests {
     fn a_body_that_is_larger_than_all_settings_is_not_taken() {
         let body = format!(r#"{{"tags": [{}]}}"#, vec![r#""a""#; MAX_PATCH].join(","));
         let request = Request { body: body.into(), ..Request::default() };
-        let problem = of_device(&request).expect_err("too large");
+        let problem = of_device(&request, Timestamp::MIN).expect_err("too large");
         assert_eq!(problem.kind.status(), 413);
     }
 
@@ -314,8 +329,16 @@ mod tests {
             (&many, "tags: are 51"),
             (
                 r#"{"first_seen": "now"}"#,
-                "first_seen: cannot be changed; name, room, kind, tags, behind and metrics can",
+                "first_seen: cannot be changed; name, room, room_since, kind, tags, behind and \
+                 metrics can",
             ),
+            (r#"{"room_since": "2026-01-01T00:00:00Z"}"#, "room_since: needs room beside it"),
+            (
+                r#"{"room": "a", "room_since": "2026-01-11T16:00:00.001Z"}"#,
+                "room_since: is 2026-01-11T16:00:00.001Z, which is in the future",
+            ),
+            (r#"{"room": null, "room_since": "now"}"#, "room_since: \"now\" is relative"),
+            (r#"{"room": "a", "room_since": null}"#, "room_since: must be"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
             (&metrics, "metrics: there are more than 16 members"),

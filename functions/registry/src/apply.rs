@@ -153,11 +153,15 @@ async fn apply_observation(
         if let Some(named) = update.room.take() {
             update.room = newest_room(store, &device, named, current, invocation).await?;
         }
-        if update.is_empty() {
-            return Ok(());
-        }
-        match store.update_device(&device, &update, invocation).await? {
-            UpdateOutcome::Updated(_) => return Ok(()),
+        let written = if update.is_empty() {
+            // A stay is begun with the room that the table has, so this comes after a move.
+            let Some(stay) = device.settled(seen.observation.last) else { return Ok(()) };
+            store.begin_stay(&device, &stay, invocation).await?
+        } else {
+            store.update_device(&device, &update, invocation).await?
+        };
+        match written {
+            UpdateOutcome::Updated(now) => device = now,
             // Somebody was faster, or a person has decided: what is there now is the new base.
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
             // Somebody is deleting it.

@@ -186,7 +186,10 @@ impl Bench {
 
     async fn edit(&self, device: &str, patch: MetricPatch) {
         let patch = DevicePatch { metrics: [(name(), patch)].into(), ..DevicePatch::default() };
-        self.store.edit_device(&id(device), &patch, &self.invocation).await.expect("memory");
+        self.store
+            .edit_device(&id(device), &patch, Timestamp::MIN, &self.invocation)
+            .await
+            .expect("memory");
     }
 
     /// A field of the newest log event.

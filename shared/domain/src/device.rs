@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fold_settings::extent_of_change;
 use super::{
     DeviceId, FoldSettings, Label, MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId,
-    Tags, Timestamp,
+    SETTLING, Stay, Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -32,6 +32,11 @@ pub struct Device {
     pub behind: Option<DeviceId>,
     /// The number of the settings that rollups are folded with.
     pub fold_settings: FoldSettings,
+    /// The newest of its stays in rooms, over or not.
+    pub stay: Option<Stay>,
+    /// The number of times that it was edited or that a stay was recorded. Each of these writes expects the
+    /// version that it read; what else is learned from readings changes no version.
+    pub version: u64,
 }
 
 /// The number of rooms that one device may add to the registry; further rooms stay in its readings.
@@ -53,15 +58,17 @@ pub(super) const MAX_KNOWN_METRICS: usize = 256;
 pub struct DeviceObservation {
     /// The timestamp of the earliest reading.
     pub first: Timestamp,
+    /// The timestamp of the latest reading.
+    pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
-    pub rooms: BTreeMap<RoomId, Stay>,
+    pub rooms: BTreeMap<RoomId, Span>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
 }
 
 /// The span of the readings that name one room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stay {
+pub struct Span {
     /// The timestamp of the earliest reading.
     pub first: Timestamp,
     /// The timestamp of the latest reading.
@@ -72,8 +79,12 @@ impl DeviceObservation {
     /// The summary of one reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Self {
-        let mut observation =
-            Self { first: reading.at, rooms: BTreeMap::new(), metrics: BTreeSet::new() };
+        let mut observation = Self {
+            first: reading.at,
+            last: reading.at,
+            rooms: BTreeMap::new(),
+            metrics: BTreeSet::new(),
+        };
         observation.see(reading);
         observation
     }
@@ -81,10 +92,11 @@ impl DeviceObservation {
     /// Adds a reading to the summary.
     pub fn see(&mut self, reading: &Reading) {
         self.first = self.first.min(reading.at);
+        self.last = self.last.max(reading.at);
         if let Some(room) = &reading.named_room {
-            let once = Stay { first: reading.at, last: reading.at };
-            let stay = self.rooms.entry(room.clone()).or_insert(once);
-            *stay = Stay { first: stay.first.min(reading.at), last: stay.last.max(reading.at) };
+            let once = Span { first: reading.at, last: reading.at };
+            let span = self.rooms.entry(room.clone()).or_insert(once);
+            *span = Span { first: span.first.min(reading.at), last: span.last.max(reading.at) };
         }
         for name in reading.metrics().keys() {
             if !self.metrics.contains(name) {
@@ -104,8 +116,8 @@ impl DeviceObservation {
             .rooms
             .iter()
             .filter(|(room, _)| registered(room))
-            .max_by_key(|(room, stay)| (stay.last, *room))
-            .map(|(room, stay)| Place::Learned(room.clone(), stay.last));
+            .max_by_key(|(room, span)| (span.last, *room))
+            .map(|(room, span)| Place::Learned(room.clone(), span.last));
         Device {
             id,
             name: None,
@@ -122,6 +134,8 @@ impl DeviceObservation {
             introduced_rooms: introduced,
             behind: None,
             fold_settings: FoldSettings::default(),
+            stay: None,
+            version: 0,
         }
     }
 }
@@ -163,6 +177,27 @@ impl Device {
         self.metrics.len() >= MAX_KNOWN_METRICS
     }
 
+    /// The stay that lasts.
+    #[must_use]
+    pub fn open_stay(&self) -> Option<&Stay> {
+        self.stay.as_ref().filter(|stay| stay.until.is_none())
+    }
+
+    /// The stay to be recorded of a device that has settled where readings say that it is: the room has held
+    /// up to `newest`, the timestamp of a reading, for [`SETTLING`], and no stay in it lasts.
+    ///
+    /// The history is only continued. A room of an earlier time than the newest stay, which a late reading
+    /// may name after a person took the device out of its room, counts from the end of that stay.
+    #[must_use]
+    pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
+        let Place::Learned(room, at) = &self.place else { return None };
+        if self.open_stay().is_some_and(|stay| stay.room == *room) {
+            return None;
+        }
+        let since = self.stay.as_ref().map_or(*at, |stay| stay.earliest_next().max(*at));
+        (newest.since(since) >= SETTLING).then(|| Stay::begun(room.clone(), since))
+    }
+
     /// The changes that `observation` makes to this device.
     ///
     /// A room is a change only if it moves the device (see [`Place::is_moved_by`]), so that the registry
@@ -174,16 +209,16 @@ impl Device {
         observation: &DeviceObservation,
         is_registered: impl Fn(&RoomId) -> bool,
     ) -> DeviceUpdate {
-        let moved = |(room, stay): &(&RoomId, &Stay)| {
-            self.place.is_moved_by(room, stay.last) && is_registered(room)
+        let moved = |(room, span): &(&RoomId, &Span)| {
+            self.place.is_moved_by(room, span.last) && is_registered(room)
         };
         let room =
-            observation.rooms.iter().filter(moved).max_by_key(|(room, stay)| (stay.last, *room));
+            observation.rooms.iter().filter(moved).max_by_key(|(room, span)| (span.last, *room));
         let unknown = |name: &&MetricName| !self.metrics.contains_key(*name);
         let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
         DeviceUpdate {
             first_seen: (observation.first < self.first_seen).then_some(observation.first),
-            room: room.map(|(room, stay)| (stay.last, room.clone())),
+            room: room.map(|(room, span)| (span.last, room.clone())),
             metrics: observation.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
     }
@@ -208,6 +243,8 @@ pub struct DevicePatch {
     pub name: Edit<Label>,
     /// The room. When it is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
+    /// Since when the device is in the room, or in none; `None` is now.
+    pub room_since: Option<Timestamp>,
     /// The kind of device.
     pub kind: Edit<Label>,
     /// The tags.
@@ -243,22 +280,62 @@ impl<T: Clone> Edit<T> {
     }
 }
 
-impl DevicePatch {
-    /// A metric in the patch that the device has not sent.
+/// The reasons for which a device cannot be edited as a person asks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DevicePatchError {
+    /// A metric in the patch is none that the device has sent.
+    #[error("is no metric that the device has sent")]
+    UnknownMetric(MetricName),
+    /// The device is in the room already, since this timestamp.
+    #[error("cannot be changed; the device is in {0} since {1}")]
+    InRoom(RoomId, Timestamp),
+    /// The newest stay of the device ends, or lasts, behind `room_since`.
+    #[error(
+        "is too early; the device's newest stay, in {0}, began at {1}, and the next one can begin at {2}"
+    )]
+    BeforeStay(RoomId, Timestamp, Timestamp),
+}
+
+impl DevicePatchError {
+    /// The member of the patch that is wrong.
     #[must_use]
-    pub fn unknown_metric(&self, device: &Device) -> Option<&MetricName> {
-        self.metrics.keys().find(|name| !device.metrics.contains_key(*name))
+    pub fn field(&self) -> String {
+        match self {
+            Self::UnknownMetric(name) => format!("metrics.{name}"),
+            Self::InRoom(..) | Self::BeforeStay(..) => "room_since".to_owned(),
+        }
+    }
+}
+
+impl DevicePatch {
+    /// Refuses an edit that the device, as it is, cannot take.
+    pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
+        if let Some(name) = self.metrics.keys().find(|name| !device.metrics.contains_key(*name)) {
+            return Err(DevicePatchError::UnknownMetric(name.clone()));
+        }
+        let (Some(since), Some(stay)) = (self.room_since, &device.stay) else { return Ok(()) };
+        let Stay { room, since: begun, until } = stay.clone();
+        match &self.room {
+            Edit::Set(into) if until.is_none() && *into == room => {
+                if since == begun {
+                    Ok(())
+                } else {
+                    Err(DevicePatchError::InRoom(room, begun))
+                }
+            }
+            // There is no stay that would end.
+            Edit::Clear if until.is_some() => Ok(()),
+            _ if since >= stay.earliest_next() => Ok(()),
+            _ => Err(DevicePatchError::BeforeStay(room, begun, stay.earliest_next())),
+        }
     }
 
-    /// Applies the edit to a device. Settings of unknown metrics are skipped.
-    pub fn apply(&self, device: &mut Device) {
+    /// Applies the edit to a device that it [may be applied to](Self::check). Applied twice, it changes the
+    /// device once.
+    pub fn apply(&self, device: &mut Device, now: Timestamp) {
         self.name.apply(&mut device.name);
         self.kind.apply(&mut device.kind);
-        match &self.room {
-            Edit::Keep => {}
-            Edit::Clear => device.place = Place::Unknown,
-            Edit::Set(room) => device.place = Place::Chosen(room.clone()),
-        }
+        self.apply_room(device, now);
         self.tags.apply_or_empty(&mut device.tags);
         self.behind.apply(&mut device.behind);
         let before = device.metrics.clone();
@@ -269,6 +346,28 @@ impl DevicePatch {
         device.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
         if let Some(extent) = extent_of_change(&before, &device.metrics) {
             device.fold_settings.note(extent);
+        }
+    }
+
+    /// A stay that was learned may have begun after `now`, by the clock of the device; without `room_since`
+    /// the edit then counts from the next millisecond on.
+    fn apply_room(&self, device: &mut Device, now: Timestamp) {
+        let earliest = device.stay.as_ref().map_or(now, |stay| stay.earliest_next().max(now));
+        let since = self.room_since.unwrap_or(earliest);
+        match &self.room {
+            Edit::Keep => {}
+            Edit::Clear => {
+                device.place = Place::Unknown;
+                if let Some(stay) = device.open_stay() {
+                    device.stay = Some(stay.ended(since));
+                }
+            }
+            Edit::Set(room) => {
+                device.place = Place::Chosen(room.clone());
+                if device.open_stay().is_none_or(|stay| stay.room != *room) {
+                    device.stay = Some(Stay::begun(room.clone(), since));
+                }
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The domain: readings, devices, rooms, tokens; timestamps and the calendar; rollups and energy. No I/O, no
-//! AWS, no clock, no keys.
+//! The domain: readings, devices, rooms, stays, tokens; timestamps and the calendar; rollups and energy. No
+//! I/O, no AWS, no clock, no keys.
 
 mod bucket;
 mod calendar;
@@ -21,6 +21,7 @@ mod range;
 mod reading;
 mod rollup;
 mod room;
+mod stay;
 mod sweep_group;
 mod timestamp;
 mod token;
@@ -37,7 +38,8 @@ pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Stay,
+    Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, Span,
 };
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
@@ -54,6 +56,7 @@ pub use rollup::{
     watts,
 };
 pub use room::{Room, RoomPatch};
+pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
 pub use token::{Scope, Token, TokenHash, TokenHashError};

@@ -5,14 +5,16 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use table::StoreError;
 
-/// The error codes with which `DynamoDB` says that it was asked for too much.
+/// The error codes with which `DynamoDB` says that it was asked for too much, or that a transaction holds
+/// the item: the same request succeeds later.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
-const THROTTLES: [&str; 4] = [
+const THROTTLES: [&str; 5] = [
     "ProvisionedThroughputExceededException",
     "ThrottlingException",
     "RequestLimitExceeded",
     "LimitExceededException",
+    "TransactionConflictException",
 ];
 
 pub(super) fn store_error<E>(error: SdkError<E, HttpResponse>) -> StoreError

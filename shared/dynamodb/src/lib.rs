@@ -19,9 +19,11 @@ mod remove_belongings;
 mod remove_rooms;
 mod rollup_state;
 mod rollups;
+mod stays;
 mod tokens;
 mod update;
 mod update_registry;
+mod write_device;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;

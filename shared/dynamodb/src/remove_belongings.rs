@@ -7,7 +7,8 @@ use futures_util::{StreamExt as _, stream};
 use crate::attribute::SdkItem;
 use crate::error::store_error;
 use crate::{DynamoStore, note_read, note_write};
-use table::keys::{self, PK, SK};
+use table::item::attribute::STAY_ROOM;
+use table::keys::{self, Key, PK, SK};
 use table::{
     Belonging, Belongings, Invocation, ItemKey, PutOutcome, RemoveBelongings, StoreResult,
 };
@@ -72,9 +73,10 @@ impl DynamoStore {
                 .query()
                 .table_name(&self.table)
                 .key_condition_expression("#p = :p")
-                .projection_expression("#p, #s")
+                .projection_expression("#p, #s, #r")
                 .expression_attribute_names("#p", PK)
                 .expression_attribute_names("#s", SK)
+                .expression_attribute_names("#r", STAY_ROOM)
                 .expression_attribute_values(":p", AttributeValue::S(partition.to_owned()))
                 .consistent_read(true)
                 .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
@@ -84,7 +86,7 @@ impl DynamoStore {
             let answer = invocation.within(answer).await?.map_err(store_error)?;
             note_read(invocation, answer.consumed_capacity());
             let items = answer.items.unwrap_or_default();
-            found.extend(items.iter().filter_map(|item| Some(Belonging(vec![key_of(item)?]))));
+            found.extend(items.iter().filter_map(belonging));
             start = answer.last_evaluated_key;
             if start.is_none() {
                 return Ok(());
@@ -125,7 +127,12 @@ impl DynamoStore {
     }
 }
 
-fn key_of(item: &SdkItem) -> Option<ItemKey> {
+fn belonging(item: &SdkItem) -> Option<Belonging> {
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-    Some(ItemKey { pk: text(PK)?, sk: text(SK)? })
+    let (pk, sk) = (text(PK)?, text(SK)?);
+    let room = text(STAY_ROOM).and_then(|room| room.parse().ok());
+    Some(match (Key::parse(&pk, &sk), room) {
+        (Some(Key::StayOf(device, since)), Some(room)) => Belonging::of_stay(&device, &room, since),
+        _ => Belonging(vec![ItemKey { pk, sk }]),
+    })
 }

@@ -1,12 +1,13 @@
-//! `UpdateItem`: applies what readings say to the registry. Never changes what a person set.
+//! `UpdateItem`, and `TransactWriteItems` for stays: applies what readings say to the registry. Never changes what a person set.
 
 use crate::DynamoStore;
 use crate::update::Update;
-use domain::{Device, DeviceUpdate, MetricInfo, Place, Room, RoomId, Timestamp};
-use table::item::attribute::{FIRST_SEEN, METRICS};
+use crate::write_device::DeviceWrite;
+use domain::{Device, DeviceUpdate, MetricInfo, Place, Room, RoomId, Stay, Timestamp};
+use table::item::attribute::{FIRST_SEEN, METRICS, STAY};
 use table::item::{self, Attribute};
 use table::keys::Key;
-use table::{Invocation, StoreResult, UpdateOutcome, UpdateRegistry};
+use table::{Invocation, StoreResult, UpdateOutcome, UpdateRegistry, companions};
 
 /// How many metrics one update adds: an expression may be 4 KB long.
 ///
@@ -30,9 +31,7 @@ impl UpdateRegistry for DynamoStore {
                 value.into_iter().for_each(|value| update.set(&[name], value));
             }
             // Which reading is the newest was asked for this room; for another, it must be asked again.
-            for (name, value) in item::from_place(&known.place) {
-                update.only_if_still(&[name], value);
-            }
+            only_if_still_in(&mut update, &known.place);
         }
         for (n, name) in learned.metrics.iter().enumerate() {
             if n > 0 && n % METRICS_CHUNK == 0 {
@@ -49,6 +48,26 @@ impl UpdateRegistry for DynamoStore {
         update.send_and_read(self, invocation).await
     }
 
+    async fn begin_stay(
+        &self,
+        known: &Device,
+        stay: &Stay,
+        invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let stay = Some(stay.clone());
+        let new = Device { stay, version: known.version + 1, ..known.clone() };
+        let mut update = Update::of(self.layout.device_key(&known.id));
+        only_if_still_in(&mut update, &known.place);
+        new.stay.iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
+        let companions = companions(known, &new);
+        let written = self.write_device((known, &new), update, companions, invocation).await?;
+        Ok(match written {
+            DeviceWrite::Done(now) => UpdateOutcome::Updated(now),
+            DeviceWrite::Lost(was) => UpdateOutcome::ConditionFailed(was),
+            DeviceWrite::CompanionExists => unreachable!("stays are put without a condition"),
+        })
+    }
+
     async fn update_room(
         &self,
         id: &RoomId,
@@ -58,6 +77,12 @@ impl UpdateRegistry for DynamoStore {
         let mut update = Update::of(Key::Room(id.clone()));
         earlier(&mut update, first_seen);
         update.send_and_read(self, invocation).await
+    }
+}
+
+fn only_if_still_in(update: &mut Update, place: &Place) {
+    for (name, value) in item::from_place(place) {
+        update.only_if_still(&[name], value);
     }
 }
 

@@ -5,6 +5,7 @@ use std::future::Future;
 
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
+use crate::keys::Key;
 use crate::{Action, Invocation, Permission, PutOutcome, StoreResult, Target};
 
 /// The key of an item, as it is.
@@ -20,6 +21,24 @@ pub struct ItemKey {
 /// one by which it is found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Belonging(pub Vec<ItemKey>);
+
+impl ItemKey {
+    /// The key of an item that is what it should be.
+    #[must_use]
+    pub fn of(key: &Key) -> Self {
+        Self { pk: key.pk(), sk: key.sk() }
+    }
+}
+
+impl Belonging {
+    /// A stay. The room's side is removed first: as long as the device's is there, the other is found.
+    #[must_use]
+    pub fn of_stay(device: &DeviceId, room: &RoomId, since: Timestamp) -> Self {
+        let in_room = Key::StayIn(room.clone(), since, device.clone());
+        let of_device = Key::StayOf(device.clone(), since);
+        Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
+    }
+}
 
 /// What belongs to a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,8 +94,10 @@ pub trait RemoveBelongings: Send + Sync {
     const PERMISSIONS: &'static [Permission] = &[
         (Action::Query, Target::Readings),
         (Action::Query, Target::Rollups),
+        (Action::Query, Target::Stays),
         (Action::DeleteItem, Target::Readings),
         (Action::DeleteItem, Target::Rollups),
+        (Action::DeleteItem, Target::Stays),
     ];
 
     /// What belongs to a device, as it is this moment: at most `limit`.

@@ -25,6 +25,11 @@ pub const TOKENS: &str = "TOKEN";
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
 /// The partition of what the rollup function keeps of its own work.
 pub const STATE: &str = "STATE#";
+/// What the partition of a device's stays begins with. It is not the device's own, because a role is limited
+/// by partition: whoever edits the registry need not be able to put a reading.
+pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
+/// What the partition of a room's stays begins with.
+pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
 /// What the sort key of the rollup of 15 minutes begins with.
 const QUARTER_PREFIX: &str = "M15#";
 /// What the sort key of the rollup of a day begins with.
@@ -56,6 +61,10 @@ pub enum Key {
     RollupState,
     /// How far the rollups of a device are folded again after a change of its settings.
     Refold(DeviceId),
+    /// A stay, among those of its device.
+    StayOf(DeviceId, Timestamp),
+    /// A stay, among those in its room.
+    StayIn(RoomId, Timestamp, DeviceId),
 }
 
 impl Key {
@@ -68,9 +77,10 @@ impl Key {
             Self::Shards => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
-            Self::Rollup(device, _) => rollup_pk(device),
-            Self::Refold(device) => rollup_pk(device),
+            Self::Rollup(device, _) | Self::Refold(device) => rollup_pk(device),
             Self::RollupState => STATE.to_owned(),
+            Self::StayOf(device, _) => stays_of_pk(device),
+            Self::StayIn(room, ..) => stays_in_pk(room),
         }
     }
 
@@ -87,6 +97,8 @@ impl Key {
             Self::Rollup(_, bucket) => bucket_sk(*bucket),
             Self::RollupState => ROLLUP_STATE.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
+            Self::StayOf(_, since) => since.to_string(),
+            Self::StayIn(_, since, device) => format!("{since}#{device}"),
         }
     }
 
@@ -103,14 +115,25 @@ impl Key {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
-            pk => match pk.strip_prefix(ROLLUP_PREFIX) {
-                Some(device) if sk == REFOLD => device.parse().ok().map(Self::Refold),
-                Some(device) => Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?)),
-                None => {
-                    let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
-                    Some(Self::Reading(pk.parse().ok()?, at))
+            pk => {
+                if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
+                    let device = device.parse().ok()?;
+                    if sk == REFOLD {
+                        return Some(Self::Refold(device));
+                    }
+                    return Some(Self::Rollup(device, parse_bucket(sk)?));
                 }
-            },
+                if let Some(device) = pk.strip_prefix(STAYS_OF_PREFIX) {
+                    return Some(Self::StayOf(device.parse().ok()?, parse_timestamp(sk)?));
+                }
+                if let Some(room) = pk.strip_prefix(STAYS_IN_PREFIX) {
+                    let (since, device) = sk.split_once('#')?;
+                    let (since, device) = (parse_timestamp(since)?, device.parse().ok()?);
+                    return Some(Self::StayIn(room.parse().ok()?, since, device));
+                }
+                let at = parse_timestamp(sk.strip_prefix(READING_PREFIX)?)?;
+                Some(Self::Reading(pk.parse().ok()?, at))
+            }
         }
     }
 }
@@ -124,14 +147,26 @@ pub fn reading_sk(at: Timestamp) -> String {
 /// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
 /// first: as long as there are any, there may be new rollups.
 #[must_use]
-pub fn partitions_of(device: &DeviceId) -> [String; 2] {
-    [device.to_string(), rollup_pk(device)]
+pub fn partitions_of(device: &DeviceId) -> [String; 3] {
+    [device.to_string(), rollup_pk(device), stays_of_pk(device)]
 }
 
 /// The partition key of a device's rollups.
 #[must_use]
 pub fn rollup_pk(device: &DeviceId) -> String {
     format!("{ROLLUP_PREFIX}{device}")
+}
+
+/// The partition key of a device's stays.
+#[must_use]
+pub fn stays_of_pk(device: &DeviceId) -> String {
+    format!("{STAYS_OF_PREFIX}{device}")
+}
+
+/// The partition key of the stays in a room.
+#[must_use]
+pub fn stays_in_pk(room: &RoomId) -> String {
+    format!("{STAYS_IN_PREFIX}{room}")
 }
 
 fn bucket_sk(bucket: Bucket) -> String {
@@ -178,6 +213,12 @@ pub fn reading_range(range: TimeRange) -> (String, String) {
     (below, reading_sk(range.last()) + "~")
 }
 
+/// Bounds for `BETWEEN`: the stays of a device, or in a room, that begin before the end of a range.
+#[must_use]
+pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
+    (Timestamp::MIN.to_string(), format!("{}~", range.last()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +256,10 @@ mod tests {
             }),
             Just(Key::RollupState),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
+            (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
+            (id(), timestamp(), id()).prop_map(|(room, at, id)| {
+                Key::StayIn(room.parse().expect("an id"), at, id.parse().expect("an id"))
+            }),
         ]
     }
 
@@ -240,6 +285,16 @@ mod tests {
             let range = TimeRange::new(a, b).expect("a < b");
             let (first, last) = reading_range(range);
             prop_assert_eq!((first..=last).contains(&reading_sk(t)), range.contains(t));
+        }
+
+        #[test]
+        fn the_stays_begun_before_an_end_are_those(a in timestamp(), b in timestamp(), t in timestamp(), id in id()) {
+            prop_assume!(a < b);
+            let (first, last) = stays_begun_before_end(TimeRange::new(a, b).expect("a < b"));
+            let id: DeviceId = id.parse().expect("an id");
+            for key in [Key::StayOf(id.clone(), t), Key::StayIn("r".parse().expect("an id"), t, id)] {
+                prop_assert_eq!((&first..=&last).contains(&&key.sk()), t < b);
+            }
         }
 
         #[test]
@@ -270,6 +325,10 @@ mod tests {
             ("ROLLUP#d", "TS#2026-01-11T16:00:00.000Z"),
             ("ROLLUP#", "DAY#2026-01-11"),
             ("STATE#", "rollups"),
+            ("STAYS_OF#d", "2026-01-11T16:00:00Z"),
+            ("STAYS_OF#d", "2026-01-11T16:00:00.000Z#d"),
+            ("STAYS_IN#r", "2026-01-11T16:00:00.000Z"),
+            ("STAYS_IN#", "2026-01-11T16:00:00.000Z#d"),
             ("a#b", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE", "TS#2026-01-11T16:00:00.000Z"),
             ("DEVICE#64", "d"),

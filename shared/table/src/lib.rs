@@ -10,6 +10,7 @@ pub mod layout;
 pub mod memory;
 pub mod shards;
 
+mod companion;
 mod deadline;
 mod deletion_ports;
 mod error;
@@ -22,7 +23,9 @@ mod ports;
 mod range_query;
 mod rollup;
 mod rollup_ports;
+mod stay_query;
 
+pub use companion::{Companion, companions};
 pub use deadline::Deadline;
 pub use deletion_ports::{
     Belonging, Belongings, ItemKey, MarkDeletions, RemoveBelongings, RemoveRooms,
@@ -32,15 +35,16 @@ pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
+pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
     ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry,
-    RegisterDevices, UpdateRegistry,
+    ReadStays, RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 pub use rollup_ports::{
     KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
 };
+pub use stay_query::{StayKey, StayPage, StayQuery};

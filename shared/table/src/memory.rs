@@ -2,6 +2,7 @@
 
 mod deletions;
 mod rollups;
+mod stays;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,14 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::{
-    AddArrival, Added, EditRegistry, FindRegistry, FindToken, InsertOutcome, Invocation, Listing,
-    LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome, PutReadings, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration,
-    RollupKey, RollupState, StoreError, StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry,
+    AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
+    Invocation, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome,
+    PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
+    RegisterDevices, Registration, RollupKey, RollupState, StayKey, StoreError, StoreResult,
+    StoredRollup, UpdateOutcome, UpdateRegistry, companions,
 };
 use domain::{
-    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, MAX_INTRODUCED_ROOMS,
-    Order, Reading, Room, RoomId, RoomPatch, Timestamp, Token, TokenHash,
+    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token,
+    TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -30,6 +33,7 @@ struct State {
     devices: BTreeMap<DeviceId, Device>,
     deletions: BTreeMap<DeviceId, Deletion>,
     rooms: BTreeMap<RoomId, Room>,
+    stays: BTreeMap<StayKey, Stay>,
     tokens: BTreeMap<TokenHash, Token>,
     expiries: BTreeMap<ReadingKey, Timestamp>,
     rollups: BTreeMap<RollupKey, StoredRollup>,
@@ -174,15 +178,46 @@ impl State {
         if self.failures.is_empty() { None } else { self.failures.remove(0) }
     }
 
-    fn edit_device(&mut self, id: &DeviceId, patch: &DevicePatch) -> UpdateOutcome<Device> {
-        let Some(device) = self.devices.get_mut(id) else {
-            return UpdateOutcome::ConditionFailed(None);
-        };
-        if patch.unknown_metric(device).is_some() {
-            return UpdateOutcome::ConditionFailed(Some(device.clone()));
+    fn edit_device(
+        &mut self,
+        id: &DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> UpdateOutcome<Edited, Device> {
+        let Some(old) = self.devices.get(id) else { return UpdateOutcome::ConditionFailed(None) };
+        if patch.check(old).is_err() {
+            return UpdateOutcome::ConditionFailed(Some(old.clone()));
         }
-        patch.apply(device);
-        UpdateOutcome::Updated(device.clone())
+        let mut device = old.clone();
+        patch.apply(&mut device, now);
+        if device == *old {
+            return UpdateOutcome::Updated(Edited { device, room: None });
+        }
+        device.version += 1;
+        let mut companions = companions(old, &device);
+        let mut room = None;
+        if let Edit::Set(into) = &patch.room
+            && old.place.room() != Some(into)
+        {
+            let new = Room::new(into.clone(), now);
+            let known = self.rooms.get(into).cloned();
+            if known.is_none() {
+                companions.push(Companion::RegisterRoom(new.clone()));
+            }
+            room = Some(known.unwrap_or(new));
+        }
+        self.write_device(device.clone(), companions);
+        UpdateOutcome::Updated(Edited { device, room })
+    }
+
+    fn write_device(&mut self, device: Device, companions: Vec<Companion>) {
+        self.devices.insert(device.id.clone(), device);
+        for companion in companions {
+            match companion {
+                Companion::RegisterRoom(room) => drop(self.rooms.insert(room.id.clone(), room)),
+                Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
+            }
+        }
     }
 }
 
@@ -470,6 +505,26 @@ impl UpdateRegistry for MemoryStore {
         Ok(UpdateOutcome::Updated(device.clone()))
     }
 
+    async fn begin_stay(
+        &self,
+        known: &Device,
+        stay: &Stay,
+        _invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let mut state = self.write()?;
+        let Some(old) = state.devices.get(&known.id) else {
+            return Ok(UpdateOutcome::ConditionFailed(None));
+        };
+        if (old.version, &old.place) != (known.version, &known.place) {
+            return Ok(UpdateOutcome::ConditionFailed(Some(old.clone())));
+        }
+        let version = old.version + 1;
+        let device = Device { stay: Some(stay.clone()), version, ..old.clone() };
+        let companions = companions(old, &device);
+        state.write_device(device.clone(), companions);
+        Ok(UpdateOutcome::Updated(device))
+    }
+
     async fn update_room(
         &self,
         id: &RoomId,
@@ -492,31 +547,10 @@ impl EditRegistry for MemoryStore {
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
+        now: Timestamp,
         _invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        Ok(self.write()?.edit_device(id, patch))
-    }
-
-    async fn move_device(
-        &self,
-        id: &DeviceId,
-        patch: &DevicePatch,
-        room: &Room,
-        _invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>> {
-        let mut state = self.write()?;
-        let device = match state.edit_device(id, patch) {
-            UpdateOutcome::Updated(device) => device,
-            UpdateOutcome::ConditionFailed(was) => return Ok(UpdateOutcome::ConditionFailed(was)),
-        };
-        let registration = match state.rooms.get(&room.id) {
-            Some(known) => InsertOutcome::Exists(known.clone()),
-            None => {
-                state.rooms.insert(room.id.clone(), room.clone());
-                InsertOutcome::Inserted
-            }
-        };
-        Ok(UpdateOutcome::Updated((device, registration)))
+    ) -> StoreResult<UpdateOutcome<Edited, Device>> {
+        Ok(self.write()?.edit_device(id, patch, now))
     }
 
     async fn edit_room(

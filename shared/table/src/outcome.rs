@@ -1,8 +1,7 @@
 //! The outcomes of writes that are not errors. Writes nothing.
 
-use domain::{Deletion, Device};
-
 use crate::StoreError;
+use domain::{Deletion, Device, Room};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,4 +48,13 @@ pub enum UpdateOutcome<T, F = T> {
     Updated(T),
     /// A condition failed and nothing is written: the item was this, or was not there.
     ConditionFailed(Option<F>),
+}
+
+/// A person's edit of a device, done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    /// The device now.
+    pub device: Device,
+    /// The room that the edit moved the device into.
+    pub room: Option<Room>,
 }

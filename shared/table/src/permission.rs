@@ -28,6 +28,8 @@ pub enum Target {
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
+    /// The stays, each in the partitions of its device's and its room's.
+    Stays,
     /// The index by room.
     RoomIndex,
 }

@@ -5,13 +5,13 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Timestamp,
+    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay, Timestamp,
     Token, TokenHash,
 };
 
 use crate::{
-    Action, Added, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome, RangeQuery,
-    ReadingKey, Registration, StoreResult, Target, UpdateOutcome,
+    Action, Added, Edited, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome,
+    RangeQuery, ReadingKey, Registration, StayPage, StayQuery, StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -95,13 +95,16 @@ pub trait QueryReadings: Send + Sync {
 /// Pattern 6: readings of a room in a range.
 pub trait QueryRoomReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::Query, Target::RoomIndex),
+        (Action::Query, Target::Readings),
+        (Action::Query, Target::Stays),
+    ];
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
     /// `devices` are those that the registry says are in the room; a table without its index by room
-    /// is asked for them one by one.
+    /// is asked for them one by one, and for those whose stays in the room overlap the range.
     fn room_readings(
         &self,
         room: &RoomId,
@@ -252,8 +255,11 @@ pub trait RegisterDevices: Send + Sync {
 /// newer, earlier or absent.
 pub trait UpdateRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::UpdateItem, Target::Devices), (Action::UpdateItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::UpdateItem, Target::Devices),
+        (Action::UpdateItem, Target::Rooms),
+        (Action::PutItem, Target::Stays),
+    ];
 
     /// Adds what was learned of a device; never touches what a person set. A room is written only
     /// while the device's room is the one of `known`.
@@ -261,6 +267,14 @@ pub trait UpdateRegistry: Send + Sync {
         &self,
         known: &Device,
         learned: &DeviceUpdate,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+    /// Begins a stay that was learned, and ends the one that lasts, if the device's place is the one of
+    /// `known` and no edit or stay has been written since.
+    fn begin_stay(
+        &self,
+        known: &Device,
+        stay: &Stay,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
     /// Notes an earlier first reading of a room.
@@ -276,28 +290,25 @@ pub trait UpdateRegistry: Send + Sync {
 pub trait EditRegistry: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::GetItem, Target::Rooms),
         (Action::UpdateItem, Target::Devices),
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
-        (Action::GetItem, Target::Devices),
+        (Action::PutItem, Target::Stays),
     ];
 
-    /// Edits a device, if it is registered and has sent the metrics that are to be set.
+    /// Edits a device, if it is registered and the patch may be applied to it
+    /// ([`DevicePatch::check`]). With it is written what has to change beside it
+    /// ([`companions`](crate::companions)), all or nothing: a room that a person names exists from then on,
+    /// even before its first reading.
     fn edit_device(
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
+        now: Timestamp,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
-    /// Edits a device likewise and registers the room that it is put into, unless that is registered:
-    /// both or neither.
-    fn move_device(
-        &self,
-        id: &DeviceId,
-        patch: &DevicePatch,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<(Device, InsertOutcome<Room>), Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Edited, Device>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,
@@ -305,4 +316,25 @@ pub trait EditRegistry: Send + Sync {
         patch: &RoomPatch,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Room>>> + Send;
+}
+
+/// Pattern 11: the rooms in which a device has been, and the devices that have been in a room.
+pub trait ReadStays: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Stays)];
+
+    /// A page of a device's stays, in the order in which they began.
+    fn stays_of(
+        &self,
+        device: &DeviceId,
+        query: &StayQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
+    /// A page of the stays in a room, likewise.
+    fn stays_in(
+        &self,
+        room: &RoomId,
+        query: &StayQuery,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<StayPage>> + Send;
 }

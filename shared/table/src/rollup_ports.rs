@@ -92,7 +92,6 @@ pub trait ReadRollupState: Send + Sync {
 pub trait KeepRollupState: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::RollupState),
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
         (Action::GetItem, Target::Rollups),

@@ -67,7 +67,7 @@ fn home() -> Device {
 fn extent(device: &mut Device, name: &str, patch: MetricPatch) -> Option<Extent> {
     let done = device.fold_settings.number;
     let patch = DevicePatch { metrics: [(metric(name), patch)].into(), ..DevicePatch::default() };
-    patch.apply(device);
+    patch.apply(device, time(0));
     device.fold_settings.changed_since(done)
 }
 
@@ -185,11 +185,11 @@ fn one_patch_is_one_change_whatever_it_edits() {
             .into(),
         ..DevicePatch::default()
     };
-    patch.apply(&mut device);
+    patch.apply(&mut device, time(0));
     let changes = [(1, Extent::ALL)].into();
     assert_eq!(device.fold_settings, FoldSettings { number: 1, changes });
     let unsent = DevicePatch { metrics: [(metric("unsent"), verdict)].into(), ..patch };
-    unsent.apply(&mut device);
+    unsent.apply(&mut device, time(0));
     assert_eq!(device.fold_settings.number, 1);
 }
 
@@ -197,7 +197,7 @@ fn one_patch_is_one_change_whatever_it_edits() {
 fn a_dropped_metric_counts_where_its_name_says_something_else() {
     let drop = |device: &mut Device, name: &str| {
         let dropped_metrics = [metric(name)].into();
-        DevicePatch { dropped_metrics, ..DevicePatch::default() }.apply(device);
+        DevicePatch { dropped_metrics, ..DevicePatch::default() }.apply(device, time(0));
         device.fold_settings.number
     };
     let mut device = home();

@@ -50,7 +50,7 @@ pub async fn register(
         }
     };
     let mut rooms = Vec::new();
-    for (room, stay) in observation.rooms.iter().filter(|(room, _)| !is_known(room)) {
+    for (room, span) in observation.rooms.iter().filter(|(room, _)| !is_known(room)) {
         if !device.introduced_rooms.contains(room) {
             if device.introduced_rooms.len() >= MAX_INTRODUCED_ROOMS {
                 continue;
@@ -65,7 +65,7 @@ pub async fn register(
                 UpdateOutcome::ConditionFailed(None) => break,
             }
         }
-        let new = Room::new(room.clone(), stay.first);
+        let new = Room::new(room.clone(), span.first);
         rooms.push(match store.register_room(&new, invocation).await? {
             InsertOutcome::Inserted => new,
             InsertOutcome::Exists(room) => room,

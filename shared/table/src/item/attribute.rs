@@ -10,6 +10,14 @@ pub const NAMED_ROOM: &str = "_named_room";
 pub const ARRIVAL: &str = "_arrival";
 /// The rooms that a device introduced.
 pub const INTRODUCED_ROOMS: &str = "_rooms";
+/// The number of times that a device was edited or that a stay of it was recorded.
+pub const DEVICE_VERSION: &str = "_version";
+/// The newest stay of a device.
+pub const STAY: &str = "_stay";
+/// The room of a stay. It is not called `room`: the index by room would hold the stay.
+pub const STAY_ROOM: &str = "stay_room";
+/// The first timestamp after a stay.
+pub const UNTIL: &str = "until";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
 /// When the deletion of a device began.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    BEHIND, CHANGES, DELETED, ENDED, EXCHANGES, FIRST_SEEN, FOUND, HOLD, INTRODUCED_ROOMS, KIND,
-    MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, TAGS, TOLERANCE, UNIT, VERDICTS,
+    BEHIND, CHANGES, DELETED, DEVICE_VERSION, ENDED, EXCHANGES, FIRST_SEEN, FOUND, HOLD,
+    INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS,
+    TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
 };
+use super::stay::{newest_stay, to_newest_stay};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
@@ -43,6 +45,10 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
         item.extend(
             from_fold_settings(&device.fold_settings).map(|(name, it)| (name.to_owned(), it)),
         );
+    }
+    item.extend(device.stay.iter().map(|stay| (STAY.to_owned(), newest_stay(stay))));
+    if device.version > 0 {
+        item.insert(DEVICE_VERSION.to_owned(), Attribute::N(device.version.to_string()));
     }
     item
 }
@@ -112,8 +118,19 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
 
 /// The attributes that a device loses when its deletion begins. What a device registered anew may not know
 /// stays: the number of its fold settings.
-pub const DESCRIPTION: [&str; 10] =
-    [keys::ROOM, ROOM_AT, NAME, KIND, TAGS, METRICS, FIRST_SEEN, BEHIND, CHANGES, INTRODUCED_ROOMS];
+pub const DESCRIPTION: [&str; 11] = [
+    STAY,
+    keys::ROOM,
+    ROOM_AT,
+    NAME,
+    KIND,
+    TAGS,
+    METRICS,
+    FIRST_SEEN,
+    BEHIND,
+    CHANGES,
+    INTRODUCED_ROOMS,
+];
 
 /// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
 const TOMBSTONE_DAYS: i64 = 7;
@@ -194,6 +211,8 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
         _ => Vec::new(),
     };
     let fold_settings = to_fold_settings(&mut item)?;
+    let stay = to_newest_stay(&mut item)?;
+    let version = whole_number(&mut item, DEVICE_VERSION)?.unwrap_or_default();
     Ok(Device {
         id,
         behind: parsed(&mut item, BEHIND)?,
@@ -219,6 +238,8 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .map(RoomId::try_from)
             .collect::<Result<_, _>>()
             .map_err(invalid(INTRODUCED_ROOMS))?,
+        stay,
+        version,
     })
 }
 
@@ -326,7 +347,7 @@ fn by_timestamp<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::{DeviceObservation, Reading};
+    use domain::{DeviceObservation, Reading, Stay};
 
     fn label(text: &str) -> Label {
         text.parse().expect("a label")
@@ -363,6 +384,10 @@ mod tests {
         info.verdicts.insert(device.first_seen, Verdict::Accept);
         info.verdicts.insert(Timestamp::MAX, Verdict::Discard);
         device.behind = Some("main".parse().expect("an id"));
+        device.version = 3;
+        device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
+        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        device.stay = device.stay.map(|stay| stay.ended(Timestamp::MAX));
         let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
         device.fold_settings =
             FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };

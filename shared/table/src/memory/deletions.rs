@@ -54,7 +54,8 @@ impl MarkDeletions for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<bool> {
         let mut state = self.write()?;
-        let known = state.deletions.get_mut(id).filter(|it| **it == *known);
+        let known =
+            state.deletions.get_mut(id).filter(|it| **it == *known && known.ended.is_none());
         Ok(known.map(|deletion| deletion.ended = Some(at)).is_some())
     }
 }
@@ -73,8 +74,9 @@ impl RemoveBelongings for MemoryStore {
         let rollups = rollups.map(|key| Key::Rollup(id.clone(), key.bucket));
         let refold = state.refolds.contains_key(id).then(|| Key::Refold(id.clone()));
         let all = readings.chain(rollups).chain(refold);
-        let mut found: Vec<Belonging> =
-            all.map(|key| Belonging(vec![ItemKey { pk: key.pk(), sk: key.sk() }])).collect();
+        let mut found: Vec<Belonging> = all.map(|key| Belonging(vec![ItemKey::of(&key)])).collect();
+        let stays = state.stays.iter().filter(|(key, _)| key.device == *id);
+        found.extend(stays.map(|(key, stay)| Belonging::of_stay(id, &stay.room, key.since)));
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok(Belongings { found, has_more })
@@ -101,6 +103,11 @@ impl RemoveBelongings for MemoryStore {
                     state.rollups.remove(&crate::RollupKey { device, bucket });
                 }
                 Some(Key::Refold(device)) => drop(state.refolds.remove(&device)),
+                Some(Key::StayOf(device, since)) => {
+                    state.stays.remove(&crate::StayKey { since, device });
+                }
+                // Both sides of a stay are one here.
+                Some(Key::StayIn(..)) => {}
                 other => unreachable!("nothing else belongs to a device: {other:?}"),
             }
         }

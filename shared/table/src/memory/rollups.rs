@@ -197,8 +197,9 @@ impl KeepRollupState for MemoryStore {
 
 impl ListDevices for MemoryStore {
     async fn all_devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, ..Listing::default() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 }
 

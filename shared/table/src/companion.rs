@@ -1,0 +1,72 @@
+//! What is written with a device's own item, in one transaction with it. Writes nothing.
+
+use domain::{Device, DeviceStay, Room};
+
+/// A write that has to be done with the one of a device's item, or neither.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Companion {
+    /// Registers the room that the device is put into; refused if it is registered.
+    RegisterRoom(Room),
+    /// Stores a stay that has begun or ended, among those of the device and among those in the room.
+    KeepStay(DeviceStay),
+}
+
+/// The companions of a write that makes `new` of `old`, apart from a room to be registered, which neither
+/// of them tells.
+#[must_use]
+pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
+    if old.stay == new.stay {
+        return Vec::new();
+    }
+    let ended = old.open_stay().zip(new.stay.as_ref()).and_then(|(open, newest)| {
+        // Another stay begins where the open one ends; the same one is ended by itself.
+        (newest.since != open.since).then(|| open.ended(newest.since))
+    });
+    let stays = ended.into_iter().chain(new.stay.clone());
+    stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id.clone(), stay })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Decimal, DeviceObservation, DevicePatch, Edit, Reading, Stay, Timestamp};
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis).expect("a timestamp")
+    }
+
+    fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
+        Stay { room: room.parse().expect("an id"), since: at(since), until: until.map(at) }
+    }
+
+    #[test]
+    fn an_edit_ends_the_stay_that_lasts_and_begins_another() {
+        let kept = |patch: Edit<&str>, now: i64, device: &mut Device| -> Vec<Stay> {
+            let room = match patch {
+                Edit::Keep => Edit::Keep,
+                Edit::Clear => Edit::Clear,
+                Edit::Set(room) => Edit::Set(room.parse().expect("an id")),
+            };
+            let old = device.clone();
+            DevicePatch { room, ..DevicePatch::default() }.apply(device, at(now));
+            let companions = companions(&old, device).into_iter();
+            let kept = companions.map(|it| match it {
+                Companion::KeepStay(DeviceStay { stay, .. }) => stay,
+                other @ Companion::RegisterRoom(_) => panic!("{other:?}"),
+            });
+            kept.collect()
+        };
+        let metrics = [("t".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+        let reading = Reading::new("d".parse().expect("an id"), at(0), None, metrics.into());
+        let observation = DeviceObservation::of(&reading.expect("a reading"));
+        let device = &mut observation.new_device("d".parse().expect("an id"), |_| true);
+        assert_eq!(kept(Edit::Set("a"), 5, device), [stay("a", 5, None)]);
+        assert_eq!(kept(Edit::Set("a"), 6, device), []);
+        assert_eq!(kept(Edit::Keep, 6, device), []);
+        assert_eq!(kept(Edit::Set("b"), 7, device), [stay("a", 5, Some(7)), stay("b", 7, None)]);
+        assert_eq!(kept(Edit::Clear, 9, device), [stay("b", 7, Some(9))]);
+        assert_eq!(kept(Edit::Clear, 11, device), []);
+        assert_eq!(kept(Edit::Set("b"), 3, device), [stay("b", 9, None)], "stays do not overlap");
+        assert_eq!(kept(Edit::Set("a"), 9, device), [stay("b", 9, Some(10)), stay("a", 10, None)]);
+    }
+}
