@@ -5,7 +5,7 @@ mod clock_change;
 mod columns;
 mod estimate;
 #[cfg(test)]
-mod fake_server;
+pub(crate) mod fake_server;
 mod number;
 mod order;
 mod refusals;

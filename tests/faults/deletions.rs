@@ -155,7 +155,7 @@ impl Bench {
         assert!(answer.batch_item_failures.is_empty());
         let answer = Box::pin(self.rollup.handle_stream(batch(), minute())).await;
         assert!(answer.batch_item_failures.is_empty());
-        assert!(self.work.take().is_empty() && self.queue.messages().is_empty());
+        assert!(self.work.take().is_empty() && self.queue.letters().is_empty());
     }
 
     async fn deliver_all(&self) {
