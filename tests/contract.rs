@@ -9,6 +9,7 @@ mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod shards;
 mod stays;
 mod tokens;
 
@@ -18,9 +19,10 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PutReadings,
-    PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
-    ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
+    PutReadings, PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -30,7 +32,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings
+        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
         + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
 }
 
@@ -53,6 +55,14 @@ async fn engine() -> Option<Table> {
 
 async fn engine_without_room_index() -> Option<Table> {
     Some(Engine::embedded().await.table(false).await)
+}
+
+async fn engine_with_four_shards() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&[("DeviceShards", "4")]).await)
+}
+
+async fn dynamodb_local_with_four_shards() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&[("DeviceShards", "4")]).await)
 }
 
 async fn dynamodb_local() -> Option<Table> {
@@ -196,6 +206,10 @@ macro_rules! ports {
                 readings_come_with_their_expiry
                 every_device_is_listed
                 deleted_twice_is_deleted_once;
+            shards(store):
+                pages_hold_every_device_once_and_in_order
+                pages_hold_every_room_once_and_in_order
+                a_rooms_devices_are_a_list_of_their_own;
             tokens(store):
                 a_token_comes_back_as_it_was
                 a_token_is_never_replaced
@@ -214,6 +228,9 @@ macro_rules! tables {
                 a_registration_is_one_item
                 what_others_left_is_passed_over
                 only_what_is_asked_for_is_paid;
+            shards(table):
+                another_number_of_shards_is_refused
+                of_numbers_at_once_one_is_first;
         }
     };
 }
@@ -230,6 +247,14 @@ mod on_engine {
 mod on_engine_without_room_index {
     ports!(engine_without_room_index);
     tables!(engine_without_room_index);
+}
+
+mod on_engine_with_four_shards {
+    ports!(engine_with_four_shards);
+}
+
+mod on_dynamodb_local_with_four_shards {
+    ports!(dynamodb_local_with_four_shards);
 }
 
 mod on_dynamodb_local {

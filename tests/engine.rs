@@ -11,6 +11,7 @@ use local::template::Template;
 use local::{Options, System};
 use serde_json::{Value, json};
 use table::layout::Layout;
+use table::shards::Shards;
 
 use crate::wire::{self, Message};
 
@@ -38,13 +39,17 @@ impl Engine {
 
     /// A fresh table, as the template deploys it with or without its index by room.
     pub(crate) async fn table(&self, room_index: bool) -> Table {
+        self.table_of(&[("RoomIndex", if room_index { "on" } else { "off" })]).await
+    }
+
+    /// A fresh table, as the template deploys it with these parameters.
+    pub(crate) async fn table_of(&self, parameters: &[(&str, &str)]) -> Table {
         static TABLES: AtomicUsize = AtomicUsize::new(0);
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
-        let parameter = if room_index { "on" } else { "off" };
         let definition = Template::own()
-            .and_then(|own| TableDefinition::from_template(&own, &[("RoomIndex", parameter)]))
+            .and_then(|own| TableDefinition::from_template(&own, parameters))
             .expect("the template has a table");
         let credentials = Credentials {
             access_key_id: self.key.clone(),
@@ -77,6 +82,17 @@ impl Table {
     /// A store on the table, with connections of its own.
     pub(crate) fn store(&self) -> DynamoStore {
         DynamoStore::connect(&self.config, self.layout)
+    }
+
+    /// A fresh table with the default parameters on the same engine.
+    pub(crate) async fn another(&self) -> Self {
+        self.engine.table_of(&[]).await
+    }
+
+    /// A store that takes the table for one with so many partitions of the registry's devices.
+    pub(crate) fn store_with_shards(&self, number: u64) -> DynamoStore {
+        let shards = Shards::new(number).expect("a number of partitions");
+        DynamoStore::connect(&self.config, Layout { shards, ..self.layout })
     }
 
     /// A store that reaches the table by another address.

@@ -12,13 +12,14 @@ use serde_json::Value;
 use table::keys::{
     DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
+use table::shards::Shard;
 use table::{
     Action, AddArrival, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
     ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MarkDeletions,
-    MergeReadings, Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings,
-    RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings,
-    ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
-    StayQuery, StoredRollup, Target, UpdateRegistry,
+    MergeReadings, PageRegistry, Permission, PutReadings, PutRollups, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RollupKey, RollupState, StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -63,7 +64,7 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
 
 fn target(pk: &str) -> Target {
     match pk {
-        DEVICES => Target::Devices,
+        devices if Shard::parse(devices, DEVICES).is_some() => Target::Devices,
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
@@ -83,24 +84,30 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
 async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
-    let (mut stores, mut proxies) = (Vec::new(), Vec::new());
-    for room_index in [true, false] {
+    let (mut tables, mut proxies) = (Vec::new(), Vec::new());
+    for parameters in [
+        [("RoomIndex", "on"), ("DeviceShards", "4")],
+        [("RoomIndex", "off"), ("DeviceShards", "1")],
+    ] {
         let seen = Arc::clone(&asked);
-        let table = engine.table(room_index).await;
+        let table = engine.table_of(&parameters).await;
         let proxy = Proxy::start(table.endpoint(), move |call| {
             seen.lock().expect("no test panics with it").extend(needed(call));
             None
         });
         let proxy = proxy.await;
-        stores.push(table.store_by_way_of(proxy.url()));
+        tables.push(table);
         proxies.push(proxy);
     }
-    let [with_index, without_index] = [&stores[0], &stores[1]];
-    let store = with_index;
+    // A store asks once in how many partitions the devices are: each check has a new one.
+    let store_of = |n: usize| tables[n].store_by_way_of(proxies[n].url());
+    let without_index = store_of(1);
+    let mut store;
     let taken = || std::mem::take(&mut *asked.lock().expect("no test panics with it"));
     let invocation = &invocation();
     macro_rules! check {
         ($port:ident: $($call:expr),+) => {
+            store = store_of(0);
             taken();
             $(drop($call.await);)+
             assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
@@ -147,10 +154,14 @@ async fn each_port_asks_what_it_declares() {
         store.stays_in(&a, stays, invocation));
     check!(QueryReadings: store.device_readings(&d, query, invocation));
     check!(QueryRoomReadings:
-        with_index.room_readings(&a, std::slice::from_ref(&d), query, invocation),
+        store.room_readings(&a, std::slice::from_ref(&d), query, invocation),
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
-    check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
+    check!(PageRegistry:
+        store.device_page(None, 10, invocation),
+        store.room_page(None, 10, invocation),
+        store.room_device_page(&a, None, 10, invocation));
+    check!(LookUpRegistry: store.device(&d, invocation), store.deletion(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
@@ -179,7 +190,6 @@ async fn each_port_asks_what_it_declares() {
         store.leave_home(&a, &"home".parse().expect("an id"), invocation));
     let deletion = Deletion::begin(at(0), 0);
     check!(MarkDeletions:
-        store.deletion(&other, invocation),
         store.begin_deletion(&other, at(0), invocation),
         store.note_found(&other, at(1), invocation),
         store.end_deletion(&other, &deletion, at(2), invocation));

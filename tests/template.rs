@@ -367,7 +367,8 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
         assert_eq!(function(&resources, package).get("Policies"), None, "{package}");
         for statement in statements(&resources, package) {
             // Prefixes of partitions are no part of what a role may do, but of which items it may do it to.
-            let prefixes = [keys::ROLLUP_PREFIX, keys::STAYS_OF_PREFIX, keys::STAYS_IN_PREFIX];
+            let prefixes =
+                ["DEVICE#", keys::ROLLUP_PREFIX, keys::STAYS_OF_PREFIX, keys::STAYS_IN_PREFIX];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
                 text.replace(&format!("\"{prefix}*\""), "")
             });
@@ -437,9 +438,10 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 8] = [
+const PARTITIONS: [(Target, &str); 9] = [
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
+    (Target::Devices, "DEVICE#3"),
     (Target::Rooms, keys::ROOMS),
     (Target::Tokens, keys::TOKENS),
     (Target::Rollups, "ROLLUP#some-device"),

@@ -131,7 +131,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     }
     let now = SystemClock.now();
     let range = TimeRange::parse(Some(&from), Some(&to), now).context("--from, --to")?;
-    let table = place.open().await?;
+    let table = place.open().await?.with_devices().await?;
     let mut file = ExportFile::create(&path, format)?;
     let exported = rollups::export(&table.store, &device, range, now, &mut file).await;
     table.close().await?;

@@ -1,11 +1,14 @@
-//! The table that a command reads or changes: the one of a data directory, or a deployed one. Sends nothing.
+//! The table that a command reads or changes: the one of a data directory, or a deployed one. Changes nothing.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use local::DataDirectory;
+use runtime::clock::Deadline;
+use table::Invocation;
 use table::layout::Layout;
 
 /// The table: the one on this machine, or a deployed one.
@@ -34,6 +37,7 @@ pub(crate) struct OpenTable {
     pub(crate) store: DynamoStore,
     /// Its name for people.
     pub(crate) name: String,
+    config: StoreConfig,
     data: Option<DataDirectory>,
 }
 
@@ -48,7 +52,7 @@ impl Place {
             let name = format!("the table {table} in {region}");
             let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
             let store = DynamoStore::connect(&config, Layout::default());
-            return Ok(OpenTable { store, name, data: None });
+            return Ok(OpenTable { store, name, config, data: None });
         }
         let name = data_dir.display().to_string();
         let Some(data) = DataDirectory::open(&data_dir).await? else {
@@ -56,8 +60,9 @@ impl Place {
                 "there is no data in {name}; start the server once, or name another --data-dir or a --table"
             )
         };
-        let store = DynamoStore::connect(data.store_config(), Layout::default());
-        Ok(OpenTable { store, name, data: Some(data) })
+        let config = data.store_config().clone();
+        let store = DynamoStore::connect(&config, Layout::default());
+        Ok(OpenTable { store, name, config, data: Some(data) })
     }
 
     /// The file that keeps how far a command came on this table.
@@ -69,7 +74,18 @@ impl Place {
     }
 }
 
+/// The time for the first question to a table.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
 impl OpenTable {
+    /// Asks the table in how many partitions its devices are, which no option says.
+    pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let shards = self.store.stored_shards(&invocation).await?.unwrap_or_default();
+        self.store = DynamoStore::connect(&self.config, Layout { shards, ..Layout::default() });
+        Ok(self)
+    }
+
     /// Closes the data directory, if this process opened one.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self.data {

@@ -96,7 +96,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Rebuild(_) => "rebuild",
     };
     let progress = place.progress_file(command);
-    let table = place.open().await?;
+    let table = place.open().await?.with_devices().await?;
     let store = &table.store;
     let work = async {
         match action {

@@ -9,6 +9,7 @@ use domain::{Timestamp, Zone};
 use local::{Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
+use table::shards::Shards;
 
 use crate::output::print;
 use crate::{greeting, sample_home};
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// first start only, and without it this machine's does
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<Zone>,
+    /// Spread the registry's devices over so many partitions, from 1 to 64; it counts from the first device on
+    #[arg(long, value_name = "N")]
+    device_shards: Option<Shards>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -60,6 +64,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         auth: args.auth,
         earliest_timestamp: args.earliest_timestamp,
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
+        device_shards: args.device_shards,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

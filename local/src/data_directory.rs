@@ -9,6 +9,7 @@ use http::{Request, StatusCode};
 use table::layout::Layout;
 
 use crate::functions::Functions;
+use crate::system::shards_of;
 use crate::{Data, Options, System, engine, gateway};
 
 /// The data in a directory, for a command that reads or changes it.
@@ -31,7 +32,9 @@ impl DataDirectory {
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         let options = Options { registry_max_age: Duration::ZERO, ..Options::default() };
         if let Some(store) = engine::running(directory) {
-            let table = DynamoStore::connect(&store, Layout::default());
+            let mut layout = Layout::default();
+            layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
+            let table = DynamoStore::connect(&store, layout);
             let functions = Box::pin(Functions::start(&table, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }

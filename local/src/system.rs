@@ -16,6 +16,7 @@ use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
+use table::layout::Layout;
 use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
@@ -87,8 +88,8 @@ pub struct Options {
     pub day_retention_days: Option<u32>,
     /// The zone of the days by which readings are rolled up, if the table has none yet; UTC by default.
     pub time_zone: Zone,
-    /// The number of partitions of the registry's devices; 1 by default.
-    pub device_shards: Shards,
+    /// The number of partitions of the registry's devices; by default that of the table, 1 of a new one.
+    pub device_shards: Option<Shards>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -107,7 +108,7 @@ impl Default for Options {
             quarter_retention_days: None,
             day_retention_days: None,
             time_zone: Zone::UTC,
-            device_shards: Shards::ONE,
+            device_shards: None,
             telemetry: Telemetry::silent(),
         }
     }
@@ -131,6 +132,15 @@ pub struct System {
     background: Vec<JoinHandle<()>>,
 }
 
+/// The number of partitions of a table's devices; `None` of a table without any.
+pub(crate) async fn shards_of(
+    config: &StoreConfig,
+    layout: Layout,
+) -> anyhow::Result<Option<Shards>> {
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
+}
+
 impl fmt::Debug for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("System")
@@ -150,8 +160,7 @@ impl System {
             );
         }
         let template = Template::own()?;
-        let shards = options.device_shards.to_string();
-        let table = TableDefinition::from_template(&template, &[("DeviceShards", &shards)])?;
+        let table = TableDefinition::from_template(&template, &[])?;
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
@@ -163,10 +172,19 @@ impl System {
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let url = address.map(|address| format!("http://{address}")).unwrap_or_default();
 
-        let layout = table.layout();
+        let mut layout = table.layout();
         let data = options.data.clone();
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
         let config = engine.store_config();
+        let stored = shards_of(&config, layout).await?;
+        layout.shards = options.device_shards.or(stored).unwrap_or_default();
+        if let Some(stored) = stored.filter(|stored| *stored != layout.shards) {
+            bail!(
+                "{}: the devices are in {stored} partitions, which stays; start without --device-shards or with \
+                 --device-shards {stored}",
+                engine.file().display()
+            )
+        }
         let store = DynamoStore::connect(&config, layout);
         let dead_letters = DeadLetters::default();
         let functions = Box::pin(Functions::start(&store, &options, false)).await;
@@ -399,7 +417,6 @@ async fn sweep(
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use table::layout::Layout;
     use table::{KeepRollupState as _, RollupState};
 
     use super::*;

@@ -11,6 +11,8 @@ use runtime::telemetry::WideEvent;
 use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
 use crate::assemble::Readings;
+use crate::places::{KnownPlace, KnownPlaces};
+use crate::store::Mode;
 
 /// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
@@ -20,11 +22,14 @@ pub(crate) struct Known {
     snapshot: Arc<Snapshot>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeSet<RoomId>,
+    /// The devices of which nothing but the place is needed and known.
+    places: BTreeMap<DeviceId, KnownPlace>,
     /// The devices that the table says are being deleted.
     deleted: BTreeSet<DeviceId>,
 }
 
 impl Known {
+    /// A registered device; not one of which only the place is known.
     pub(crate) fn device(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
     }
@@ -33,53 +38,103 @@ impl Known {
         self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
     }
 
+    pub(crate) fn is_registered(&self, id: &DeviceId) -> bool {
+        self.places.contains_key(id) || self.device(id).is_some()
+    }
+
     pub(crate) fn has_room(&self, id: &RoomId) -> bool {
         self.rooms.contains(id) || self.snapshot.rooms.contains_key(id)
+    }
+
+    pub(crate) fn has_all_devices(&self) -> bool {
+        self.snapshot.has_all_devices
+    }
+
+    /// Those of the devices that were read from the table for this request.
+    pub(crate) fn looked_up(&self, id: &DeviceId) -> Option<&Device> {
+        self.devices.get(id)
+    }
+
+    fn place(&self, id: &DeviceId) -> Option<KnownPlace> {
+        self.places.get(id).cloned().or_else(|| self.device(id).map(KnownPlace::of))
     }
 }
 
 /// Looks up the devices and rooms that the readings name, first in the cache, then in the table: another
 /// instance may have registered them after this one read the registry.
-pub(crate) async fn look_up(
-    registry: &CachedRegistry<impl Clock>,
+///
+/// Of a registry that memory does not hold, `places` remembers where devices are. Only what needs more is read
+/// anew: a device that names another room than its own, and every device of a merging request, whose number
+/// of metrics is limited.
+pub(crate) async fn look_up<C: Clock>(
+    (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &(impl ReadRegistry + FindRegistry),
-    readings: impl Iterator<Item = &Reading>,
+    readings: impl Iterator<Item = &Reading> + Clone,
+    mode: Mode,
     invocation: &Invocation,
     log: &mut WideEvent,
 ) -> StoreResult<Known> {
     let snapshot = registry.snapshot(store, invocation, log).await?;
-    let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
-    for reading in readings {
-        let id = &reading.device;
-        if !snapshot.devices.contains_key(id) && !snapshot.is_being_deleted(id) {
-            devices.insert(reading.device.clone());
+    let (devices, rooms) = (BTreeMap::new(), BTreeSet::new());
+    let (places_known, deleted) = (BTreeMap::new(), BTreeSet::new());
+    let mut known = Known { snapshot, devices, rooms, places: places_known, deleted };
+    let mut rooms = BTreeSet::new();
+    for room in readings.clone().filter_map(|reading| reading.named_room.as_ref()) {
+        if known.has_room(room) || rooms.contains(room) {
+            continue;
         }
-        if let Some(room) =
-            reading.named_room.as_ref().filter(|it| !snapshot.rooms.contains_key(*it))
-            && rooms.len() < MAX_ROOMS_LOOKED_UP
-        {
+        if places.has_room(room) {
+            known.rooms.insert(room.clone());
+        } else if rooms.len() < MAX_ROOMS_LOOKED_UP {
             rooms.insert(room.clone());
-        }
-    }
-    let (deleted, rooms_found) = (BTreeSet::new(), BTreeSet::new());
-    let mut known = Known { snapshot, devices: BTreeMap::new(), rooms: rooms_found, deleted };
-    if !devices.is_empty() {
-        let ids: Vec<_> = devices.into_iter().collect();
-        let listing = store.find_devices(&ids, invocation).await?;
-        for device in listing.found {
-            registry.keep_device(device.clone());
-            known.devices.insert(device.id.clone(), device);
-        }
-        for device in listing.deleted.into_iter().filter(|it| it.deletion.ended.is_none()) {
-            known.deleted.insert(device.id.clone());
-            registry.keep_deleted(device);
         }
     }
     if !rooms.is_empty() {
         let ids: Vec<_> = rooms.into_iter().collect();
         for room in store.find_rooms(&ids, invocation).await?.found {
             known.rooms.insert(room.id.clone());
-            registry.keep_room(room);
+            if known.snapshot.has_all_rooms {
+                registry.keep_room(room);
+            } else {
+                places.keep_room(&room.id);
+            }
+        }
+    }
+    let mut devices = BTreeSet::new();
+    for reading in readings {
+        let id = &reading.device;
+        if devices.contains(id) || known.snapshot.devices.contains_key(id) {
+            continue;
+        }
+        if known.snapshot.is_being_deleted(id) {
+            continue;
+        }
+        let place = known.places.remove(id).or_else(|| places.get(id));
+        let suffices = |place: &KnownPlace| match &reading.named_room {
+            _ if mode.merge => false,
+            None => true,
+            Some(room) if place.is_chosen => known.has_room(room),
+            Some(room) => place.room.as_ref() == Some(room),
+        };
+        match place.filter(suffices) {
+            Some(place) => drop(known.places.insert(id.clone(), place)),
+            None => drop(devices.insert(id.clone())),
+        }
+    }
+    if !devices.is_empty() {
+        let ids: Vec<_> = devices.into_iter().collect();
+        let listing = store.find_devices(&ids, invocation).await?;
+        for device in listing.deleted.into_iter().filter(|it| it.deletion.ended.is_none()) {
+            known.deleted.insert(device.id.clone());
+            registry.keep_deleted(device);
+        }
+        for device in listing.found {
+            if known.snapshot.has_all_devices {
+                registry.keep_device(device.clone());
+            } else {
+                places.keep(&device);
+            }
+            known.devices.insert(device.id.clone(), device);
         }
     }
     Ok(known)
@@ -94,8 +149,8 @@ pub(crate) fn fill_in_rooms(readings: &mut [&mut Reading], known: &Known) {
         carry_named_rooms(readings);
     }
     for reading in readings {
-        if let Some(device) = known.device(&reading.device) {
-            reading.fill_in_room(device);
+        if let Some(place) = known.place(&reading.device) {
+            place.fill_in(reading);
         }
     }
 }

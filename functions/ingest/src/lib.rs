@@ -10,6 +10,7 @@ mod draft;
 mod event;
 mod formats;
 mod known;
+mod places;
 mod registration;
 mod replies;
 mod request;
@@ -32,6 +33,7 @@ use table::{
 };
 
 use assemble::assemble;
+use places::KnownPlaces;
 use replies::{Outcome, native};
 use request::Submission;
 
@@ -53,6 +55,7 @@ pub struct Ingest<S, C> {
 struct Intake<S, C> {
     store: S,
     registry: CachedRegistry<C>,
+    places: KnownPlaces<C>,
     clock: C,
     settings: Settings,
 }
@@ -68,9 +71,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let registry = CachedRegistry::new(settings.registry_max_age, clock.clone());
+        let places = KnownPlaces::new(settings.registry_max_age, clock.clone());
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone());
-        Self { http, intake: Intake { store, registry, clock, settings }, telemetry }
+        Self { http, intake: Intake { store, registry, places, clock, settings }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
-use runtime::registry::CachedRegistry;
+use runtime::registry::{CachedRegistry, Registered, RegisteredDevice};
 use runtime::telemetry::WideEvent;
 use table::{Invocation, RegisterDevices, StoreResult};
 
 use crate::known::Known;
+use crate::places::KnownPlaces;
 
 /// The number of devices that one request registers at the same time.
 const REGISTER_CONCURRENCY: usize = 8;
@@ -22,8 +23,8 @@ const MAX_REGISTERED: usize = 500;
 ///
 /// Repeated or concurrent calls keep the item that was stored first. An error is only logged, because the
 /// registry function registers the same devices and rooms from the stream.
-pub(crate) async fn register(
-    registry: &CachedRegistry<impl Clock>,
+pub(crate) async fn register<C: Clock>(
+    (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &impl RegisterDevices,
     known: &Known,
     stored: &[Reading],
@@ -31,7 +32,7 @@ pub(crate) async fn register(
     log: &mut WideEvent,
 ) {
     let is_new = |reading: &&Reading| {
-        known.device(&reading.device).is_none()
+        !known.is_registered(&reading.device)
             || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
     };
     let observations = observations(stored.iter().filter(is_new));
@@ -50,11 +51,24 @@ pub(crate) async fn register(
             registry.register(store, id, &observation, device, is_known, invocation).await
         }
     });
-    let results: Vec<StoreResult<()>> = stream::iter(registering.collect::<Vec<_>>())
+    let results: Vec<StoreResult<Registered>> = stream::iter(registering.collect::<Vec<_>>())
         .buffer_unordered(REGISTER_CONCURRENCY)
         .collect()
         .await;
-    if let Some(error) = results.into_iter().find_map(Result::err) {
+    let mut failed = None;
+    for result in results {
+        match result {
+            Ok(Registered::Device(RegisteredDevice { device, rooms }))
+                if !known.has_all_devices() =>
+            {
+                places.keep(&device);
+                rooms.iter().for_each(|room| places.keep_room(&room.id));
+            }
+            Ok(_) => {}
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    if let Some(error) = failed {
         log.warn("registry.error", &error);
     }
 }
@@ -63,25 +77,35 @@ pub(crate) async fn register(
 ///
 /// The next request then fills in the room to which a device has just moved, and counts the device's new
 /// metrics when it limits merging writes.
-pub(crate) fn keep_learned(registry: &CachedRegistry<impl Clock>, stored: &[Reading]) {
+pub(crate) fn keep_learned<C: Clock>(
+    (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
+    known: &Known,
+    stored: &[Reading],
+) {
     let Some(current) = registry.current() else { return };
+    let device_now = |id: &DeviceId| current.devices.get(id).or_else(|| known.looked_up(id));
     // Most readings change nothing, and this test is cheaper than a summary.
     let is_news = |reading: &&Reading| {
-        current.devices.get(&reading.device).is_some_and(|device| {
+        device_now(&reading.device).is_some_and(|device| {
             let is_elsewhere = |room| device.place.room() != Some(room);
             reading.named_room.as_ref().is_some_and(is_elsewhere)
                 || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
         })
     };
     for (id, observation) in observations(stored.iter().filter(is_news)) {
-        let Some(device) = current.devices.get(id) else { continue };
-        let update = device.diff(&observation, |room| current.rooms.contains_key(room));
+        let Some(device) = device_now(id) else { continue };
+        let update = device
+            .diff(&observation, |room| current.rooms.contains_key(room) || places.has_room(room));
         if update.room.is_none() && update.metrics.is_empty() {
             continue;
         }
         let mut device = device.clone();
         update.apply(&mut device);
-        registry.keep_device(device);
+        if current.has_all_devices {
+            registry.keep_device(device);
+        } else {
+            places.keep(&device);
+        }
     }
 }
 

@@ -47,7 +47,8 @@ impl<S: Store, C: Clock> Intake<S, C> {
             return outcome;
         }
         let all = || timed.readings.iter().chain(&arrivals.readings);
-        let known = match look_up(&self.registry, &self.store, all(), invocation, log).await {
+        let memory = (&self.registry, &self.places);
+        let known = match look_up(memory, &self.store, all(), *mode, invocation, log).await {
             Ok(known) => known,
             // Without the registry a reading's room is not known, and a reading is written once.
             Err(error) => {
@@ -86,8 +87,8 @@ impl<S: Store, C: Clock> Intake<S, C> {
             log.error("table.error", cause);
         }
         outcome.count(log);
-        register(&self.registry, &self.store, &known, &stored, invocation, log).await;
-        keep_learned(&self.registry, &stored);
+        register(memory, &self.store, &known, &stored, invocation, log).await;
+        keep_learned(memory, &known, &stored);
         outcome
     }
 

@@ -11,7 +11,7 @@ use domain::{Decimal, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Toke
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, ManageTokens as _, StoreError};
+use table::{EditRegistry as _, ManageTokens as _, RegisterDevices as _, StoreError};
 
 use super::*;
 
@@ -636,4 +636,87 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
     let log = bench.log.lock().expect("no panic while held").clone();
     let cause = r#""token.error":"the table cannot be reached: connection refused""#;
     assert!(log.contains(cause) && log.contains(r#""level":"ERROR""#), "{log}");
+}
+
+/// A bench whose registry has more devices than memory holds: `d0` and so on, in the room `r`.
+async fn bench_beyond_memory() -> Bench {
+    let bench = Bench::new();
+    let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
+    let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+    let (room, at) = ("r".parse::<RoomId>().expect("an id"), bench.clock.now());
+    let any = Reading::stored("d".parse().expect("an id"), at, Some(room.clone()), metrics.into());
+    let observation = domain::DeviceObservation::of(&any.expect("a reading"));
+    for n in 0..=table::MAX_CACHED_ENTRIES {
+        let id = format!("d{n}").parse().expect("an id");
+        let device = observation.new_device(id, |_| true);
+        bench.store.register_device(&device, &invocation).await.expect("memory");
+    }
+    let room = domain::Room::new(room, at);
+    bench.store.register_room(&room, &invocation).await.expect("memory");
+    bench.ingest.load().await;
+    bench
+}
+
+#[tokio::test]
+async fn beyond_memory_a_device_is_looked_up_once_and_not_per_reading() {
+    let bench = bench_beyond_memory().await;
+    let counts = || {
+        let calls = bench.store.calls();
+        (calls.reads, calls.registry_writes)
+    };
+    let before = counts();
+    let body = r#"[{"device_id": "d7", "co2": 1}, {"device_id": "d10000", "room": "r", "co2": 2}]"#;
+    let mut expected = (before.0 + 1, before.1);
+    for _ in 0..3 {
+        bench.clock.advance(Duration::from_millis(1));
+        assert_eq!(bench.post(body).await.0, 201);
+        assert_eq!(counts(), expected);
+    }
+    assert!(
+        bench.store.readings().iter().all(|it| it.room.as_ref().is_some_and(|r| r.as_str() == "r"))
+    );
+    // A new device is registered once, with its room.
+    let new = r#"{"device_id": "new", "room": "s", "co2": 1}"#;
+    bench.clock.advance(Duration::from_millis(1));
+    assert_eq!(bench.post(new).await.0, 201);
+    expected = (expected.0 + 2, expected.1 + 2);
+    assert_eq!(counts(), expected);
+    bench.clock.advance(Duration::from_millis(1));
+    bench.post(r#"{"device_id": "new", "co2": 1}"#).await;
+    assert_eq!(counts(), expected);
+    assert_eq!(
+        bench.store.readings().last().expect("stored").room,
+        Some("s".parse().expect("an id"))
+    );
+}
+
+#[tokio::test]
+async fn beyond_memory_a_move_is_followed_and_a_persons_choice_is_seen_in_time() {
+    let bench = bench_beyond_memory().await;
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let last_room = |bench: &Bench| {
+        let last = bench.store.readings().pop().expect("stored");
+        last.room.expect("a room").to_string()
+    };
+    let send = async |body: &str| {
+        bench.clock.advance(Duration::from_millis(1));
+        assert_eq!(bench.post(body).await.0, 201);
+        last_room(&bench)
+    };
+    let silent = r#"{"device_id": "d7", "co2": 1}"#;
+    assert_eq!(send(silent).await, "r");
+    send(r#"{"device_id": "d7", "room": "s", "co2": 1}"#).await;
+    assert_eq!(send(silent).await, "s", "moved by a reading");
+    let patch =
+        DevicePatch { room: Edit::Set("t".parse().expect("an id")), ..DevicePatch::default() };
+    let id = "d7".parse().expect("an id");
+    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation).await.expect("memory");
+    assert_eq!(send(silent).await, "s", "not known here yet");
+    bench.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(send(silent).await, "t");
+    assert_eq!(
+        send(r#"{"device_id": "d7", "room": "s", "co2": 1}"#).await,
+        "t",
+        "a person chose it"
+    );
 }

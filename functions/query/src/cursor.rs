@@ -8,9 +8,9 @@
 use api::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::{TimeRange, Timestamp};
+use domain::{DeviceId, TimeRange, Timestamp};
 use sha2::{Digest as _, Sha256};
-use table::ReadingKey;
+use table::{ReadingKey, StayKey};
 
 const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
@@ -53,8 +53,22 @@ pub(crate) fn encode_range(
     range: TimeRange,
     after: &ReadingKey,
 ) -> String {
-    let [from, to, at] = [range.from(), range.to(), after.at].map(Timestamp::as_millis);
-    encode(query_fingerprint, &format!("{from} {to} {at} {}", after.device))
+    encode_in(query_fingerprint, range, after.at, &after.device)
+}
+
+/// A place among the stays that overlap a range, in which the stay need not have begun.
+pub(crate) fn encode_stays(query_fingerprint: &str, range: TimeRange, after: &StayKey) -> String {
+    encode_in(query_fingerprint, range, after.since, &after.device)
+}
+
+fn encode_in(
+    query_fingerprint: &str,
+    range: TimeRange,
+    at: Timestamp,
+    device: &DeviceId,
+) -> String {
+    let [from, to, at] = [range.from(), range.to(), at].map(Timestamp::as_millis);
+    encode(query_fingerprint, &format!("{from} {to} {at} {device}"))
 }
 
 /// The range and the place that [`encode_range`] put in.
@@ -62,14 +76,30 @@ pub(crate) fn decode_range(
     query_fingerprint: &str,
     cursor: &str,
 ) -> Result<(TimeRange, ReadingKey), Problem> {
+    let (range, at, device) = decode_in(query_fingerprint, cursor)?;
+    if range.contains(at) { Ok((range, ReadingKey { at, device })) } else { Err(foreign()) }
+}
+
+/// The range and the place that [`encode_stays`] put in.
+pub(crate) fn decode_stays(
+    query_fingerprint: &str,
+    cursor: &str,
+) -> Result<(TimeRange, StayKey), Problem> {
+    let (range, since, device) = decode_in(query_fingerprint, cursor)?;
+    Ok((range, StayKey { since, device }))
+}
+
+fn decode_in(
+    query_fingerprint: &str,
+    cursor: &str,
+) -> Result<(TimeRange, Timestamp, DeviceId), Problem> {
     let place = decode(query_fingerprint, cursor)?;
     let parse = || {
         let mut parts = place.split(' ');
         let mut timestamp = || Timestamp::from_millis(parts.next()?.parse().ok()?).ok();
         let (from, to, at) = (timestamp()?, timestamp()?, timestamp()?);
         let device = parts.next()?.parse().ok()?;
-        let range = TimeRange::new(from, to).ok()?;
-        range.contains(at).then_some((range, ReadingKey { at, device }))
+        Some((TimeRange::new(from, to).ok()?, at, device))
     };
     parse().ok_or_else(foreign)
 }

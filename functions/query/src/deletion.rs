@@ -11,15 +11,14 @@ use chrono::TimeDelta;
 use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
+use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR, Snapshot};
 use serde_json::{Value, json};
 use table::{
-    Belongings, LookUpRegistry, MarkDeletions, ReadRegistry, RemoveBelongings, RemoveRooms,
-    StoreResult,
+    Belongings, LookUpRegistry, MarkDeletions, PageRegistry, ReadRegistry, RemoveBelongings,
+    RemoveRooms, StoreResult,
 };
 
 use crate::lookup::{self, not_found};
-use crate::pagination::ensure_complete;
 
 /// The largest number of belongings that one request removes.
 const MAX_REMOVED: usize = 10_000;
@@ -34,10 +33,25 @@ const MAX_NAMED: usize = 5;
 /// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 
-/// The time without anything of a device after which its deletion ends.
-pub(crate) fn quiet(registry_max_age: Duration) -> TimeDelta {
-    let age = TimeDelta::from_std(registry_max_age).unwrap_or(TimeDelta::MAX);
-    domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
+/// The times without anything of a device after which its deletion ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quiet {
+    /// Where memory holds the registry.
+    pub(crate) known: TimeDelta,
+    /// Where it does not, and ingest remembers for longer that a device is registered.
+    pub(crate) remembered: TimeDelta,
+}
+
+impl Quiet {
+    /// The times where the registry in memory has at most this age.
+    pub(crate) fn of(registry_max_age: Duration) -> Self {
+        let beyond = |age: Duration| {
+            let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
+            domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
+        };
+        let remembered = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
+        Self { known: beyond(registry_max_age), remembered: beyond(remembered) }
+    }
 }
 
 /// `DELETE /devices/{id}`
@@ -47,11 +61,13 @@ pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
     store: &(impl ReadRegistry + LookUpRegistry + MarkDeletions + RemoveBelongings),
     clock: &impl Clock,
-    quiet: TimeDelta,
+    quiet: Quiet,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::device_id(call)?;
-    let deletion = begin(registry, store, clock, &id, call).await?;
+    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
+    let deletion = begin(registry, &snapshot, store, clock, &id, call).await?;
     if deletion.ended.is_some() {
         return Ok(answer(0, &Belongings::default(), 0, None));
     }
@@ -71,12 +87,12 @@ pub(crate) async fn device(
 /// Marks a device that is there, and finds the mark of one that is not.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + MarkDeletions),
+    snapshot: &Snapshot,
+    store: &impl MarkDeletions,
     clock: &impl Clock,
     id: &DeviceId,
     call: &mut Call<'_>,
 ) -> Result<Deletion, Problem> {
-    let snapshot = lookup::snapshot(registry, store, call).await?;
     let is_behind = |it: &&domain::Device| it.behind.as_ref() == Some(id);
     let behind: Vec<_> = snapshot.devices.values().filter(is_behind).map(|it| &it.id).collect();
     if !behind.is_empty() {
@@ -159,7 +175,7 @@ fn answer(removed: usize, found: &Belongings, left: usize, wait: Option<TimeDelt
 /// Stays in the room are history of their devices and go with these.
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + RemoveRooms),
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + RemoveRooms),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::room_id(call)?;
@@ -181,14 +197,20 @@ pub(crate) async fn room(
 /// 409: devices are in the room, as the table has it this moment.
 async fn ensure_empty(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &(impl ReadRegistry + PageRegistry),
     id: &RoomId,
     call: &mut Call<'_>,
 ) -> Result<(), Problem> {
     let now = registry.refresh(store, call.invocation, call.log).await;
     let now = now.map_err(|error| call.failed(&error))?;
-    ensure_complete(now.has_all_devices, "devices")?;
-    let devices: Vec<_> = now.devices_in(id).map(|device| &device.id).collect();
+    let page;
+    let devices: Vec<&DeviceId> = if now.has_all_devices {
+        now.devices_in(id).map(|device| &device.id).collect()
+    } else {
+        let rooms = [id.clone()].into();
+        page = lookup::devices_of_rooms(store, &rooms, None, MAX_NAMED + 1, call).await?;
+        page.listing.found.iter().map(|device| &device.id).collect()
+    };
     if devices.is_empty() {
         return Ok(());
     }

@@ -31,11 +31,10 @@ pub(crate) async fn device(
             Ok(response)
         }
         UpdateOutcome::ConditionFailed(was) => {
-            let refused = was.as_ref().and_then(|was| patch.check(was).err());
-            Err(refused.map_or_else(
-                || lookup::device_not_found(registry, &id),
-                |why| Problem::field(&why.field(), why.to_string()),
-            ))
+            Err(match was.as_ref().and_then(|was| patch.check(was).err()) {
+                Some(why) => Problem::field(&why.field(), why.to_string()),
+                None => lookup::device_not_found(store, &id, call).await,
+            })
         }
     }
 }
@@ -51,11 +50,13 @@ async fn check(
 ) -> Result<(), Problem> {
     if let Edit::Set(meter) = &patch.behind {
         let known = registry.device(meter, store, call.invocation, call.log).await;
-        if known.map_err(|error| call.failed(&error))?.is_none() {
+        let Some(known) = known.map_err(|error| call.failed(&error))? else {
             return Err(Problem::field("behind", format!("there is no device {meter}")));
-        }
+        };
         let snapshot = lookup::snapshot(registry, store, call).await?;
-        meaning::check_behind(id, meter, &snapshot.devices)?;
+        let mut meters = [(meter.clone(), known)].into();
+        lookup::add_meters(&mut meters, store, &snapshot, call).await?;
+        meaning::check_behind(id, meter, [&snapshot.devices, &meters])?;
     }
     if patch.metrics.is_empty() {
         return Ok(());

@@ -13,7 +13,7 @@ use table::ReadRegistry;
 use crate::lists::page_of_rooms;
 use crate::lookup;
 use crate::page;
-use crate::pagination::{ListRequest, ensure_complete};
+use crate::pagination::{ListRequest, ensure_all_rooms};
 use crate::rows::{HOME_COLUMNS, HomeRow};
 use crate::sheet::Columns;
 
@@ -25,7 +25,7 @@ pub(crate) async fn homes(
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_rooms, "rooms")?;
+    ensure_all_rooms(&snapshot)?;
     let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
     for room in snapshot.rooms.values() {
         if let Some(home) = &room.home {
@@ -34,7 +34,7 @@ pub(crate) async fn homes(
     }
     let homes: Vec<HomeRow<'_>> =
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
-    let (homes, rest) = list.paginate(homes.iter().collect(), |home| home.id(), |_| 0);
+    let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id(), |_| 0);
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
     let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rows[row].id());
@@ -63,5 +63,6 @@ pub(crate) async fn rooms(
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (home, snapshot) = lookup::home(registry, store, call).await?;
-    Ok(page_of_rooms(call, &list, snapshot.rooms_of(&home).collect()))
+    let rooms = snapshot.rooms_of(&home).collect();
+    Ok(page_of_rooms(call, &list, (rooms, false)))
 }

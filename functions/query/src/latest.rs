@@ -7,14 +7,14 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, QueryReadings, RangeQuery, ReadRegistry, ReadRollups,
-    ReadingKey, StoreResult,
+    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery, ReadRegistry,
+    ReadRollups, ReadingKey, StoreResult,
 };
 
 use crate::lists::metrics_of;
 use crate::lookup;
 use crate::page;
-use crate::pagination::{ListRequest, ensure_complete};
+use crate::pagination::ListRequest;
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
 use crate::sheet::Columns;
 
@@ -50,35 +50,46 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
-    page_of_latest(store, call, &list, snapshot.devices_in(&room.id).collect()).await
+    if !snapshot.has_all_devices {
+        let page = lookup::device_page(store, &list, Some(&[room.id].into()), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_latest(store, call, &list, (devices, page.has_more)).await;
+    }
+    let devices = snapshot.devices_in(&room.id).collect();
+    page_of_latest(store, call, &list, (devices, false)).await
 }
 
 /// `GET /homes/{id}/latest`
 pub(crate) async fn of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (home, snapshot) = lookup::home(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
-    page_of_latest(store, call, &list, snapshot.devices_of(&home).collect()).await
+    if !snapshot.has_all_devices {
+        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
+        let page = lookup::device_page(store, &list, Some(&rooms), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_latest(store, call, &list, (devices, page.has_more)).await;
+    }
+    let devices = snapshot.devices_of(&home).collect();
+    page_of_latest(store, call, &list, (devices, false)).await
 }
 
-/// A page of devices' newest values; a device without readings has none.
+/// A page of devices' newest values; a device without readings has none. The table may have more devices.
 async fn page_of_latest(
     store: &(impl QueryReadings + ReadRollups),
     call: &mut Call<'_>,
     list: &ListRequest,
-    all: Vec<&Device>,
+    (all, has_more): (Vec<&Device>, bool),
 ) -> Result<Response, Problem> {
-    let (devices, rest) = list.devices(all.clone(), true);
+    let (devices, rest) = list.devices(all.clone(), has_more, true);
     let latest = latest_of(store, &devices, call).await?;
     let rows: Vec<LatestRow<'_>> = devices
         .iter()

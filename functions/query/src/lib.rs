@@ -24,6 +24,7 @@ mod remove;
 mod rows;
 mod series;
 mod sheet;
+mod stays;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use chrono::TimeDelta;
+use deletion::Quiet;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -41,8 +42,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, MarkDeletions, QueryReadings,
-    QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, RemoveBelongings, RemoveRooms,
+    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, MarkDeletions, PageRegistry,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    RemoveBelongings, RemoveRooms,
 };
 
 /// The settings of the function.
@@ -62,9 +64,9 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings
-        + EditRegistry + FindToken + ReadRollups + ReadRollupState + DeleteReadings
-        + MarkDeletions + RemoveBelongings + RemoveRooms
+    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
+        + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
+        + DeleteReadings + ReadStays + MarkDeletions + RemoveBelongings + RemoveRooms
 }
 
 /// The function.
@@ -81,8 +83,8 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
-    /// The time without anything of a deleted device after which its deletion ends.
-    quiet: TimeDelta,
+    /// The times without anything of a deleted device after which its deletion ends.
+    quiet: Quiet,
     clock: C,
 }
 
@@ -94,7 +96,7 @@ impl<S: Store, C: Clock> Query<S, C> {
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
-        let quiet = deletion::quiet(registry_max_age);
+        let quiet = Quiet::of(registry_max_age);
         Self { http, handlers: Handlers { store, registry, known_state, quiet, clock }, telemetry }
     }
 
@@ -127,6 +129,10 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::DeviceReadings => {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }
+            Operation::DeviceStays => {
+                Box::pin(stays::of_device(registry, store, clock.now(), call))
+            }
+            Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
             Operation::DeleteDevice => {
                 Box::pin(deletion::device(registry, store, clock, *quiet, call))

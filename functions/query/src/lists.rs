@@ -6,65 +6,79 @@ use domain::{Device, MetricName, Room, RoomId};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, QueryReadings, ReadRegistry, ReadRollups};
+use table::{LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollups};
 
 use crate::latest::latest_of;
 use crate::lookup;
 use crate::page;
-use crate::pagination::{ListRequest, ensure_complete};
+use crate::pagination::ListRequest;
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::sheet::Columns;
 
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let room = call.params.parse::<RoomId>("room")?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
+    if !snapshot.has_all_devices {
+        let rooms = room.map(|room| [room].into());
+        let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
+    }
     let in_room = |device: &&Device| room.is_none() || device.place.room() == room.as_ref();
     let devices = snapshot.devices.values().filter(in_room).collect();
-    page_of_devices(store, call, &list, devices).await
+    page_of_devices(store, call, &list, (devices, false)).await
 }
 
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
+    if !snapshot.has_all_devices {
+        let page = lookup::device_page(store, &list, Some(&[room.id].into()), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
+    }
     let devices = snapshot.devices_in(&room.id).collect();
-    page_of_devices(store, call, &list, devices).await
+    page_of_devices(store, call, &list, (devices, false)).await
 }
 
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let (home, snapshot) = lookup::home(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_devices, "devices")?;
+    if !snapshot.has_all_devices {
+        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
+        let page = lookup::device_page(store, &list, Some(&rooms), call).await?;
+        let devices = page.listing.found.iter().collect();
+        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
+    }
     let devices = snapshot.devices_of(&home).collect();
-    page_of_devices(store, call, &list, devices).await
+    page_of_devices(store, call, &list, (devices, false)).await
 }
 
-/// A page of devices, with their newest values if they are asked for.
+/// A page of devices, with their newest values if they are asked for. The table may have more devices.
 async fn page_of_devices(
     store: &(impl QueryReadings + ReadRollups),
     call: &mut Call<'_>,
     list: &ListRequest,
-    devices: Vec<&Device>,
+    (devices, has_more): (Vec<&Device>, bool),
 ) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
-    let (devices, rest) = list.devices(devices, with_latest);
+    let (devices, rest) = list.devices(devices, has_more, with_latest);
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
     if with_latest {
@@ -85,18 +99,28 @@ async fn page_of_devices(
 /// `GET /rooms`
 pub(crate) async fn rooms(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &(impl ReadRegistry + PageRegistry),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    ensure_complete(snapshot.has_all_rooms, "rooms")?;
-    Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect()))
+    if !snapshot.has_all_rooms {
+        let after: Option<RoomId> = list.after();
+        let page = store.room_page(after.as_ref(), list.limit(), call.invocation).await;
+        let page = lookup::readable(page.map_err(|error| call.failed(&error))?, call);
+        let rooms = page.listing.found.iter().collect();
+        return Ok(page_of_rooms(call, &list, (rooms, page.has_more)));
+    }
+    Ok(page_of_rooms(call, &list, (snapshot.rooms.values().collect(), false)))
 }
 
-/// A page of rooms.
-pub(crate) fn page_of_rooms(call: &Call<'_>, list: &ListRequest, rooms: Vec<&Room>) -> Response {
-    let (rooms, rest) = list.paginate(rooms, |room: &Room| room.id.as_str(), |_| 0);
+/// A page of rooms. The table may have more.
+pub(crate) fn page_of_rooms(
+    call: &Call<'_>,
+    list: &ListRequest,
+    (rooms, has_more): (Vec<&Room>, bool),
+) -> Response {
+    let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str(), |_| 0);
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
     let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
     let behind = |row: usize| list.cursor_behind(rooms[row].id.as_str());

@@ -1,15 +1,19 @@
-//! Looks up a device, a room or a home by the id in a path, with failures as problems. Makes no list.
+//! Looks up what a request names, with failures as problems: a device, a room, a home, or the devices of a list
+//! that memory does not hold. Writes no page.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use table::{LookUpRegistry, ReadRegistry};
+use runtime::telemetry::chain;
+use table::{ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
 
-use crate::pagination::ensure_complete;
+use crate::pagination::{ListRequest, ensure_all_rooms};
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
@@ -45,13 +49,22 @@ pub(crate) async fn device(
     let id = device_id(call)?;
     let found = registry.device(&id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
-    found.ok_or_else(|| device_not_found(registry, &id))
+    match found {
+        Some(device) => Ok(device),
+        None => Err(device_not_found(store, &id, call).await),
+    }
 }
 
 /// 410 of a device that is being deleted, else 404.
-pub(crate) fn device_not_found(registry: &CachedRegistry<impl Clock>, id: &DeviceId) -> Problem {
-    if !registry.current().is_some_and(|known| known.is_being_deleted(id)) {
-        return not_found("device", id.as_str());
+pub(crate) async fn device_not_found(
+    store: &impl LookUpRegistry,
+    id: &DeviceId,
+    call: &mut Call<'_>,
+) -> Problem {
+    match store.deletion(id, call.invocation).await {
+        Ok(Some(deletion)) if deletion.ended.is_none() => {}
+        Ok(_) => return not_found("device", id.as_str()),
+        Err(error) => return call.failed(&error),
     }
     let detail = format!(
         "The device {:?} is being deleted; DELETE /devices/{{id}} tells what is left of it.",
@@ -72,6 +85,103 @@ pub(crate) async fn room(
     found.ok_or_else(|| not_found("room", id.as_str()))
 }
 
+/// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
+/// not hold.
+pub(crate) async fn device_page(
+    store: &impl PageRegistry,
+    list: &ListRequest,
+    rooms: Option<&BTreeSet<RoomId>>,
+    call: &mut Call<'_>,
+) -> Result<ListPage<Device>, Problem> {
+    let after: Option<DeviceId> = list.after();
+    let Some(rooms) = rooms else {
+        let page = store.device_page(after.as_ref(), list.limit(), call.invocation).await;
+        return Ok(readable(page.map_err(|error| call.failed(&error))?, call));
+    };
+    devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
+}
+
+/// The number of rooms that are asked at once.
+const ROOM_CONCURRENCY: usize = 8;
+
+/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold.
+pub(crate) async fn devices_of_rooms(
+    store: &impl PageRegistry,
+    rooms: &BTreeSet<RoomId>,
+    after: Option<&DeviceId>,
+    limit: usize,
+    call: &mut Call<'_>,
+) -> Result<ListPage<Device>, Problem> {
+    let invocation = call.invocation;
+    let asked: Vec<_> = rooms
+        .iter()
+        .map(|room| Box::pin(store.room_device_page(room, after, limit, invocation)))
+        .collect();
+    let pages: Result<Vec<_>, _> =
+        stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
+    let mut all = ListPage { listing: Listing::default(), has_more: false };
+    for page in pages.map_err(|error| call.failed(&error))? {
+        let page = page.ok_or_else(|| {
+            let detail = format!(
+                "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the \
+                 index by room, and this table has none (RoomIndex is off)."
+            );
+            Problem::new(ProblemKind::Unanswerable, detail)
+        })?;
+        all.listing.found.extend(page.listing.found);
+        all.listing.unreadable.extend(page.listing.unreadable);
+        all.has_more |= page.has_more;
+    }
+    let found = &mut all.listing.found;
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    // The index follows a move after a moment, so a device may have been found in both rooms.
+    found.dedup_by(|a, b| a.id == b.id);
+    all.has_more |= found.len() > limit;
+    found.truncate(limit);
+    Ok(readable(all, call))
+}
+
+/// Logs the items of a page that cannot be read.
+pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_>) -> ListPage<T> {
+    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|it| chain(it)).collect();
+    if !unreadable.is_empty() {
+        call.log.set("registry.unreadable", unreadable);
+    }
+    page
+}
+
+/// The most devices that are looked up one by one.
+const MAX_METERS: usize = 1_000;
+
+/// Adds the devices behind which these are, directly or by way of others, where memory holds not all.
+pub(crate) async fn add_meters(
+    devices: &mut BTreeMap<DeviceId, Device>,
+    store: &impl LookUpRegistry,
+    snapshot: &Snapshot,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    if snapshot.has_all_devices {
+        return Ok(());
+    }
+    let mut waiting: Vec<DeviceId> =
+        devices.values().filter_map(|device| device.behind.clone()).collect();
+    while let Some(id) = waiting.pop() {
+        if devices.contains_key(&id) {
+            continue;
+        }
+        if devices.len() >= MAX_METERS {
+            let detail = format!("More than {MAX_METERS} devices are behind one another.");
+            return Err(Problem::new(ProblemKind::Unanswerable, detail));
+        }
+        let found = Box::pin(store.device(&id, call.invocation)).await;
+        if let Some(device) = found.map_err(|error| call.failed(&error))? {
+            waiting.extend(device.behind.clone());
+            devices.insert(id, device);
+        }
+    }
+    Ok(())
+}
+
 /// The home of the path, and a registry that knows its rooms and devices. One that is unknown is looked for
 /// in a registry that is read anew: whoever has just put a room into it may have asked another instance.
 pub(crate) async fn home(
@@ -85,7 +195,7 @@ pub(crate) async fn home(
         let read = registry.refresh(store, call.invocation, call.log).await;
         known = read.map_err(|error| call.failed(&error))?;
     }
-    ensure_complete(known.has_all_rooms, "rooms")?;
+    ensure_all_rooms(&known)?;
     if known.rooms_of(&id).next().is_none() {
         return Err(not_found("home", id.as_str()));
     }

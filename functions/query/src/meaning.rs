@@ -57,11 +57,11 @@ const fn is_set<T>(edit: &Edit<T>) -> bool {
 pub(crate) fn check_behind(
     id: &DeviceId,
     meter: &DeviceId,
-    devices: &BTreeMap<DeviceId, Device>,
+    [known, others]: [&BTreeMap<DeviceId, Device>; 2],
 ) -> Result<(), Problem> {
     let mut next = Some(meter);
     // A chain has at most as many links as there are devices; one that is longer goes round.
-    for _ in 0..=devices.len() {
+    for _ in 0..=known.len() + others.len() {
         let Some(at) = next else { return Ok(()) };
         if at == id {
             let message = if meter == id {
@@ -71,7 +71,8 @@ pub(crate) fn check_behind(
             };
             return Err(Problem::field("behind", message));
         }
-        next = devices.get(at).and_then(|device| device.behind.as_ref());
+        let device = known.get(at).or_else(|| others.get(at));
+        next = device.and_then(|device| device.behind.as_ref());
     }
     Ok(())
 }

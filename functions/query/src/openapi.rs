@@ -306,6 +306,17 @@ fn schemas() -> Value {
             },
             "additionalProperties": false,
         },
+        "Stay": {
+            "type": "object",
+            "required": ["device_id", "room", "since", "until"],
+            "properties": {
+                "device_id": reference("Id"),
+                "room": reference("Id"),
+                "since": timestamp,
+                "until": {"type": ["string", "null"], "format": "date-time", "description": "null while it lasts"},
+            },
+            "additionalProperties": false,
+        },
         "LatestValues": {
             "type": "object",
             "required": ["timestamp", "as_of", "metrics"],

@@ -1,8 +1,11 @@
 //! Pages of lists: where a page begins, how much fits, and the cursor behind it. Reads nothing.
 
+use std::str::FromStr;
+
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, ProblemKind, Request};
 use domain::{Device, MetricName};
+use runtime::registry::Snapshot;
 use table::MAX_CACHED_ENTRIES;
 
 use crate::cursor;
@@ -31,12 +34,25 @@ impl ListRequest {
         cursor::encode(&self.query_fingerprint, id)
     }
 
-    /// The devices of the page, and the cursor behind them where there are more.
+    /// The last entry of the page before.
+    pub(crate) fn after<T: FromStr>(&self) -> Option<T> {
+        // A cursor carries an id that this program has written.
+        self.after.as_ref().and_then(|id| id.parse().ok())
+    }
+
+    /// The number of entries that the request asks for.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The devices of the page, and the cursor behind them where there are more: because they do not fit, or
+    /// because the table `has_more`.
     ///
     /// Newest values are paid for, so none are asked for that would not fit into the answer.
     pub(crate) fn devices<'a>(
         &self,
         all: Vec<&'a Device>,
+        has_more: bool,
         with_latest: bool,
     ) -> (Vec<&'a Device>, Option<String>) {
         // Of a metric its name, 46 characters of number, a timestamp, punctuation.
@@ -44,13 +60,14 @@ impl ListRequest {
         let bytes = |device: &Device| {
             if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
         };
-        self.paginate(all, |device| device.id.as_str(), bytes)
+        self.paginate(all, has_more, |device| device.id.as_str(), bytes)
     }
 
     /// The entries of the page, and the cursor behind them where there are more.
     pub(crate) fn paginate<'a, T>(
         &self,
         mut all: Vec<&'a T>,
+        has_more: bool,
         id: impl Fn(&T) -> &str,
         bytes: impl Fn(&T) -> usize,
     ) -> (Vec<&'a T>, Option<String>) {
@@ -63,7 +80,7 @@ impl ListRequest {
             sum <= MAX_CARRIED
         };
         let fitting = all.iter().take(self.limit).take_while(fits).count();
-        let has_more = all.len() > fitting;
+        let has_more = has_more || all.len() > fitting;
         all.truncate(fitting);
         let last = all.last().filter(|_| has_more);
         let cursor = last.map(|last| self.cursor_behind(id(last)));
@@ -71,12 +88,14 @@ impl ListRequest {
     }
 }
 
-/// Refuses a list that would omit entries: a client would take them for absent.
-pub(crate) fn ensure_complete(is_complete: bool, what: &str) -> Result<(), Problem> {
-    if is_complete {
+/// Refuses what is answered from all rooms where memory does not hold them.
+pub(crate) fn ensure_all_rooms(snapshot: &Snapshot) -> Result<(), Problem> {
+    if snapshot.has_all_rooms {
         return Ok(());
     }
-    let detail =
-        format!("The registry holds more than {MAX_CACHED_ENTRIES} {what}, too many to list.");
-    Err(Problem::new(ProblemKind::Internal, detail))
+    let detail = format!(
+        "Homes are found among the rooms in memory, and there are more than {MAX_CACHED_ENTRIES} rooms. Ask \
+         room by room."
+    );
+    Err(Problem::new(ProblemKind::Unanswerable, detail))
 }

@@ -7,8 +7,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, StoreResult,
+    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadRegistry, ReadingKey, StoreResult,
 };
 
 use crate::latest::bytes;
@@ -20,6 +20,10 @@ use crate::{cursor, lookup, page};
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.
 const FIRST_STEP: usize = 256;
+
+/// The number of a room's devices whose metrics are columns of CSV before their readings are read, where memory
+/// does not hold all devices.
+const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
 pub(crate) async fn of_device(
@@ -36,13 +40,22 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/readings`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings),
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
-    let devices = snapshot.devices_in(&room.id).collect();
+    let page;
+    let devices = if snapshot.has_all_devices {
+        snapshot.devices_in(&room.id).collect()
+    } else {
+        // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
+        let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
+        let rooms = [room.id.clone()].into();
+        page = lookup::devices_of_rooms(store, &rooms, None, limit, call).await?;
+        page.listing.found.iter().collect()
+    };
     answer(store, call, &range, &RangeOf::Room(&room.id, devices)).await
 }
 

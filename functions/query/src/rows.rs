@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Decimal, Device, DeviceId, HomeId, Label, MetricInfo, MetricKind, MetricName, Reading, Rollup,
-    Room, RoomId, Sample, Timestamp, Unit,
+    Decimal, Device, DeviceId, DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName,
+    Reading, Rollup, Room, RoomId, Sample, Stay, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -272,6 +272,42 @@ impl Row for HomeRow<'_> {
             Cell::text(self.id()),
             Cell::number(&self.rooms),
             Cell::text(self.first_seen.to_string()),
+        ]
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
+        std::iter::empty()
+    }
+}
+
+/// A stay of a device in a room.
+#[derive(Debug, Serialize)]
+pub(crate) struct StayRow<'a> {
+    device_id: &'a DeviceId,
+    room: &'a RoomId,
+    since: Timestamp,
+    /// None while it lasts.
+    until: Option<Timestamp>,
+}
+
+impl<'a> From<&'a DeviceStay> for StayRow<'a> {
+    fn from(of: &'a DeviceStay) -> Self {
+        let Stay { room, since, until } = &of.stay;
+        Self { device_id: &of.device, room, since: *since, until: *until }
+    }
+}
+
+/// The columns of a stay in CSV.
+pub(crate) const STAY_COLUMNS: [&str; 4] = ["device_id", "room", "since", "until"];
+
+impl Row for StayRow<'_> {
+    fn cells(&self) -> Vec<Cell> {
+        let until = self.until.map(|until| until.to_string());
+        vec![
+            Cell::text(self.device_id.as_str()),
+            Cell::text(self.room.as_str()),
+            Cell::text(self.since.to_string()),
+            Cell::text(until.unwrap_or_default()),
         ]
     }
 

@@ -24,21 +24,22 @@ mod tests;
 mod values;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::caching::with_short_life;
 use api::{Problem, Response};
-use domain::{Device, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use table::{LookUpRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+use table::{
+    LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+};
 
 use crate::lists::metrics_of;
 use crate::lookup;
-use crate::pagination::ensure_complete;
 use about::{Explanation, Span};
 use answer::{Columns, Series};
 pub(crate) use conditions::conditions;
@@ -48,7 +49,7 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
-use members::{DEVICE_CONCURRENCY, LeftOut, meter_of};
+use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of};
 use request::SeriesRequest;
 
 /// What is asked about.
@@ -67,6 +68,8 @@ pub(crate) enum About {
 /// The devices that are asked about, and the rooms that their readings must name.
 struct Subject {
     snapshot: Arc<Snapshot>,
+    /// The rooms' devices and those behind which they are, where memory does not hold all devices.
+    read: BTreeMap<DeviceId, Device>,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
 }
@@ -75,7 +78,7 @@ impl Subject {
     async fn of(
         about: About,
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + LookUpRegistry),
+        store: &(impl ReadRegistry + PageRegistry + LookUpRegistry),
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms) = (None, None);
@@ -89,10 +92,13 @@ impl Subject {
             About::All => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
-        if about != About::Device {
-            ensure_complete(snapshot.has_all_devices, "devices")?;
+        let mut read = BTreeMap::new();
+        if let Some(rooms) = rooms.as_ref().filter(|_| !snapshot.has_all_devices) {
+            let page = lookup::devices_of_rooms(store, rooms, None, MAX_DEVICES + 1, call).await?;
+            read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
+            lookup::add_meters(&mut read, store, &snapshot, call).await?;
         }
-        Ok(Self { snapshot, device, rooms })
+        Ok(Self { snapshot, read, device, rooms })
     }
 
     const fn is_shared(&self) -> bool {
@@ -108,6 +114,9 @@ impl Subject {
     ) -> Result<Vec<&Device>, Problem> {
         let found = match (&self.device, &self.rooms) {
             (Some(device), _) => return Ok(vec![device]),
+            (None, Some(_)) if !self.snapshot.has_all_devices => {
+                members::now(self.read.values().filter(|device| self.has_now(device)).collect())
+            }
             (None, Some(rooms)) => {
                 let range = grid.range();
                 let invocation = call.invocation;
@@ -140,9 +149,10 @@ impl Subject {
 
     /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
-        let is_counted = |id: &domain::DeviceId| counted.iter().any(|it| it.id == *id);
+        let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
         let behind = devices.iter().filter_map(|device| {
-            Some(LeftOut::new(device, meter_of(device, &self.snapshot, is_counted)?))
+            let known = [&self.snapshot.devices, &self.read];
+            Some(LeftOut::new(device, meter_of(device, known, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
     }
@@ -152,7 +162,14 @@ impl Subject {
 pub(crate) async fn series(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -207,7 +224,14 @@ pub(crate) async fn series(
 pub(crate) async fn energy(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {

@@ -131,6 +131,67 @@ fn reading(device: &str, minute: i64, room: &str) -> Reading {
 }
 
 #[tokio::test]
+async fn stays_are_pages_of_what_overlaps_a_range() {
+    let bench = Bench::new().await;
+    for (minute, room) in [(0, r#""r""#), (10, r#""s""#), (20, "null"), (30, r#""r""#)] {
+        let body = format!(r#"{{"room": {room}, "room_since": "{}"}}"#, at(minute));
+        assert_eq!(bench.patch("/devices/a", &body).await.status, 200, "{body}");
+    }
+    let [zero, ten, twenty, thirty] = [0, 10, 20, 30].map(at);
+    let stay = |room: &str, since: Timestamp, until: Option<Timestamp>| json!({"device_id": "a", "room": room, "since": since, "until": until});
+    let history =
+        [stay("r", zero, Some(ten)), stay("s", ten, Some(twenty)), stay("r", thirty, None)];
+    let data = async |url: &str| bench.get(url).await.json()["data"].clone();
+    assert_eq!(data("/devices/a/stays").await, json!(history));
+    assert_eq!(data("/devices/b/stays").await, json!([]));
+    assert_eq!(data("/rooms/s/stays").await, json!(history[1..2]));
+    let since_ten = format!("/devices/a/stays?from={ten}&to={thirty}");
+    assert_eq!(data(&since_ten).await, json!(history[1..2]));
+    assert_eq!(data(&format!("/devices/a/stays?from={twenty}")).await, json!(history[2..]));
+
+    let mut url = "/devices/a/stays?from=-24h&limit=1".to_owned();
+    for stay in &history {
+        let page = bench.get(&url).await.json();
+        assert_eq!(page["data"], json!([stay]));
+        let cursor = page["next_cursor"].as_str().unwrap_or_default();
+        url = format!("/devices/a/stays?from=-24h&limit=1&cursor={cursor}");
+        // The range is the one of the first page.
+        bench.clock.advance(Duration::from_secs(3_600));
+    }
+    let csv = bench.get("/rooms/s/stays?format=csv").await.text;
+    assert_eq!(csv, format!("device_id,room,since,until\na,s,{ten},{twenty}\n"));
+    for (url, status) in [
+        ("/devices/nobody/stays", 404),
+        ("/rooms/nowhere/stays", 404),
+        ("/devices/a/stays?from=now&to=-1h", 400),
+        ("/devices/a/stays?to=soon", 400),
+        ("/devices/a/stays?cursor=x", 400),
+    ] {
+        assert_eq!(bench.get(url).await.status, status, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_stay_that_cannot_begin_then_is_refused_with_what_is_there() {
+    let bench = Bench::new().await;
+    let patch = async |room: &str, minute: i64| {
+        let body = format!(r#"{{"room": "{room}", "room_since": "{}"}}"#, at(minute));
+        let answer = bench.patch("/devices/a", &body).await;
+        (answer.status, answer.json()["detail"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(patch("r", 10).await.0, 200);
+    let (status, detail) = patch("s", 5).await;
+    let begun = format!("in r, began at {}", at(10));
+    assert!(status == 400 && detail.contains(&begun), "{status} {detail}");
+    let (status, detail) = patch("r", 20).await;
+    let since = format!("room_since: cannot be changed; the device is in r since {}", at(10));
+    assert_eq!((status, detail), (400, since));
+    let (status, detail) = patch("s", 61).await;
+    assert!(status == 400 && detail.contains("in the future"), "{status} {detail}");
+    assert_eq!(patch("r", 10).await.0, 200, "as it is");
+}
+
+#[tokio::test]
 async fn lists_come_from_the_cache_and_are_asked_for_again_each_time() {
     let bench = Bench::new().await;
     bench.query.load().await;
@@ -387,18 +448,81 @@ async fn lists_page_and_filter() {
     );
 }
 
-#[tokio::test]
-async fn a_registry_beyond_memory_is_not_listed_by_halves_but_answers_for_each_device() {
+/// A bench whose registry has more devices and rooms than memory holds: with those of the bench, `d00000` and so
+/// on in the room `r`, and `e00000` and so on in rooms of their own.
+async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new().await;
-    for n in 0..table::MAX_CACHED_ENTRIES {
-        let id = format!("d{n:05}").parse().expect("an id");
-        let device = DeviceObservation::of(&reading("x", 0, "r")).new_device(id, |_| true);
+    for n in 0..=table::MAX_CACHED_ENTRIES {
+        let here = if n < 300 { "r".to_owned() } else { format!("room-{n:05}") };
+        let observation = DeviceObservation::of(&reading("x", 0, &here));
+        let letter = if n < 300 { 'd' } else { 'e' };
+        let id = format!("{letter}{n:05}").parse().expect("an id");
+        let device = observation.new_device(id, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
+        let id = format!("room-{n:05}").parse().expect("an id");
+        let room = domain::Room::new(id, device.first_seen);
+        bench.store.register_room(&room, &invocation()).await.expect("memory");
     }
-    let list = bench.get("/devices").await;
-    assert_eq!(list.status, 500);
-    assert!(list.json()["detail"].as_str().expect("text").contains("more than 10000"));
-    assert_eq!(bench.get("/devices/d09999").await.status, 200);
+    bench
+}
+
+#[tokio::test]
+async fn a_registry_beyond_memory_is_walked_page_by_page() {
+    let bench = bench_beyond_memory().await;
+    for (path, key, number) in [
+        ("/devices", "device_id", table::MAX_CACHED_ENTRIES + 4),
+        ("/rooms", "room_id", table::MAX_CACHED_ENTRIES + 3),
+        ("/devices?room=r", "device_id", 302),
+        ("/rooms/r/devices", "device_id", 302),
+    ] {
+        let mut found: Vec<String> = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let join = if path.contains('?') { '&' } else { '?' };
+            let page = bench.get(&format!("{path}{join}limit=97{cursor}")).await;
+            assert_eq!(page.status, 200, "{path}: {}", page.text);
+            let page = page.json();
+            let rows = page["data"].as_array().expect("rows");
+            found.extend(rows.iter().map(|row| row[key].as_str().expect("an id").to_owned()));
+            if page["has_more"] == false {
+                break;
+            }
+            cursor = format!("&cursor={}", page["next_cursor"].as_str().expect("a cursor"));
+        }
+        assert_eq!(found.len(), number, "{path}");
+        assert!(found.is_sorted_by(|a, b| a < b), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn beyond_memory_each_device_is_read_from_the_table() {
+    let bench = bench_beyond_memory().await;
+    assert_eq!(bench.get("/devices/e09999").await.status, 200);
+    assert_eq!(bench.get("/rooms/room-09999").await.status, 200);
+    assert_eq!(bench.get("/devices/nobody").await.status, 404);
+    let patch = |body| bench.send("PATCH", "/devices/e09999", json!({}), body);
+    assert_eq!(patch(r#"{"name": "Far"}"#).await.status, 200);
+    assert_eq!(bench.get("/devices/e09999").await.json()["name"], "Far");
+    assert_eq!(patch(r#"{"behind": "e09998"}"#).await.status, 200);
+    let round = bench.send("PATCH", "/devices/e09998", json!({}), r#"{"behind": "e09999"}"#).await;
+    assert_eq!(round.status, 400);
+    assert!(round.text.contains("e09999 is itself behind e09998"), "{}", round.text);
+}
+
+#[tokio::test]
+async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
+    let bench = bench_beyond_memory().await;
+    let latest = bench.get("/rooms/r/latest?limit=5").await;
+    assert_eq!(latest.json()["data"].as_array().map(Vec::len), Some(2), "{}", latest.text);
+    let range = bench.get("/rooms/r/readings?from=-2h&limit=3&format=csv").await;
+    assert_eq!(range.status, 200);
+    let many = bench.get("/rooms/r/series?from=-2h&every=1h").await;
+    assert_eq!(many.status, 422);
+    assert!(many.text.contains("more than 200 devices"), "{}", many.text);
+    assert_eq!(bench.get("/rooms/room-09999/series?from=-2h&every=1h").await.status, 200);
+    let home = bench.get("/series?from=-2h&every=1h").await;
+    assert_eq!(home.status, 422);
+    assert!(home.text.contains("more than 10000 devices"), "{}", home.text);
 }
 
 #[tokio::test]

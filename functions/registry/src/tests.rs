@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Timestamp};
+use domain::{
+    Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Stay, TimeRange, Timestamp,
+};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
-    EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _, StoreError,
-    UpdateOutcome,
+    EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _, ReadStays as _,
+    StayQuery, StoreError, UpdateOutcome,
 };
 
 use super::*;
@@ -361,4 +363,102 @@ async fn a_record_that_makes_the_code_panic_is_given_up_like_other_poison() {
     let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
     assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
     assert!(letter.reason.contains("panicked: a mistake of ours"), "{letter:?}");
+}
+
+async fn stays(bench: &Bench) -> Vec<Stay> {
+    let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("a range");
+    let query = StayQuery { range, after: None, limit: 100 };
+    let id = "d".parse().expect("an id");
+    let page = bench.store.stays_of(&id, &query, &bench.invocation).await.expect("memory");
+    page.stays.into_iter().map(|of| of.stay).collect()
+}
+
+fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
+    let room = room.parse().expect("an id");
+    Stay { room, since: timestamp(since), until: until.map(timestamp) }
+}
+
+#[tokio::test]
+async fn a_room_that_holds_for_15_minutes_becomes_a_stay_once() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a"))]).await;
+    bench.write(&[reading("d", 14, Some("a"))]).await;
+    assert_eq!(stays(&bench).await, []);
+    // A reading that names no room holds the room too.
+    let settled = [reading("d", 15, None)];
+    bench.write(&settled).await;
+    assert_eq!(stays(&bench).await, [stay("a", 0, None)]);
+    let before = bench.store.calls();
+    bench.deliver(&settled).await;
+    bench.write(&[reading("d", 100, Some("a"))]).await;
+    assert_eq!(bench.store.calls().registry_writes, before.registry_writes);
+
+    bench.write(&[reading("d", 101, Some("b"))]).await;
+    bench.write(&[reading("d", 115, Some("b"))]).await;
+    assert_eq!(stays(&bench).await, [stay("a", 0, None)], "it may flap");
+    bench.write(&[reading("d", 116, Some("b"))]).await;
+    assert_eq!(stays(&bench).await, [stay("a", 0, Some(101)), stay("b", 101, None)]);
+}
+
+#[tokio::test]
+async fn a_device_that_flaps_and_a_late_reading_begin_no_stay() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a"))]).await;
+    bench.write(&[reading("d", 20, Some("a"))]).await;
+    for minute in 21..80 {
+        let room = if minute % 2 == 0 { "a" } else { "b" };
+        bench.write(&[reading("d", minute, Some(room))]).await;
+    }
+    assert_eq!(stays(&bench).await, [stay("a", 0, None)]);
+    bench.write(&[reading("d", 80, Some("a"))]).await;
+    for minute in 40..70 {
+        bench.write(&[reading("d", minute, Some("b"))]).await;
+    }
+    assert_eq!(bench.room_of_device().await, "a");
+    assert_eq!(stays(&bench).await, [stay("a", 0, None)]);
+}
+
+#[tokio::test]
+async fn a_stay_is_learned_whichever_request_fails() {
+    for failing in 0..9 {
+        let bench = Bench::new();
+        bench.write(&[reading("d", 0, Some("a"))]).await;
+        bench.write(&[reading("d", 20, Some("a"))]).await;
+        let moved = [reading("d", 30, Some("b")), reading("d", 50, None)];
+        bench.store.put_readings(&moved, None, &bench.invocation).await;
+        bench.store.fail_after(failing, StoreError::TimedOut);
+        let mut deliveries = 0;
+        while bench.deliver(&moved).await.is_some() {
+            deliveries += 1;
+        }
+        bench.store.end_failures();
+        assert_eq!(deliveries, usize::from(failing < 7), "failing {failing}");
+        let history = [stay("a", 0, Some(30)), stay("b", 30, None)];
+        assert_eq!(stays(&bench).await, history, "failing {failing}");
+        assert_eq!(bench.device().await.stay.as_ref(), history.last());
+    }
+}
+
+#[tokio::test]
+async fn the_history_goes_on_after_a_persons_choice_was_taken_back() {
+    let bench = Bench::new();
+    bench.write(&[reading("d", 0, Some("a"))]).await;
+    let id = "d".parse().expect("an id");
+    for (room, minute) in [(Edit::Set("p".parse().expect("an id")), 5), (Edit::Clear, 60)] {
+        let patch = DevicePatch { room, ..DevicePatch::default() };
+        bench
+            .store
+            .edit_device(&id, &patch, timestamp(minute), &bench.invocation)
+            .await
+            .expect("memory");
+        bench.write(&[reading("d", minute + 1, None)]).await;
+    }
+    assert_eq!(stays(&bench).await, [stay("p", 5, Some(60))]);
+    // A device in no room is moved by any reading, also one from before.
+    bench.write(&[reading("d", 30, Some("b"))]).await;
+    assert_eq!(bench.room_of_device().await, "b");
+    bench.write(&[reading("d", 74, None)]).await;
+    assert_eq!(stays(&bench).await.len(), 1, "14 minutes after the stay before it");
+    bench.write(&[reading("d", 75, None)]).await;
+    assert_eq!(stays(&bench).await, [stay("p", 5, Some(60)), stay("b", 60, None)]);
 }

@@ -35,6 +35,7 @@ pub enum Operation {
     DeviceReadings,
     DeleteReadings,
     DeviceLatest,
+    DeviceStays,
     DeviceSeries,
     DeviceEnergy,
     DeviceEvents,
@@ -46,6 +47,7 @@ pub enum Operation {
     RoomDevices,
     RoomReadings,
     RoomLatest,
+    RoomStays,
     RoomSeries,
     RoomEnergy,
     ListHomes,
@@ -229,6 +231,15 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
+/// A page of stays.
+const STAYS: &[Parameter] = &[
+    parameter("from", Kind::Timestamp, "Only stays that end after it"),
+    parameter("to", Kind::Timestamp, "Only stays that begin before it"),
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
+
 /// The functions of a series, by name.
 pub const FUNCTIONS: &[&str] =
     &["mean", "min", "max", "sum", "count", "first", "last", "time_mean", "increase"];
@@ -404,6 +415,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "A device's newest value of each metric",
     ),
     get(
+        "/devices/{id}/stays",
+        Operation::DeviceStays,
+        STAYS,
+        Reply::Page("Stay"),
+        "The rooms in which a device has been, in time order",
+    ),
+    get(
         "/devices/{id}/series",
         Operation::DeviceSeries,
         SERIES,
@@ -466,6 +484,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         PAGE,
         Reply::Page("Latest"),
         "The newest values of a room's devices",
+    ),
+    get(
+        "/rooms/{id}/stays",
+        Operation::RoomStays,
+        STAYS,
+        Reply::Page("Stay"),
+        "The devices that have been in a room, in time order",
     ),
     get(
         "/rooms/{id}/series",

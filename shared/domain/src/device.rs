@@ -467,7 +467,8 @@ mod tests {
     fn a_filled_in_room_teaches_nothing() {
         let known = DeviceObservation::of(&reading(1, Some("a"), "t"));
         let mut filled = reading(5, None, "t");
-        filled.fill_in_room(&known.new_device("d".parse().expect("an id"), |_| false));
+        let known = known.new_device("d".parse().expect("an id"), |_| false);
+        filled.fill_in_room(known.place.room().expect("learned"), false);
         assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
         let observation = DeviceObservation::of(&filled);
         assert!(observation.rooms.is_empty());
@@ -500,7 +501,7 @@ mod tests {
             device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
         );
         let mut named = reading(9, Some("b"), "t");
-        named.fill_in_room(&device);
+        named.fill_in_room(device.place.room().expect("chosen"), true);
         assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");
         assert_eq!(
             named.named_room.as_ref().map(RoomId::as_str),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Decimal, Device, DeviceId, MetricName, RoomId, Timestamp};
+use super::{Decimal, DeviceId, MetricName, RoomId, Timestamp};
 
 /// The largest number of metrics that a sender may put into one reading; its item then stays far below
 /// `DynamoDB`'s 400 KB.
@@ -71,11 +71,9 @@ impl Reading {
     }
 
     /// Fills in the room of the device: if a person chose it, or if the sender named none.
-    pub fn fill_in_room(&mut self, device: &Device) {
-        if let Some(chosen) = device.place.chosen_room() {
-            self.room = Some(chosen.clone());
-        } else if self.room.is_none() {
-            self.room = device.place.room().cloned();
+    pub fn fill_in_room(&mut self, room: &RoomId, is_chosen: bool) {
+        if is_chosen || self.room.is_none() {
+            self.room = Some(room.clone());
         }
     }
 

@@ -22,6 +22,7 @@ impl FindRegistry for DynamoStore {
         ids: &[DeviceId],
         invocation: &Invocation,
     ) -> StoreResult<Listing<Device>> {
+        self.check_shards(invocation).await?;
         let keys = ids.iter().map(|id| self.layout.device_key(id)).collect();
         self.find_all(keys, invocation).await
     }

@@ -19,11 +19,15 @@ mod remove_belongings;
 mod remove_rooms;
 mod rollup_state;
 mod rollups;
+mod shards;
 mod stays;
 mod tokens;
 mod update;
 mod update_registry;
 mod write_device;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
@@ -38,6 +42,8 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     layout: Layout,
+    /// Whether the table's devices are known to be in as many partitions as the layout says.
+    has_checked_shards: Arc<AtomicBool>,
 }
 
 impl DynamoStore {
@@ -47,7 +53,9 @@ impl DynamoStore {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();
         let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
-        Self { client: Client::new(&settings), table: config.table.clone(), layout }
+        let has_checked_shards = Arc::default();
+        let (client, table) = (Client::new(&settings), config.table.clone());
+        Self { client, table, layout, has_checked_shards }
     }
 }
 

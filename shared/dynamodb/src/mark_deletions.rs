@@ -10,15 +10,6 @@ use table::keys::TTL;
 use table::{Invocation, LookUpRegistry as _, MarkDeletions, StoreResult, UpdateOutcome};
 
 impl MarkDeletions for DynamoStore {
-    async fn deletion(
-        &self,
-        id: &DeviceId,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
-        let found: Option<DeviceItem> = self.find(&self.layout.device_key(id), invocation).await?;
-        Ok(found.and_then(DeviceItem::deletion))
-    }
-
     async fn begin_deletion(
         &self,
         id: &DeviceId,

@@ -19,6 +19,7 @@ impl RegisterDevices for DynamoStore {
         device: &Device,
         invocation: &Invocation,
     ) -> StoreResult<Registration> {
+        self.claim_shards(invocation).await?;
         let new = item::from_device(device, self.layout);
         let deletion = match self.put_if_absent(new, invocation).await? {
             InsertOutcome::Inserted => return Ok(Registration::Inserted),

@@ -27,7 +27,7 @@ impl ManageTokens for DynamoStore {
     }
 
     async fn tokens(&self, invocation: &Invocation) -> StoreResult<Vec<Token>> {
-        Ok(self.list(TOKENS, usize::MAX, invocation).await?.found)
+        Ok(self.list(TOKENS, invocation).await?.found)
     }
 
     async fn revoke_token(

@@ -19,6 +19,10 @@ pub use cache::Snapshot;
 pub use gone::is_gone;
 pub use register::{Registered, RegisteredDevice, register};
 
+/// How much older than a registry in memory the place of a device may grow that memory does not hold, in times:
+/// each look-up costs a read unit, and in a large fleet most devices never move.
+pub const PLACE_AGE_FACTOR: u32 = 60;
+
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
 
@@ -94,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(Some(device.clone()));
         }
         let found = Box::pin(store.device(id, invocation)).await?;
-        if found.is_some() {
+        if found.is_some() && snapshot.has_all_devices {
             self.refresh(store, invocation, log).await?;
         }
         Ok(found)
@@ -113,10 +117,13 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(Some((room.clone(), snapshot)));
         }
         let Some(room) = Box::pin(store.room(id, invocation)).await? else { return Ok(None) };
+        if !snapshot.has_all_rooms {
+            return Ok(Some((room, snapshot)));
+        }
         Ok(Some((room, self.refresh(store, invocation, log).await?)))
     }
 
-    /// Registers what an observation names for the first time, and keeps what is there now; see
+    /// Registers what an observation names for the first time, and keeps and returns what is there now; see
     /// [`register`].
     pub async fn register(
         &self,
@@ -126,15 +133,16 @@ impl<C: Clock> CachedRegistry<C> {
         known: Option<Device>,
         is_known: impl Fn(&RoomId) -> bool,
         invocation: &Invocation,
-    ) -> StoreResult<()> {
-        match register(store, id, observation, known, is_known, invocation).await? {
+    ) -> StoreResult<Registered> {
+        let registered = register(store, id, observation, known, is_known, invocation).await?;
+        match &registered {
             Registered::Device(RegisteredDevice { device, rooms }) => {
-                self.keep_device(device);
-                rooms.into_iter().for_each(|room| self.keep_room(room));
+                self.keep_device(device.clone());
+                rooms.iter().for_each(|room| self.keep_room(room.clone()));
             }
-            Registered::Deleted(device) => self.keep_deleted(device),
+            Registered::Deleted(device) => self.keep_deleted(device.clone()),
         }
-        Ok(())
+        Ok(registered)
     }
 
     /// Takes over a device that this process has just read or written.

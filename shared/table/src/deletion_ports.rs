@@ -56,12 +56,6 @@ pub trait MarkDeletions: Send + Sync {
     const PERMISSIONS: &'static [Permission] =
         &[(Action::GetItem, Target::Devices), (Action::UpdateItem, Target::Devices)];
 
-    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
-    fn deletion(
-        &self,
-        id: &DeviceId,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
     /// Begins to delete a device, which from then on is in no list and no room. Returns the deletion that
     /// there is then; `None` where there is no device.
     fn begin_deletion(

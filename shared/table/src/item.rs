@@ -7,6 +7,7 @@ mod fields;
 mod reading;
 mod rollup;
 mod room;
+mod shards;
 mod stay;
 mod token;
 
@@ -20,6 +21,7 @@ pub use self::error::{ItemError, UnreadableItem};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
 pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};
 pub use self::room::from_room;
+pub use self::shards::from_shards;
 pub use self::stay::{from_stay, newest_stay};
 pub use self::token::from_token;
 use crate::keys::{self, Key};

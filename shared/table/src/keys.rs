@@ -1,6 +1,6 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
-use crate::shards::Shard;
+use crate::shards::{Shard, Shards};
 use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
 
 /// The partition key attribute.
@@ -138,6 +138,46 @@ impl Key {
     }
 }
 
+/// What every sort key of a list behind that of an id is at least: no id has a space.
+#[must_use]
+pub fn behind(id: Option<&str>) -> String {
+    format!("{} ", id.unwrap_or_default())
+}
+
+/// Bounds for `BETWEEN`, one pair after the other: the devices of a room behind an id, in its partition of the
+/// index by room. Its readings lie between the pairs.
+#[must_use]
+pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<(String, String)> {
+    let after = behind(after.map(DeviceId::as_str));
+    let readings = (READING_PREFIX.to_owned(), format!("{READING_PREFIX}~"));
+    let bounds = [(after.clone(), readings.0), (after.max(readings.1), "~".to_owned())];
+    bounds.into_iter().filter(|(first, last)| first <= last).collect()
+}
+
+impl Shard {
+    /// The name with the number of the partition, if there are several.
+    #[must_use]
+    pub fn of_name(self, name: &str) -> String {
+        match self.0 {
+            Some(n) => format!("{name}#{n}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Reads back what [`of_name`](Self::of_name) makes of `name`.
+    #[must_use]
+    pub fn parse(text: &str, name: &str) -> Option<Self> {
+        let rest = text.strip_prefix(name)?;
+        if rest.is_empty() {
+            return Some(Self(None));
+        }
+        let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
+        let shard = Self(Some(n));
+        // One partition has one name.
+        (shard.of_name(name) == text).then_some(shard)
+    }
+}
+
 /// The sort key of a reading.
 #[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
@@ -223,7 +263,6 @@ pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::shards::Shards;
     use domain::RESERVED_IDS;
     use proptest::prelude::*;
 
@@ -285,6 +324,25 @@ mod tests {
             let range = TimeRange::new(a, b).expect("a < b");
             let (first, last) = reading_range(range);
             prop_assert_eq!((first..=last).contains(&reading_sk(t)), range.contains(t));
+        }
+
+        #[test]
+        fn a_list_goes_on_behind_its_last_entry(a in id(), b in id()) {
+            prop_assert_eq!(b >= behind(Some(&a)), b > a);
+            prop_assert!(b >= behind(None));
+        }
+
+        #[test]
+        fn a_rooms_devices_lie_apart_from_its_readings(a in id(), b in id(), t in timestamp()) {
+            let after = a.parse().expect("an id");
+            for (after, is_inside) in [(None, true), (Some(&after), b > a)] {
+                let bounds = devices_of_room(after);
+                let holds = |sk: &String| {
+                    bounds.iter().filter(|(first, last)| (first..=last).contains(&sk)).count()
+                };
+                prop_assert_eq!(holds(&b), usize::from(is_inside));
+                prop_assert_eq!(holds(&reading_sk(t)), 0);
+            }
         }
 
         #[test]

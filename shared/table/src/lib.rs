@@ -34,13 +34,13 @@ pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
-pub use listing::{Listing, MAX_CACHED_ENTRIES};
+pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
-    ManageTokens, MergeReadings, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry,
-    ReadStays, RegisterDevices, UpdateRegistry,
+    ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings, QueryRoomReadings,
+    ReadRegistry, ReadStays, RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};

@@ -18,6 +18,15 @@ pub struct Listing<T> {
     pub deleted: Vec<DeletedDevice>,
 }
 
+/// A page of a list of the registry, sorted by id.
+#[derive(Debug)]
+pub struct ListPage<T> {
+    /// Its items.
+    pub listing: Listing<T>,
+    /// Whether there are items behind them.
+    pub has_more: bool,
+}
+
 impl<T> Default for Listing<T> {
     fn default() -> Self {
         Self { found: Vec::new(), unreadable: Vec::new(), deleted: Vec::new() }

@@ -11,10 +11,10 @@ use chrono::TimeDelta;
 
 use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PutOutcome,
-    PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey, Refold,
-    RegisterDevices, Registration, RollupKey, RollupState, StayKey, StoreError, StoreResult,
-    StoredRollup, UpdateOutcome, UpdateRegistry, companions,
+    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
+    PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
+    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, StayKey, StoreError,
+    StoreResult, StoredRollup, UpdateOutcome, UpdateRegistry, companions,
 };
 use domain::{
     DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit,
@@ -358,9 +358,59 @@ impl ReadRegistry for MemoryStore {
     }
 }
 
+impl PageRegistry for MemoryStore {
+    async fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<ListPage<Device>> {
+        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
+    }
+
+    async fn room_page(
+        &self,
+        after: Option<&RoomId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<ListPage<Room>> {
+        Ok(list_page(self.read()?.rooms.values(), |it| Some(&it.id) > after, limit))
+    }
+
+    async fn room_device_page(
+        &self,
+        room: &RoomId,
+        after: Option<&DeviceId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<ListPage<Device>>> {
+        let is_asked = |it: &Device| it.place.room() == Some(room) && Some(&it.id) > after;
+        Ok(Some(list_page(self.read()?.devices.values(), is_asked, limit)))
+    }
+}
+
+fn list_page<'a, T: Clone + 'a>(
+    all: impl Iterator<Item = &'a T>,
+    is_asked: impl Fn(&T) -> bool,
+    limit: usize,
+) -> ListPage<T> {
+    let mut asked = all.filter(|it| is_asked(it));
+    let found = asked.by_ref().take(limit).cloned().collect();
+    let has_more = asked.next().is_some();
+    ListPage { listing: Listing { found, ..Listing::default() }, has_more }
+}
+
 impl LookUpRegistry for MemoryStore {
     async fn device(&self, id: &DeviceId, _invocation: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
+    }
+
+    async fn deletion(
+        &self,
+        id: &DeviceId,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        Ok(self.read()?.deletions.get(id).copied())
     }
 
     async fn room(&self, id: &RoomId, _invocation: &Invocation) -> StoreResult<Option<Room>> {

@@ -5,13 +5,14 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay, Timestamp,
-    Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay,
+    Timestamp, Token, TokenHash,
 };
 
 use crate::{
-    Action, Added, Edited, InsertOutcome, Invocation, Listing, Page, Permission, PutOutcome,
-    RangeQuery, ReadingKey, Registration, StayPage, StayQuery, StoreResult, Target, UpdateOutcome,
+    Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
+    PutOutcome, RangeQuery, ReadingKey, Registration, StayPage, StayQuery, StoreResult, Target,
+    UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -133,11 +134,48 @@ pub trait ReadRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
+/// Patterns 2f and 2g: a page of the registry, however many devices and rooms there are.
+pub trait PageRegistry: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::Query, Target::Devices),
+        (Action::Query, Target::Rooms),
+        (Action::Query, Target::RoomIndex),
+    ];
+
+    /// The devices behind an id, sorted by id, as they are this moment.
+    fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
+    /// The rooms behind an id, likewise.
+    fn room_page(
+        &self,
+        after: Option<&RoomId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Room>>> + Send;
+    /// The devices of a room behind an id, sorted by id; `None` where the table has no index by room. The
+    /// index follows the table after a moment.
+    fn room_device_page(
+        &self,
+        room: &RoomId,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<ListPage<Device>>>> + Send;
+}
+
 /// Pattern 2c: look up one device or room.
 pub trait LookUpRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::GetItem, Target::Devices), (Action::GetItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::GetItem, Target::Rooms),
+        (Action::Query, Target::Devices),
+    ];
 
     /// One device, as it is this moment.
     fn device(
@@ -145,6 +183,12 @@ pub trait LookUpRegistry: Send + Sync {
         id: &DeviceId,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+    fn deletion(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
     /// One room, as it is this moment.
     fn room(
         &self,
@@ -156,8 +200,11 @@ pub trait LookUpRegistry: Send + Sync {
 /// Pattern 2d: look up several devices and rooms, as they are this moment. No id is asked for twice.
 pub trait FindRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::BatchGetItem, Target::Devices), (Action::BatchGetItem, Target::Rooms)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::BatchGetItem, Target::Devices),
+        (Action::BatchGetItem, Target::Rooms),
+        (Action::Query, Target::Devices),
+    ];
 
     /// Those of the devices that are registered, in any order.
     fn find_devices(
@@ -224,6 +271,7 @@ pub trait RegisterDevices: Send + Sync {
         (Action::PutItem, Target::Devices),
         (Action::PutItem, Target::Rooms),
         (Action::UpdateItem, Target::Devices),
+        (Action::Query, Target::Devices),
     ];
 
     /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
@@ -295,6 +343,7 @@ pub trait EditRegistry: Send + Sync {
         (Action::UpdateItem, Target::Devices),
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
+        (Action::Query, Target::Devices),
         (Action::PutItem, Target::Stays),
     ];
 

@@ -14,7 +14,7 @@ pub struct Shards(NonZeroU8);
 
 /// One of the partitions of the registry's devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Shard(Option<u8>);
+pub struct Shard(pub(crate) Option<u8>);
 
 /// A number of partitions that no table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,7 @@ impl Shards {
     }
 
     /// All partitions.
+    #[must_use]
     pub fn all(self) -> impl ExactSizeIterator<Item = Shard> {
         (0..self.number()).map(move |n| Shard((self != Self::ONE).then_some(n)))
     }
@@ -73,30 +74,6 @@ impl FromStr for Shards {
 impl fmt::Display for Shards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl Shard {
-    /// The name with the number of the partition, if there are several.
-    #[must_use]
-    pub fn of_name(self, name: &str) -> String {
-        match self.0 {
-            Some(n) => format!("{name}#{n}"),
-            None => name.to_owned(),
-        }
-    }
-
-    /// Reads back what [`of_name`](Self::of_name) makes of `name`.
-    #[must_use]
-    pub fn parse(text: &str, name: &str) -> Option<Self> {
-        let rest = text.strip_prefix(name)?;
-        if rest.is_empty() {
-            return Some(Self(None));
-        }
-        let n = rest.strip_prefix('#')?.parse().ok().filter(|n| *n < Shards::MAX)?;
-        let shard = Self(Some(n));
-        // One partition has one name.
-        (shard.of_name(name) == text).then_some(shard)
     }
 }
 

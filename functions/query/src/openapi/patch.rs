@@ -16,6 +16,7 @@ pub(super) fn schemas() -> Value {
             "properties": {
                 "name": text,
                 "room": {"oneOf": [reference("Id"), {"type": "null"}], "description": "null: the readings decide again"},
+                "room_since": {"type": ["string", "number"], "description": "Since when the device is in the room, or in none; now without it. Only together with room"},
                 "kind": text,
                 "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
                 "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},

@@ -18,7 +18,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    Invocation, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState,
+    ReadRollups,
 };
 
 use super::failure::Failure;
@@ -38,7 +39,14 @@ const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 pub(crate) async fn conditions(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {

@@ -1,19 +1,19 @@
 //! Which devices a series is about. Reads only what tells where a device has been.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
+use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
 
 /// The largest number of devices of one answer.
-const MAX_DEVICES: usize = 200;
+pub(crate) const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
 pub(crate) const DEVICE_CONCURRENCY: usize = 4;
 /// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
@@ -48,18 +48,33 @@ pub(crate) async fn of_rooms<'a>(
 
 /// All devices.
 pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+    if !snapshot.has_all_devices {
+        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
+    }
     limited(snapshot.devices.values().collect())
 }
 
-fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
-    if devices.len() <= MAX_DEVICES {
-        return Ok(devices);
+/// The devices that are in rooms now, of a registry that memory does not hold: more than an answer may be about
+/// are not all of them.
+pub(crate) fn now(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
+    if devices.len() > MAX_DEVICES {
+        return Err(too_many(format_args!("more than {MAX_DEVICES}")));
     }
-    Err(Failure::OutOfReach(format!(
-        "This is about {} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
-         device by device.",
-        devices.len()
-    )))
+    Ok(devices)
+}
+
+fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
+    match devices.len() {
+        0..=MAX_DEVICES => Ok(devices),
+        number => Err(too_many(format_args!("{number}"))),
+    }
+}
+
+fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
+    Failure::OutOfReach(format!(
+        "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
+         device by device."
+    ))
 }
 
 /// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last
@@ -109,16 +124,16 @@ async fn was_in(
 /// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.
 pub(crate) fn meter_of<'a>(
     device: &'a Device,
-    snapshot: &'a Snapshot,
+    [known, others]: [&'a BTreeMap<DeviceId, Device>; 2],
     counted: impl Fn(&DeviceId) -> bool,
 ) -> Option<&'a DeviceId> {
     let mut next = device.behind.as_ref();
-    for _ in 0..snapshot.devices.len() {
+    for _ in 0..known.len() + others.len() {
         let meter = next?;
         if counted(meter) && *meter != device.id {
             return Some(meter);
         }
-        next = snapshot.devices.get(meter)?.behind.as_ref();
+        next = known.get(meter).or_else(|| others.get(meter))?.behind.as_ref();
     }
     None
 }

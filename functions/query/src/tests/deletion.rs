@@ -172,7 +172,8 @@ async fn a_home_loses_its_rooms_and_is_none() {
 
 #[test]
 fn the_wait_is_longer_than_any_instance_may_not_know() {
-    let minutes = |minutes: u64| super::super::deletion::quiet(Duration::from_secs(60 * minutes));
-    assert_eq!(minutes(1), domain::DELETION_QUIET);
-    assert_eq!(minutes(60).num_minutes(), 61);
+    let of = |minutes: u64| Quiet::of(Duration::from_secs(60 * minutes));
+    assert_eq!(of(1).known, domain::DELETION_QUIET);
+    assert_eq!(of(1).remembered.num_minutes(), 61);
+    assert_eq!(of(60).known.num_minutes(), 61);
 }

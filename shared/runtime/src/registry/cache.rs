@@ -9,20 +9,20 @@ use tokio::sync::Mutex;
 use crate::clock::Clock;
 use crate::telemetry::chain;
 use domain::{DeletedDevice, Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
-use table::{Invocation, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
+use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
 /// changed itself since.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Devices by id.
+    /// Devices by id; none where there are more than memory holds.
     pub devices: BTreeMap<DeviceId, Device>,
-    /// Rooms by id.
+    /// Rooms by id, likewise.
     pub rooms: BTreeMap<RoomId, Room>,
     /// The devices that are being deleted, or are deleted and not forgotten yet.
     pub deleted: BTreeMap<DeviceId, Deletion>,
-    /// Whether these are all devices: a function's memory is bounded, the registry is not. A device
-    /// that is not here may be in the table.
+    /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
+    /// device is asked of the table.
     pub has_all_devices: bool,
     /// Whether these are all rooms, likewise.
     pub has_all_rooms: bool,
@@ -36,7 +36,10 @@ impl Snapshot {
     /// Tells whether nothing is registered yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.devices.is_empty() && self.rooms.is_empty()
+        self.has_all_devices
+            && self.has_all_rooms
+            && self.devices.is_empty()
+            && self.rooms.is_empty()
     }
 
     /// The devices in a room, by id.
@@ -73,6 +76,8 @@ pub(super) struct RegistryCache<C> {
     kept: std::sync::Mutex<Kept>,
     // Held while the registry is read, so that it is read once however many ask for it.
     reading: Mutex<()>,
+    // When there were found to be more devices and more rooms than memory holds.
+    oversize: std::sync::Mutex<Oversize>,
     // What keeps a table that does not answer from being asked by every request.
     back_off: RwLock<Option<BackOff>>,
     max_age: Duration,
@@ -88,6 +93,13 @@ struct Kept {
     removed_rooms: BTreeSet<RoomId>,
 }
 
+/// When each list was last found to be longer than memory holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Oversize {
+    devices: Option<Timestamp>,
+    rooms: Option<Timestamp>,
+}
+
 /// The table did not answer; an old snapshot serves meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct BackOff {
@@ -99,6 +111,9 @@ struct BackOff {
 const MAX_REFRESH: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How long a list that was too long for memory counts as such: to find out again costs hundreds of read
+/// units.
+const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
 /// The largest number of devices, or rooms, that a process keeps, with those that are new since the
 /// registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
@@ -110,6 +125,7 @@ impl<C: Clock> RegistryCache<C> {
             current: RwLock::new(None),
             kept: std::sync::Mutex::default(),
             reading: Mutex::new(()),
+            oversize: std::sync::Mutex::default(),
             back_off: RwLock::new(None),
             max_age,
             clock,
@@ -201,24 +217,46 @@ impl<C: Clock> RegistryCache<C> {
     ) -> StoreResult<Arc<Snapshot>> {
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
+        let oversize = *self.oversize();
+        let is_oversize =
+            |found: Option<Timestamp>| found.is_some_and(|at| self.since(at) < OVERSIZE_MAX_AGE);
         // One after the other, so that a cold start makes one connection, not two. On the heap, because
         // every handler's future contains this one, and a debug build keeps each of them on the stack.
-        let devices = Box::pin(store.devices(invocation)).await?;
-        let rooms = Box::pin(store.rooms(invocation)).await?;
+        let devices = if is_oversize(oversize.devices) {
+            None
+        } else {
+            bounded(Box::pin(store.devices(invocation)).await?)
+        };
+        let rooms = if is_oversize(oversize.rooms) {
+            None
+        } else {
+            bounded(Box::pin(store.rooms(invocation)).await?)
+        };
+        let (has_all_devices, has_all_rooms) = (devices.is_some(), rooms.is_some());
+        let now_oversize = |has_all: bool, before: Option<Timestamp>| {
+            (!has_all).then(|| before.filter(|_| is_oversize(before)).unwrap_or(read_at))
+        };
+        *self.oversize() = Oversize {
+            devices: now_oversize(has_all_devices, oversize.devices),
+            rooms: now_oversize(has_all_rooms, oversize.rooms),
+        };
+        let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
-        let has_all_devices = devices.found.len() <= MAX_CACHED_ENTRIES;
-        let has_all_rooms = rooms.found.len() <= MAX_CACHED_ENTRIES;
         let mut deleted: BTreeMap<_, _> =
             devices.deleted.into_iter().map(|it| (it.id, it.deletion)).collect();
-        let devices = devices.found.into_iter().take(MAX_CACHED_ENTRIES);
-        let rooms = rooms.found.into_iter().take(MAX_CACHED_ENTRIES);
-        let mut devices: BTreeMap<_, _> = devices.map(|it| (it.id.clone(), it)).collect();
-        let mut rooms: BTreeMap<_, _> = rooms.map(|it| (it.id.clone(), it)).collect();
+        let mut devices: BTreeMap<_, _> =
+            devices.found.into_iter().map(|it| (it.id.clone(), it)).collect();
+        let mut rooms: BTreeMap<_, _> =
+            rooms.found.into_iter().map(|it| (it.id.clone(), it)).collect();
         // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
         let kept = self.kept();
-        devices.extend(kept.devices.clone());
-        rooms.extend(kept.rooms.clone());
+        if has_all_devices {
+            devices.extend(kept.devices.clone());
+        }
+        if has_all_rooms {
+            rooms.extend(kept.rooms.clone());
+        }
         devices.retain(|id, _| !kept.deleted.contains_key(id));
         rooms.retain(|id, _| !kept.removed_rooms.contains(id));
         deleted.retain(|id, _| !kept.devices.contains_key(id));
@@ -237,14 +275,18 @@ impl<C: Clock> RegistryCache<C> {
         Ok(snapshot)
     }
 
-    /// Takes over a device that this process has just read or written.
+    /// Takes over a device that this process has just read or written, where memory holds all.
     pub(super) fn keep_device(&self, device: Device) {
+        if self.current().is_some_and(|it| !it.has_all_devices) {
+            return;
+        }
         let mut kept = self.kept();
         if kept.devices.len() < MAX_KEPT {
             kept.devices.insert(device.id.clone(), device.clone());
         }
         kept.deleted.remove(&device.id);
-        if let Some(snapshot) = self.write().as_mut().filter(|it| it.devices.len() < MAX_KEPT) {
+        let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_devices && it.devices.len() < MAX_KEPT;
+        if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             let snapshot = Arc::make_mut(snapshot);
             snapshot.deleted.remove(&device.id);
             snapshot.devices.insert(device.id.clone(), device);
@@ -279,16 +321,24 @@ impl<C: Clock> RegistryCache<C> {
         }
     }
 
-    /// Takes over a room that this process has just read or written.
+    /// Takes over a room that this process has just read or written, likewise.
     pub(super) fn keep_room(&self, room: Room) {
+        if self.current().is_some_and(|it| !it.has_all_rooms) {
+            return;
+        }
         let mut kept = self.kept();
         if kept.rooms.len() < MAX_KEPT {
             kept.rooms.insert(room.id.clone(), room.clone());
         }
         kept.removed_rooms.remove(&room.id);
-        if let Some(snapshot) = self.write().as_mut().filter(|it| it.rooms.len() < MAX_KEPT) {
+        let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_rooms && it.rooms.len() < MAX_KEPT;
+        if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);
         }
+    }
+
+    fn oversize(&self) -> std::sync::MutexGuard<'_, Oversize> {
+        self.oversize.lock().expect("nothing panics while it holds what was found")
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
@@ -305,11 +355,16 @@ impl<C: Clock> RegistryCache<C> {
     }
 }
 
+/// A list, if memory holds it.
+fn bounded<T>(listing: Listing<T>) -> Option<Listing<T>> {
+    (listing.found.len() <= MAX_CACHED_ENTRIES).then_some(listing)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::{Deadline, TestClock};
-    use table::Listing;
+    use domain::{Decimal, DeviceObservation, Reading};
     use table::memory::MemoryStore;
 
     fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Invocation) {
@@ -409,6 +464,36 @@ mod tests {
             assert_eq!(read.expect("read").0.read_at, now);
         }
         assert_eq!(store.calls().reads, 4, "and it is read once");
+    }
+
+    #[tokio::test]
+    async fn what_memory_does_not_hold_is_not_read_each_time() {
+        use table::RegisterDevices as _;
+        let (store, cache, clock, invocation) = setup();
+        let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+        let any = Reading::stored("d".parse().expect("an id"), clock.now(), None, metrics.into());
+        let observation = DeviceObservation::of(&any.expect("a reading"));
+        let new =
+            |n: usize| observation.new_device(format!("d{n}").parse().expect("an id"), |_| false);
+        for n in 0..=MAX_CACHED_ENTRIES {
+            store.register_device(&new(n), &invocation).await.expect("memory");
+        }
+        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
+        assert!(!read.has_all_devices && read.has_all_rooms && !read.is_empty());
+        for n in 0..2 * MAX_KEPT {
+            cache.keep_device(new(n));
+        }
+        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
+        assert!(read.devices.is_empty(), "{}", read.devices.len());
+        assert_eq!(store.calls().reads, 2);
+        for _ in 0..59 {
+            clock.advance(Duration::from_secs(60));
+            cache.snapshot(&store, &invocation).await.expect("read");
+        }
+        assert_eq!(store.calls().reads, 2 + 59, "the rooms only");
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&store, &invocation).await.expect("read");
+        assert_eq!(store.calls().reads, 2 + 59 + 2);
     }
 
     #[tokio::test]

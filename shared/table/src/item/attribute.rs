@@ -67,5 +67,7 @@ pub const DONE_UNTIL: &str = "done_until";
 pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
+/// The number of partitions of the registry's devices.
+pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";
 pub const REVOKED: &str = "revoked";

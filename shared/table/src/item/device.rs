@@ -386,7 +386,10 @@ mod tests {
         device.behind = Some("main".parse().expect("an id"));
         device.version = 3;
         device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
-        assert_eq!(Device::decode(from_device(&device)).expect("a device"), device);
+        assert_eq!(
+            Device::decode(from_device(&device, Layout::default())).expect("a device"),
+            device
+        );
         device.stay = device.stay.map(|stay| stay.ended(Timestamp::MAX));
         let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
         device.fold_settings =

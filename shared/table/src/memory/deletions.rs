@@ -10,14 +10,6 @@ use crate::{
 };
 
 impl MarkDeletions for MemoryStore {
-    async fn deletion(
-        &self,
-        id: &DeviceId,
-        _invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
-        Ok(self.read()?.deletions.get(id).copied())
-    }
-
     async fn begin_deletion(
         &self,
         id: &DeviceId,

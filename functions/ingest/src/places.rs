@@ -1,0 +1,277 @@
+//! The rooms of registered devices, in 16 bytes a device, for a registry that memory does not hold. Reads no
+//! table.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::{Device, DeviceId, Reading, RoomId};
+use runtime::clock::Clock;
+use runtime::registry::PLACE_AGE_FACTOR;
+
+/// The largest number of slots: 32 MB.
+const MAX_SLOTS: usize = 1 << 21;
+/// The number of slots of the first devices.
+const FIRST_SLOTS: usize = 1 << 10;
+/// The number of slots next to each other, in one of which a device is.
+const WAYS: usize = 8;
+/// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
+const MAX_ROOMS: usize = 1 << 17;
+
+/// A device's place, without the time since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownPlace {
+    pub(crate) room: Option<RoomId>,
+    /// Whether a person chose the room.
+    pub(crate) is_chosen: bool,
+}
+
+impl KnownPlace {
+    /// The place of a device.
+    pub(crate) fn of(device: &Device) -> Self {
+        let place = &device.place;
+        Self { room: place.room().cloned(), is_chosen: place.chosen_room().is_some() }
+    }
+
+    /// Fills in the room of a reading; see [`Reading::fill_in_room`].
+    pub(crate) fn fill_in(&self, reading: &mut Reading) {
+        if let Some(room) = &self.room {
+            reading.fill_in_room(room, self.is_chosen);
+        }
+    }
+}
+
+/// The places of devices that this process has looked up or registered, each for a limited time.
+///
+/// A device is known by 64 bits that are hashed with a key of this process. Two of a million devices have the
+/// same with a probability of 3 in 100 million; then ingest leaves the registration of the second to the
+/// registry function, and files its readings without a room in the room of the first.
+#[derive(Debug)]
+pub(crate) struct KnownPlaces<C> {
+    places: Mutex<Places>,
+    hasher: RandomState,
+    max_age: Duration,
+    clock: C,
+}
+
+#[derive(Debug)]
+struct Places {
+    max_slots: usize,
+    slots: Vec<Slot>,
+    taken: usize,
+    rooms: Vec<RoomId>,
+    numbers: HashMap<RoomId, u32>,
+}
+
+/// One device; 16 bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    hash: u64,
+    /// Twice the number of its room, from 1 on, and one more if a person chose it; 0 or 1 of none.
+    room: u32,
+    /// The second of its look-up; 0 of a slot that is free.
+    looked_up: u32,
+}
+
+impl<C: Clock> KnownPlaces<C> {
+    /// Knows no device yet. `registry_max_age` is the age of the registry where memory holds it.
+    pub(crate) fn new(registry_max_age: Duration, clock: C) -> Self {
+        let max_age = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
+        let places = Mutex::new(Places::of_at_most(MAX_SLOTS));
+        Self { places, hasher: RandomState::new(), max_age, clock }
+    }
+
+    /// The place of a device, if it is known and not too old.
+    pub(crate) fn get(&self, id: &DeviceId) -> Option<KnownPlace> {
+        let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
+        let places = self.places();
+        let slot = places.slots_of(hash)?.iter().find(|slot| slot.is_of(hash))?;
+        let age = now.checked_sub(slot.looked_up)?;
+        if Duration::from_secs(age.into()) >= self.max_age {
+            return None;
+        }
+        let room = (slot.room / 2).checked_sub(1).map(|n| places.rooms[n as usize].clone());
+        Some(KnownPlace { room, is_chosen: slot.room % 2 == 1 })
+    }
+
+    /// Notes the place of a device as it is now.
+    pub(crate) fn keep(&self, device: &Device) {
+        let KnownPlace { room, is_chosen } = KnownPlace::of(device);
+        let mut places = self.places();
+        let number = room.map_or(0, |room| places.number(&room) + 1);
+        let room = 2 * number + u32::from(is_chosen);
+        let hash = self.hasher.hash_one(device.id.as_str());
+        places.put(Slot { hash, room, looked_up: self.now() });
+    }
+
+    /// Whether a room is known to be registered.
+    pub(crate) fn has_room(&self, room: &RoomId) -> bool {
+        self.places().numbers.contains_key(room)
+    }
+
+    /// Notes that a room is registered.
+    pub(crate) fn keep_room(&self, room: &RoomId) {
+        self.places().number(room);
+    }
+
+    /// The second by the clock, from 1 on.
+    fn now(&self) -> u32 {
+        let seconds = self.clock.now().as_millis() / 1_000;
+        u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    const fn is_of(&self, hash: u64) -> bool {
+        self.looked_up != 0 && self.hash == hash
+    }
+}
+
+impl Places {
+    fn of_at_most(max_slots: usize) -> Self {
+        Self { max_slots, slots: Vec::new(), taken: 0, rooms: Vec::new(), numbers: HashMap::new() }
+    }
+
+    /// Where the slots of a hash begin.
+    fn begin(&self, hash: u64) -> usize {
+        let sets = self.slots.len() / WAYS;
+        usize::try_from(hash % sets as u64).expect("less than the number of sets") * WAYS
+    }
+
+    fn slots_of(&self, hash: u64) -> Option<&[Slot]> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let begin = self.begin(hash);
+        Some(&self.slots[begin..begin + WAYS])
+    }
+
+    /// Puts a slot into the place of its device's, a free one or that of the device which was looked up longest
+    /// ago.
+    fn put(&mut self, new: Slot) {
+        if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
+            self.grow();
+        }
+        let begin = self.begin(new.hash);
+        let set = &mut self.slots[begin..begin + WAYS];
+        let own = set.iter().position(|slot| slot.is_of(new.hash));
+        let oldest = (0..WAYS).min_by_key(|n| set[*n].looked_up).expect("a set is not empty");
+        let slot = &mut set[own.unwrap_or(oldest)];
+        self.taken += usize::from(slot.looked_up == 0);
+        *slot = new;
+    }
+
+    fn grow(&mut self) {
+        let number = (self.slots.len() * 2).clamp(FIRST_SLOTS, self.max_slots);
+        let before = std::mem::replace(&mut self.slots, vec![Slot::default(); number]);
+        self.taken = 0;
+        before.into_iter().filter(|slot| slot.looked_up != 0).for_each(|slot| self.put(slot));
+    }
+
+    /// The number of a room, from 0 on.
+    fn number(&mut self, room: &RoomId) -> u32 {
+        if let Some(number) = self.numbers.get(room) {
+            return *number;
+        }
+        if self.rooms.len() == MAX_ROOMS {
+            *self = Self::of_at_most(self.max_slots);
+        }
+        let number = u32::try_from(self.rooms.len()).expect("at most so many rooms");
+        self.rooms.push(room.clone());
+        self.numbers.insert(room.clone(), number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::{Decimal, DeviceObservation, Place, Timestamp};
+    use runtime::clock::TestClock;
+
+    fn clock() -> TestClock {
+        TestClock::at(Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp"))
+    }
+
+    fn device(id: &str, place: Place) -> Device {
+        let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+        let any = Reading::stored(id.parse().expect("an id"), Timestamp::MIN, None, metrics.into());
+        let new = DeviceObservation::of(&any.expect("a reading"));
+        Device { place, ..new.new_device(id.parse().expect("an id"), |_| true) }
+    }
+
+    fn room(n: usize) -> RoomId {
+        format!("room-{n}").parse().expect("an id")
+    }
+
+    #[test]
+    fn a_slot_is_16_bytes() {
+        assert_eq!(size_of::<Slot>() * MAX_SLOTS, 32 << 20);
+    }
+
+    #[test]
+    fn a_place_comes_back_until_it_is_too_old() {
+        let clock = clock();
+        let places = KnownPlaces::new(Duration::from_secs(60), clock.clone());
+        let devices = [
+            device("a", Place::Unknown),
+            device("b", Place::Learned(room(0), Timestamp::MIN)),
+            device("c", Place::Chosen(room(1))),
+        ];
+        assert_eq!(places.get(&devices[0].id), None);
+        devices.iter().for_each(|device| places.keep(device));
+        for device in &devices {
+            assert_eq!(places.get(&device.id), Some(KnownPlace::of(device)));
+        }
+        assert!(places.has_room(&room(0)) && !places.has_room(&room(2)));
+        clock.advance(Duration::from_secs(3_599));
+        let moved = device("b", Place::Learned(room(2), Timestamp::MAX));
+        places.keep(&moved);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(places.get(&devices[0].id), None);
+        assert_eq!(places.get(&moved.id), Some(KnownPlace::of(&moved)));
+        clock.set(Timestamp::MIN);
+        assert_eq!(places.get(&moved.id), None, "by a clock that was set back");
+    }
+
+    /// In the proportions of a million devices, and of three million, to all slots.
+    #[test]
+    fn half_as_many_devices_as_slots_are_known_and_more_take_no_more_memory() {
+        let places = KnownPlaces::new(Duration::from_secs(60), clock());
+        *places.places() = Places::of_at_most(1 << 13);
+        let mut one = device("d", Place::Unknown);
+        let id = |n: usize| format!("d{n}").parse::<DeviceId>().expect("an id");
+        let mut keep = |n: usize| {
+            one.id = id(n);
+            one.place = Place::Learned(room(n % 100), Timestamp::MIN);
+            places.keep(&one);
+        };
+        let known = |n: usize| places.get(&id(n)).map(|known| known.room);
+        (0..1 << 12).for_each(&mut keep);
+        let lost = (0..1 << 12).filter(|n| known(*n).is_none()).count();
+        // A few do not find a free slot among their eight.
+        assert!(lost < 200, "{lost}");
+        (1 << 12..3 << 12).for_each(&mut keep);
+        assert_eq!(places.places().slots.len(), 1 << 13);
+        let found = (0..3 << 12).filter_map(|n| Some((n, known(n)?)));
+        let found: Vec<_> = found.collect();
+        assert!(found.len() > 7 << 10 && found.iter().all(|(n, it)| *it == Some(room(n % 100))));
+    }
+
+    #[test]
+    fn too_many_rooms_are_forgotten() {
+        let places = KnownPlaces::new(Duration::from_secs(60), clock());
+        let device = device("d", Place::Learned(room(0), Timestamp::MIN));
+        places.keep(&device);
+        (1..MAX_ROOMS).for_each(|n| places.keep_room(&room(n)));
+        assert!(places.has_room(&room(0)) && places.get(&device.id).is_some());
+        places.keep_room(&room(MAX_ROOMS));
+        assert!(!places.has_room(&room(0)) && places.get(&device.id).is_none());
+        assert_eq!(places.places().rooms.len(), 1);
+    }
+}

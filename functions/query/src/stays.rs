@@ -1,0 +1,72 @@
+//! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
+
+use api::{Problem, Response};
+use domain::{DeviceId, DeviceStay, RoomId, TimeRange, Timestamp};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+use table::{LookUpRegistry, ReadRegistry, ReadStays, StayKey, StayPage, StayQuery};
+
+use crate::ranges::timestamp;
+use crate::rows::{STAY_COLUMNS, StayRow};
+use crate::sheet::Columns;
+use crate::{cursor, lookup, page};
+
+/// `GET /devices/{id}/stays`
+pub(crate) async fn of_device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + ReadStays),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let query = query(call, now)?;
+    let device: DeviceId = lookup::device(registry, store, call).await?.id;
+    let page = store.stays_of(&device, &query, call.invocation).await;
+    let page = page.map_err(|error| call.failed(&error))?;
+    Ok(respond(call, &query, &page))
+}
+
+/// `GET /rooms/{id}/stays`
+pub(crate) async fn in_room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + ReadStays),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let query = query(call, now)?;
+    let room: RoomId = lookup::room(registry, store, call).await?.0.id;
+    let page = store.stays_in(&room, &query, call.invocation).await;
+    let page = page.map_err(|error| call.failed(&error))?;
+    Ok(respond(call, &query, &page))
+}
+
+/// The page that a request asks for. Without `from` or `to` the range has no such end.
+fn query(call: &Call<'_>, now: Timestamp) -> Result<StayQuery, Problem> {
+    let Call { request, params, .. } = call;
+    let limit = params.limit();
+    if let Some(cursor) = params.get("cursor") {
+        let (range, after) = cursor::decode_stays(&params.query_fingerprint(request), cursor)?;
+        return Ok(StayQuery { range, after: Some(after), limit });
+    }
+    let end = |name: &str, default| match timestamp(params, name) {
+        Some(text) => {
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
+        }
+        None => Ok(default),
+    };
+    let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
+    let range = range.map_err(|why| Problem::field("from", why.to_string()))?;
+    Ok(StayQuery { range, after: None, limit })
+}
+
+fn respond(call: &Call<'_>, query: &StayQuery, page: &StayPage) -> Response {
+    let Call { request, params, .. } = call;
+    let query_fingerprint = params.query_fingerprint(request);
+    let behind =
+        |of: &DeviceStay| cursor::encode_stays(&query_fingerprint, query.range, &StayKey::of(of));
+    let rest = page.stays.last().filter(|_| page.has_more).map(behind);
+    let rows: Vec<StayRow<'_>> = page.stays.iter().map(StayRow::from).collect();
+    let columns = || Columns { own: &STAY_COLUMNS, known: Vec::new() };
+    let format = params.format(request);
+    page::write(format, (request, params), &rows, columns, rest, |row| behind(&page.stays[row]))
+}
