@@ -136,7 +136,7 @@ async fn each_port_asks_what_it_declares() {
         ($port:ident: $($call:expr),+) => {
             store = store_of(0);
             taken();
-            $(drop($call.await);)+
+            $(drop(Box::pin($call).await);)+
             assert_eq!(taken(), declared(<DynamoStore as $port>::PERMISSIONS), stringify!($port));
         };
     }

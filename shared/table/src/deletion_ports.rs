@@ -89,9 +89,11 @@ pub trait RemoveBelongings: Send + Sync {
         (Action::Query, Target::Readings),
         (Action::Query, Target::Rollups),
         (Action::Query, Target::Stays),
+        (Action::Query, Target::Attributes),
         (Action::DeleteItem, Target::Readings),
         (Action::DeleteItem, Target::Rollups),
         (Action::DeleteItem, Target::Stays),
+        (Action::DeleteItem, Target::Attributes),
     ];
 
     /// What belongs to a device, as it is this moment: at most `limit`.

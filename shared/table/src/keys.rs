@@ -229,8 +229,8 @@ pub fn reading_sk(at: Timestamp) -> String {
 /// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
 /// first: as long as there are any, there may be new rollups.
 #[must_use]
-pub fn partitions_of(device: &DeviceId) -> [String; 3] {
-    [device.to_string(), rollup_pk(device), stays_of_pk(device)]
+pub fn partitions_of(device: &DeviceId) -> [String; 4] {
+    [device.to_string(), rollup_pk(device), stays_of_pk(device), search_pk(device)]
 }
 
 /// The partition key of a device's rollups.
