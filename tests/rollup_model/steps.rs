@@ -6,8 +6,9 @@ use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
     Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing, Page,
-    PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadRollupState, ReadRollups,
-    ReadStoredReadings, Refold, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
+    PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadConditionsSchema, ReadRollupState,
+    ReadRollups, ReadStoredReadings, Refold, RollupKey, RollupState, StoreResult, StoredReading,
+    StoredRollup, StoredSchema,
 };
 
 use super::design::Design;
@@ -97,6 +98,17 @@ impl PutRollups for Steps {
 impl ReadRollupState for Steps {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.gate.step(self.memory.rollup_state(invocation)).await
+    }
+}
+
+/// The table has no index by conditions.
+impl ReadConditionsSchema for Steps {
+    async fn conditions_schema(&self, _: &Invocation) -> StoreResult<Option<StoredSchema>> {
+        Ok(None)
+    }
+
+    fn has_conditions_index(&self) -> bool {
+        false
     }
 }
 

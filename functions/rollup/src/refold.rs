@@ -80,7 +80,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         };
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
-        let mut rules = DeviceRules::of(device);
+        let indexing = self.store.indexing(run.invocation).await?;
+        let mut rules = DeviceRules::of(device).indexed(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());

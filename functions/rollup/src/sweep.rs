@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::{Device, DeviceId, TimeRange, Timestamp, Zone, sweep_group};
+use domain::{DeviceId, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
@@ -27,6 +27,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
+        let indexing = &self.store.indexing(run.invocation).await?;
         while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
@@ -34,7 +35,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
-                self.sweep_device(device, range, zone, run).await?;
+                self.sweep_device(DeviceRules::of(device).indexed(indexing), range, zone, run)
+                    .await?;
                 run.pace.keep(run.invocation).await;
             }
             for item in &listed.devices.unreadable {
@@ -68,13 +70,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     async fn sweep_device(
         &self,
-        device: &Device,
+        mut rules: DeviceRules,
         range: TimeRange,
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let Run { invocation, done, .. } = run;
-        let mut rules = DeviceRules::of(device);
         done.devices += 1;
         self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
         self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await
