@@ -448,6 +448,13 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             })
             .await,
         },
+    ]
+}
+
+/// Stays, written and read; after the edits that begin the first.
+async fn stay_rows(home: &Home) -> Vec<Row> {
+    let store = &home.with_index;
+    vec![
         Row {
             number: "8c",
             pattern: "record that a device has moved, 15 minutes after",
@@ -501,6 +508,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     rows.extend(Box::pin(series::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
+    rows.extend(Box::pin(stay_rows(&home)).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
     let wrong: Vec<_> = rows.iter().filter(|row| !near(row.expected, row.measured)).collect();
     let mut problems = String::new();
