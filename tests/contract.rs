@@ -9,6 +9,7 @@ mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod search;
 mod shards;
 mod stays;
 mod tokens;
@@ -226,6 +227,59 @@ macro_rules! ports {
                 revoked_once_is_revoked_for_good;
         }
     };
+}
+
+async fn memory_with_attribute_index() -> Option<Memory> {
+    let memory = MemoryStore::default();
+    memory.index_attributes();
+    Some(Memory(memory))
+}
+
+async fn engine_with_attribute_index() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&search::PARAMETERS).await)
+}
+
+async fn dynamodb_local_with_attribute_index() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&search::PARAMETERS).await)
+}
+
+macro_rules! searched {
+    ($backend:ident) => {
+        run! { $backend:
+            search(store):
+                an_edit_is_found_and_what_it_replaces_is_not
+                entries_are_in_the_order_of_numbers_and_walked_page_by_page
+                texts_that_contain_a_separator_are_told_apart
+                of_edits_at_once_the_entries_are_those_of_the_device
+                all_values_are_replaced_at_once
+                more_values_than_a_device_may_have_change_nothing;
+        }
+    };
+}
+
+macro_rules! tables_with_attribute_index {
+    ($backend:ident) => {
+        run! { $backend:
+            search(table):
+                an_edit_without_the_index_takes_the_mark_away
+                a_run_stores_what_is_missing_and_deletes_what_is_wrong
+                of_two_runs_the_later_one_ends;
+        }
+    };
+}
+
+mod on_memory_with_attribute_index {
+    searched!(memory_with_attribute_index);
+}
+
+mod on_engine_with_attribute_index {
+    searched!(engine_with_attribute_index);
+    tables_with_attribute_index!(engine_with_attribute_index);
+}
+
+mod on_dynamodb_local_with_attribute_index {
+    searched!(dynamodb_local_with_attribute_index);
+    tables_with_attribute_index!(dynamodb_local_with_attribute_index);
 }
 
 macro_rules! tables {

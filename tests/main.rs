@@ -7,6 +7,7 @@ mod contract;
 mod engine;
 mod events;
 mod faults;
+mod fleet;
 mod fleet_model;
 mod flow;
 mod gate;

@@ -1,5 +1,6 @@
 //! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
 
+mod fleet;
 mod series;
 
 use std::fmt::Write as _;
@@ -504,6 +505,7 @@ async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
 async fn every_pattern_costs_what_the_architecture_says() {
     let home = Box::pin(Home::build()).await;
     let mut rows = Box::pin(registry_rows(&home)).await;
+    rows.extend(Box::pin(fleet::rows(&home)).await);
     rows.extend(Box::pin(range_rows(&home)).await);
     rows.extend(Box::pin(series::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);

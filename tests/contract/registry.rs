@@ -13,7 +13,7 @@ use super::Ports;
 use crate::given::{at, device, invocation, label, metric, number, reading_in, room, tags, unit};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
-fn new_device(id: &str) -> Device {
+pub(super) fn new_device(id: &str) -> Device {
     DeviceObservation::of(&reading_in(id, 100, "room-a")).new_device(device(id), |_| true)
 }
 

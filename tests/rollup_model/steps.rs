@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
-    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing, Page,
-    PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadConditionsSchema, ReadRollupState,
-    ReadRollups, ReadStoredReadings, Refold, RollupKey, RollupState, StoreResult, StoredReading,
-    StoredRollup, StoredSchema,
+    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage,
+    Listing, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadConditionsSchema,
+    ReadRollupState, ReadRollups, ReadStoredReadings, Refold, RollupKey, RollupState, StoreResult,
+    StoredReading, StoredRollup, StoredSchema,
 };
 
 use super::design::Design;
@@ -173,6 +173,15 @@ impl FindRegistry for Steps {
 }
 
 impl ListDevices for Steps {
+    async fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> StoreResult<ListPage<Device>> {
+        self.gate.step(self.memory.device_page(after, limit, invocation)).await
+    }
+
     async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
         self.gate.step(self.memory.all_devices(invocation)).await
     }

@@ -21,6 +21,7 @@ mod patch;
 mod ranges;
 mod remove;
 mod rows;
+mod search;
 mod series;
 mod sheet;
 mod stays;
@@ -40,9 +41,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays,
+    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, SearchDevices,
 };
 
 /// The settings of the function.
@@ -62,9 +63,9 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
-        + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
-        + DeleteReadings + ReadStays + ReadConditionsSchema + PutConditionsSchema
+    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
+        + SearchDevices + EditRegistry + FindToken + QueryReadings + QueryRoomReadings + DeleteReadings
+        + ReadRollups + ReadRollupState + ReadStays + ReadConditionsSchema + PutConditionsSchema
         + QueryConditions
 }
 
@@ -119,7 +120,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         let answer: Answer<'_> = match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, store, call)),
+            Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(registry, store, clock.now(), call)),
             Operation::DeviceReadings => {

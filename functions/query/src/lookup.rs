@@ -11,7 +11,9 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::chain;
-use table::{ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
+use table::{
+    ListDevices, ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry,
+};
 
 use crate::pagination::{ListRequest, ensure_all_rooms};
 
@@ -67,7 +69,7 @@ pub(crate) async fn room(
 /// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
 /// not hold.
 pub(crate) async fn device_page(
-    store: &impl PageRegistry,
+    store: &(impl ListDevices + PageRegistry),
     list: &ListRequest,
     rooms: Option<&BTreeSet<RoomId>>,
     call: &mut Call<'_>,

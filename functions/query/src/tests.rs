@@ -2,6 +2,7 @@
 
 mod conditions;
 mod homes;
+mod search;
 mod series;
 
 use std::sync::{Arc, Mutex};
@@ -246,7 +247,7 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
     bench.store.register_device(&device, &invocation()).await.expect("memory");
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
-    assert!(row.starts_with("odd,,,,[],kind name t,") && row.ends_with(",7,7,7"), "{csv}");
+    assert!(row.starts_with("odd,,,,[],{},kind name t,") && row.ends_with(",7,7,7"), "{csv}");
 }
 
 #[tokio::test]

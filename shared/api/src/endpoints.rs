@@ -124,9 +124,23 @@ pub enum Kind {
     },
     /// A form of an answer; `Accept` decides without it.
     Format,
+    /// An age such as `2h`.
+    Age,
+    /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
+    Like,
+    /// A condition such as `firmware=1.4`. The parameter may be repeated.
+    Where,
     /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
     /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
     Conditions,
+}
+
+impl Kind {
+    /// Tells whether a parameter of this kind may be given several times.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        matches!(self, Self::Like | Self::Where)
+    }
 }
 
 /// What stands before a metric's name where a parameter has the same name. No metric's name has a dot.
@@ -207,8 +221,32 @@ const fn limit(default: usize, max: usize) -> Parameter {
 const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 
 /// A page of devices.
-const DEVICES: &[Parameter] =
-    &[parameter("room", Kind::Id, "Only devices in this room"), LATEST, ENTRIES, CURSOR, FORMAT];
+const DEVICES: &[Parameter] = &[
+    parameter("room", Kind::Id, "Only devices in this room"),
+    parameter("name", Kind::Like, "Only devices of this name; kit* is a beginning"),
+    parameter("kind", Kind::Like, "Only devices of this kind; likewise"),
+    parameter(
+        "tag",
+        Kind::Like,
+        "Only devices with this tag, and with each that is given; likewise",
+    ),
+    parameter(
+        "where",
+        Kind::Where,
+        "Only devices for which the condition holds, and each that is given: the name of an attribute or \
+         of a metric, one of = < <= > >=, and a value, such as firmware=1.4",
+    ),
+    parameter(
+        "silent",
+        Kind::Age,
+        "Only devices whose newest reading is older than this, such as 2h",
+    ),
+    LATEST,
+    EXPLAIN,
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
 
 /// A page of a room's or a home's devices.
 const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
@@ -368,7 +406,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Operation::EditDevice,
             &[],
             Reply::One("Device"),
-            "Edit a device's name, room, kind, tags and metrics",
+            "Edit a device's name, room, kind, tags, attributes and metrics",
         )
     },
     get(

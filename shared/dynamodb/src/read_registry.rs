@@ -37,9 +37,7 @@ impl ListDevices for DynamoStore {
     async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, usize::MAX, invocation).await?.listing)
     }
-}
 
-impl PageRegistry for DynamoStore {
     /// Each partition is asked for its share of the page, several at once, and again only where it may hold
     /// more of the page than that.
     async fn device_page(
@@ -85,7 +83,9 @@ impl PageRegistry for DynamoStore {
         }
         Ok(page_of(merged, limit))
     }
+}
 
+impl PageRegistry for DynamoStore {
     async fn room_page(
         &self,
         after: Option<&RoomId>,

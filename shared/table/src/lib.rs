@@ -22,9 +22,10 @@ mod ports;
 mod range_query;
 mod rollup;
 mod rollup_ports;
+mod search;
 mod stay_query;
 
-pub use companion::{Companion, companions};
+pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
@@ -34,9 +35,9 @@ pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
-    ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadStays, RegisterDevices, UpdateRegistry,
+    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
+    LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings,
+    QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{
@@ -47,4 +48,5 @@ pub use rollup_ports::{
     KeepRollupState, ListDevices, PutConditionsSchema, PutRollups, QueryConditions,
     ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
+pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use stay_query::{StayKey, StayPage, StayQuery};

@@ -13,8 +13,9 @@ use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
     Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
     PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, StayKey, StoreError, StoreResult,
-    StoredRollup, UpdateOutcome, UpdateRegistry, companions,
+    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, SearchDevices, SearchHit,
+    SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup, UpdateOutcome,
+    UpdateRegistry, companions, keys,
 };
 use domain::{
     Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
@@ -38,12 +39,25 @@ struct State {
     sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
     conditions: conditions::State,
+    index: Index,
     failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,
     not_stored: Vec<usize>,
     panic: Option<(usize, String)>,
     write_panic: Option<String>,
     calls: Calls,
+}
+
+/// The index of attributes.
+#[derive(Debug, Default)]
+enum Index {
+    /// There is none, or it does not hold every device.
+    #[default]
+    Absent,
+    /// It shows the devices as they are.
+    UpToDate,
+    /// It shows the devices as they were.
+    Late(BTreeMap<DeviceId, Device>),
 }
 
 /// How often the table was asked.
@@ -66,6 +80,17 @@ impl MemoryStore {
     /// Lets a call fail with this error after that many have not.
     pub fn fail_after(&self, calls: usize, error: StoreError) {
         self.state().failures.extend((0..calls).map(|_| None).chain([Some(error)]));
+    }
+
+    /// Lets every device be in the index of attributes, as it is now and will be.
+    pub fn index_attributes(&self) {
+        self.state().index = Index::UpToDate;
+    }
+
+    /// Lets the index of attributes show the devices as they are now, whatever becomes of them.
+    pub fn delay_index(&self) {
+        let mut state = self.state();
+        state.index = Index::Late(state.devices.clone());
     }
 
     /// Lets nothing fail any more.
@@ -209,6 +234,8 @@ impl State {
         for companion in companions {
             match companion {
                 Companion::RegisterRoom(room) => drop(self.rooms.insert(room.id.clone(), room)),
+                // The index is made of the devices.
+                Companion::KeepEntry(..) | Companion::DropEntry(..) => {}
                 Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
             }
         }
@@ -352,15 +379,6 @@ impl ReadRegistry for MemoryStore {
 }
 
 impl PageRegistry for MemoryStore {
-    async fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        _invocation: &Invocation,
-    ) -> StoreResult<ListPage<Device>> {
-        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
-    }
-
     async fn room_page(
         &self,
         after: Option<&RoomId>,
@@ -422,6 +440,37 @@ impl FindRegistry for MemoryStore {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
         Ok(Listing { found, unreadable: Vec::new() })
+    }
+}
+
+impl SearchDevices for MemoryStore {
+    async fn is_indexed(&self, _invocation: &Invocation) -> StoreResult<bool> {
+        Ok(!matches!(self.read()?.index, Index::Absent))
+    }
+
+    async fn search(
+        &self,
+        query: &SearchQuery<'_>,
+        _invocation: &Invocation,
+    ) -> StoreResult<SearchPage> {
+        let state = self.read()?;
+        let devices = match &state.index {
+            Index::Late(devices) => devices,
+            Index::Absent | Index::UpToDate => &state.devices,
+        };
+        let after = query.after.map(SearchHit::place);
+        let (first, last) = keys::search_range(query.range, after.as_deref());
+        let hits_of = |device: &Device| -> Vec<SearchHit> {
+            let entries = device.search_entries().into_iter();
+            let entries = entries.filter(|it| it.subject == *query.subject);
+            entries.map(|it| SearchHit { value: it.value, device: device.id.clone() }).collect()
+        };
+        let mut hits: Vec<SearchHit> = devices.values().flat_map(hits_of).collect();
+        hits.retain(|hit| (&first..=&last).contains(&&hit.place()));
+        hits.sort_by_key(SearchHit::place);
+        let has_more = hits.len() > query.limit;
+        hits.truncate(query.limit);
+        Ok(SearchPage { hits, has_more })
     }
 }
 

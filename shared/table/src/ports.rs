@@ -11,7 +11,8 @@ use domain::{
 
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
-    PutOutcome, RangeQuery, ReadingKey, StayPage, StayQuery, StoreResult, Target, UpdateOutcome,
+    PutOutcome, RangeQuery, ReadingKey, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult,
+    Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -133,23 +134,13 @@ pub trait ReadRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
-/// Patterns 2f and 2g: a page of the registry, however many devices and rooms there are.
+/// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
 pub trait PageRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::Query, Target::Devices),
-        (Action::Query, Target::Rooms),
-        (Action::Query, Target::RoomIndex),
-    ];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::Rooms), (Action::Query, Target::RoomIndex)];
 
-    /// The devices behind an id, sorted by id, as they are this moment.
-    fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
-    /// The rooms behind an id, likewise.
+    /// The rooms behind an id, sorted by id, as they are this moment.
     fn room_page(
         &self,
         after: Option<&RoomId>,
@@ -211,6 +202,58 @@ pub trait FindRegistry: Send + Sync {
         ids: &[RoomId],
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Pattern 12: find devices by the values of the index of attributes.
+pub trait SearchDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::AttributeIndex), (Action::GetItem, Target::Attributes)];
+
+    /// Tells whether the index holds every device, apart from what was written a moment ago.
+    fn is_indexed(&self, invocation: &Invocation)
+    -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Some entries of the index. It may lag behind the devices.
+    fn search(
+        &self,
+        query: &SearchQuery<'_>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
+}
+
+/// Keeps the index of attributes complete: for the command line, not for functions.
+pub trait IndexDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::ConditionCheckItem, Target::Devices),
+        (Action::Query, Target::Attributes),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
+        (Action::UpdateItem, Target::Attributes),
+    ];
+
+    /// Notes that a run has begun. A complete index stays complete.
+    fn begin_index(
+        &self,
+        run: &str,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
+    /// second time none is.
+    fn index_device(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<usize>> + Send;
+    /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
+    /// made. Returns whether it is noted.
+    fn end_index(
+        &self,
+        run: &str,
+        at: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// Looks up an access token.
@@ -337,6 +380,8 @@ pub trait EditRegistry: Send + Sync {
         (Action::PutItem, Target::Rooms),
         (Action::Query, Target::Devices),
         (Action::PutItem, Target::Stays),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
     ];
 
     /// Edits a device, if it is registered and the patch may be applied to it

@@ -26,6 +26,8 @@ pub const HOME: &str = "home";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
+/// What people say of a device in words of their own.
+pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
@@ -49,6 +51,10 @@ pub const FROZEN: &str = "frozen";
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
+/// The number of the run that puts every device into the index of attributes.
+pub const RUN: &str = "run";
+/// When such a run had done so.
+pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";
