@@ -3,6 +3,7 @@
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
 mod conditions;
+mod deletions;
 mod edits;
 mod items;
 mod ranges;
@@ -20,10 +21,11 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutConditionsSchema,
-    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, RegisterDevices, SetConditionsReady, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
+    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, SetConditionsReady,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -33,7 +35,8 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-    + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry + ReadStays
+        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
+        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
 }
 
 table::store! {
@@ -206,6 +209,15 @@ macro_rules! ports {
                 stays_that_overlap_a_range_are_found
                 a_walk_over_stays_meets_each_once
                 a_former_device_of_a_room_is_in_its_ranges;
+            deletions(store):
+                a_deleted_device_is_in_no_list_and_nothing_writes_it
+                a_deletion_ends_only_where_nothing_was_found_since
+                a_tombstone_gives_way_to_a_new_device
+                all_that_belongs_to_a_device_is_found_and_removed
+                of_a_stay_the_rooms_side_is_removed_first
+                a_room_is_removed_and_put_back
+                a_room_leaves_only_the_home_that_is_named
+                a_deleted_device_that_has_readings_again_keeps_them;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
                 of_puts_at_once_one_is_stored

@@ -134,6 +134,24 @@ impl Table {
         answer["Items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// All items of the table.
+    pub(crate) async fn scan(&self) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut start = Value::Null;
+        loop {
+            let mut request = json!({"ConsistentRead": true});
+            if !start.is_null() {
+                request["ExclusiveStartKey"] = start;
+            }
+            let mut answer = self.ask("Scan", request).await;
+            items.extend(answer["Items"].as_array().cloned().unwrap_or_default());
+            start = answer["LastEvaluatedKey"].take();
+            if start.is_null() {
+                return items;
+            }
+        }
+    }
+
     /// Puts an item past every rule of ours, as another program might.
     pub(crate) async fn put_item(&self, item: Value) {
         self.ask("PutItem", json!({"Item": item})).await;

@@ -4,25 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
+    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room,
+    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{
-    ATTRIBUTE_PREFIX, DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX,
+    ATTRIBUTE_PREFIX, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX,
     TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    IndexDevices, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings,
-    PageRegistry, Permission, PutConditionsSchema, PutReadings, PutRollups, QueryConditions,
-    QueryReadings, QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady,
-    StayQuery, StoredRollup, Target, UpdateRegistry,
+    Action, AddArrival, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
+    IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
+    MarkDeletions, MergeReadings, PageRegistry, Permission, PutConditionsSchema, PutReadings,
+    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady, StayQuery,
+    StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -201,7 +202,7 @@ async fn each_port_asks_what_it_declares() {
     check!(PageRegistry:
         store.room_page(None, 10, invocation),
         store.room_device_page(&a, None, 10, invocation));
-    check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
+    check!(LookUpRegistry: store.device(&d, invocation), store.deletion(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
@@ -213,6 +214,29 @@ async fn each_port_asks_what_it_declares() {
     check!(ListDevices:
         store.all_devices(invocation),
         store.device_page(None, 10, invocation));
+    check!(ListDevices: store.all_devices(invocation));
+    let patch = DevicePatch { room: Edit::Set(room("room-c")), ..DevicePatch::default() };
+    let other = device("other");
+    let registered = DeviceObservation::of(&reading_in("other", 0, "room-a"));
+    let registered = registered.new_device(other.clone(), |_| true);
+    store.register_device(&registered, invocation).await.expect("registered");
+    store.edit_device(&other, &patch, at(0), invocation).await.expect("edited");
+    let parts = [Key::Reading(other.clone(), at(0)), Key::Refold(other.clone())];
+    let mut belongings: Vec<_> =
+        parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
+    belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
+    check!(RemoveBelongings:
+        store.belongings(&other, 10, invocation),
+        store.remove_belongings(&belongings, invocation));
+    check!(RemoveRooms:
+        store.remove_room(&room("room-c"), invocation),
+        store.put_back_room(&new_room("room-c"), invocation),
+        store.leave_home(&a, &"home".parse().expect("an id"), invocation));
+    let deletion = Deletion::begin(at(0), 0);
+    check!(MarkDeletions:
+        store.begin_deletion(&other, at(0), invocation),
+        store.note_found(&other, at(1), invocation),
+        store.end_deletion(&other, &deletion, at(2), invocation));
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
     let quarter = Quarter::of(at(0));

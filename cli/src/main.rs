@@ -1,6 +1,7 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
 mod client;
+mod delete;
 mod devices;
 mod export;
 mod greeting;
@@ -55,6 +56,8 @@ enum Command {
     Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
+    /// Delete a device, a room or a home
+    Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
 }
@@ -71,6 +74,7 @@ async fn main() -> ExitCode {
         Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -1,10 +1,12 @@
 //! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit`, `remove` and
+//! `deletion` are one file per kind of question.
 
 mod conditions_schema;
 mod cursor;
+mod deletion;
 mod edit;
 mod health;
 mod hold;
@@ -34,6 +36,7 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use deletion::Quiet;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -42,8 +45,9 @@ use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays, SearchDevices,
+    MarkDeletions, PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 /// The settings of the function.
@@ -64,9 +68,9 @@ impl From<&Config> for Settings {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
-        + SearchDevices + EditRegistry + FindToken + QueryReadings + QueryRoomReadings + DeleteReadings
-        + ReadRollups + ReadRollupState + ReadStays + ReadConditionsSchema + PutConditionsSchema
-        + QueryConditions
+        + SearchDevices + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
+        + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
+        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions
 }
 
 /// The function.
@@ -83,6 +87,8 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
+    /// The times without anything of a deleted device after which its deletion ends.
+    quiet: Quiet,
     clock: C,
 }
 
@@ -94,7 +100,8 @@ impl<S: Store, C: Clock> Query<S, C> {
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
-        Self { http, handlers: Handlers { store, registry, known_state, clock }, telemetry }
+        let quiet = Quiet::of(registry_max_age);
+        Self { http, handlers: Handlers { store, registry, known_state, quiet, clock }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -115,7 +122,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, known_state, clock } = self;
+        let Self { store, registry, known_state, quiet, clock } = self;
         let known = (registry, known_state);
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
@@ -131,6 +138,11 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
+            Operation::DeleteDevice => {
+                Box::pin(deletion::device(registry, store, clock, *quiet, call))
+            }
+            Operation::DeleteRoom => Box::pin(deletion::room(registry, store, call)),
+            Operation::DeleteHome => Box::pin(deletion::home(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),

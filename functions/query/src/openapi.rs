@@ -104,6 +104,15 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
         statuses.push(404);
     }
+    if matches!(endpoint.reply, Reply::Progress(_)) {
+        statuses.push(409);
+    }
+    let is_of_device = endpoint.path.starts_with("/devices/{id}");
+    if is_of_device && endpoint.operation != Operation::DeleteDevice
+        || endpoint.operation == Operation::PostReadings
+    {
+        statuses.push(410);
+    }
     if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema"))
         || endpoint.operation == Operation::ListDevices
     {
@@ -131,6 +140,10 @@ fn responses(endpoint: &Endpoint) -> Value {
             rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
             json!({"200": rows})
         }
+        Reply::Progress(schema) => json!({
+            "200": answer("Nothing is left", reference(schema)),
+            "202": answer("Something is left; the same request goes on with it", reference(schema)),
+        }),
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),

@@ -31,6 +31,7 @@ pub enum Operation {
     ListDevices,
     ShowDevice,
     EditDevice,
+    DeleteDevice,
     DeviceReadings,
     DeleteReadings,
     DeviceLatest,
@@ -42,6 +43,7 @@ pub enum Operation {
     ListRooms,
     ShowRoom,
     EditRoom,
+    DeleteRoom,
     RoomDevices,
     RoomReadings,
     RoomLatest,
@@ -50,6 +52,7 @@ pub enum Operation {
     RoomEnergy,
     ListHomes,
     ShowHome,
+    DeleteHome,
     HomeRooms,
     HomeDevices,
     HomeLatest,
@@ -157,6 +160,8 @@ pub enum Reply {
     Rows(&'static str),
     /// What became of the readings of a request.
     Receipt(&'static str),
+    /// How far a deletion is that takes several requests.
+    Progress(&'static str),
 }
 
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
@@ -380,6 +385,16 @@ const fn get(
     }
 }
 
+/// An endpoint of `query` that deletes what its path names.
+const fn delete(path: &'static str, operation: Operation, summary: &'static str) -> Endpoint {
+    let reply = Reply::Progress("Deletion");
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(path, operation, &[], reply, summary)
+    }
+}
+
 /// All endpoints.
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -409,6 +424,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Edit a device's name, room, kind, tags, attributes and metrics",
         )
     },
+    delete(
+        "/devices/{id}",
+        Operation::DeleteDevice,
+        "Delete a device and all that belongs to it, up to 10,000 items a request",
+    ),
     get(
         "/devices/{id}/readings",
         Operation::DeviceReadings,
@@ -483,6 +503,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Edit a room's name and home",
         )
     },
+    delete("/rooms/{id}", Operation::DeleteRoom, "Delete a room in which no device is"),
     get(
         "/rooms/{id}/devices",
         Operation::RoomDevices,
@@ -527,6 +548,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     ),
     get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
     get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
+    delete("/homes/{id}", Operation::DeleteHome, "Take all rooms out of a home"),
     get(
         "/rooms/{id}/conditions",
         Operation::RoomConditions,
@@ -694,7 +716,7 @@ mod tests {
         assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
         assert_eq!(found("GET", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings"), Err(405));
-        assert_eq!(found("DELETE", "/devices/x"), Err(405));
+        assert_eq!(found("DELETE", "/devices"), Err(405));
         assert_eq!(found("DELETE", "/rooms/x/readings"), Err(405));
     }
 

@@ -7,6 +7,7 @@ mod calendar;
 mod conditions;
 mod counter;
 mod decimal;
+mod deletion;
 mod device;
 mod energy;
 mod exact;
@@ -41,6 +42,7 @@ pub use conditions::{
 };
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
+pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
     MAX_INTRODUCED_ROOMS, Span,

@@ -84,7 +84,8 @@ impl DynamoStore {
         let reasons = cancelled.cancellation_reasons();
         reasons.iter().for_each(|_| invocation.add_write(CANCELLED_ITEM));
         if let Some(device) = reasons.first().filter(|it| failed(it)) {
-            return device.item.clone().map(attribute::read).transpose().map(DeviceWrite::Lost);
+            let was = device.item.clone().map_or(Ok(None), attribute::read_present);
+            return was.map(DeviceWrite::Lost);
         }
         if reasons.iter().any(failed) {
             return Ok(DeviceWrite::CompanionExists);

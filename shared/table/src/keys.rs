@@ -49,8 +49,8 @@ const CONDITIONS_PREFIX: &str = "conditions#";
 const ROLLUP_STATE: &str = "rollup";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
-/// What the sort key of how far a device's rollups are folded again begins with.
-const REFOLD_PREFIX: &str = "refold#";
+/// The sort key, among a device's rollups, of how far they are folded again.
+const REFOLD: &str = "REFOLD";
 
 /// What the partition of the values by which a device is found begins with.
 pub const ATTRIBUTE_PREFIX: &str = "ATTR#";
@@ -104,10 +104,10 @@ impl Key {
             Self::Shards => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
-            Self::Rollup(device, _) => rollup_pk(device),
+            Self::Rollup(device, _) | Self::Refold(device) => rollup_pk(device),
             Self::SearchEntry(device, _) => search_pk(device),
             Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
-            Self::RollupState | Self::Refold(_) | Self::ConditionsSchema => STATE.to_owned(),
+            Self::RollupState | Self::ConditionsSchema => STATE.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
         }
@@ -129,7 +129,7 @@ impl Key {
             }
             Self::Indexed => INDEXED.to_owned(),
             Self::RollupState => ROLLUP_STATE.to_owned(),
-            Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
+            Self::Refold(_) => REFOLD.to_owned(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
@@ -151,7 +151,6 @@ impl Key {
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             STATE if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
-            STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
                     let (subject, value) = sk.split_once('#')?;
@@ -160,7 +159,11 @@ impl Key {
                     return Some(Self::SearchEntry(device.parse().ok()?, entry));
                 }
                 if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
-                    return Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?));
+                    let device = device.parse().ok()?;
+                    if sk == REFOLD {
+                        return Some(Self::Refold(device));
+                    }
+                    return Some(Self::Rollup(device, parse_bucket(sk)?));
                 }
                 if let Some(device) = pk.strip_prefix(STAYS_OF_PREFIX) {
                     return Some(Self::StayOf(device.parse().ok()?, parse_timestamp(sk)?));
@@ -221,6 +224,13 @@ impl Shard {
 #[must_use]
 pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
+}
+
+/// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
+/// first: as long as there are any, there may be new rollups.
+#[must_use]
+pub fn partitions_of(device: &DeviceId) -> [String; 3] {
+    [device.to_string(), rollup_pk(device), stays_of_pk(device)]
 }
 
 /// The partition key of a device's rollups.

@@ -12,6 +12,7 @@ pub mod shards;
 
 mod companion;
 mod deadline;
+mod deletion_ports;
 mod error;
 mod expected;
 mod invocation;
@@ -27,12 +28,15 @@ mod stay_query;
 
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
+pub use deletion_ports::{
+    Belonging, Belongings, ItemKey, MarkDeletions, RemoveBelongings, RemoveRooms,
+};
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, UpdateOutcome};
+pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,

@@ -1,6 +1,7 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
 mod conditions;
+mod deletions;
 mod rollups;
 mod stays;
 
@@ -13,13 +14,14 @@ use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
     Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
     PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, SearchDevices, SearchHit,
-    SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup, UpdateOutcome,
-    UpdateRegistry, companions, keys,
+    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, SearchDevices,
+    SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup,
+    UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
-    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
+    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token,
+    TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -31,6 +33,7 @@ struct State {
     readings: BTreeMap<ReadingKey, Reading>,
     arrivals: BTreeMap<ReadingKey, String>,
     devices: BTreeMap<DeviceId, Device>,
+    deletions: BTreeMap<DeviceId, Deletion>,
     rooms: BTreeMap<RoomId, Room>,
     stays: BTreeMap<StayKey, Stay>,
     tokens: BTreeMap<TokenHash, Token>,
@@ -193,6 +196,11 @@ impl MemoryStore {
 }
 
 impl State {
+    fn deleted(&self, is_asked: impl Fn(&DeviceId) -> bool) -> Vec<DeletedDevice> {
+        let asked = self.deletions.iter().filter(|(id, _)| is_asked(id));
+        asked.map(|(id, it)| DeletedDevice { id: id.clone(), deletion: *it }).collect()
+    }
+
     fn pop_failure(&mut self) -> Option<StoreError> {
         if self.failures.is_empty() { None } else { self.failures.remove(0) }
     }
@@ -368,13 +376,14 @@ impl QueryRoomReadings for MemoryStore {
 
 impl ReadRegistry for MemoryStore {
     async fn devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 
     async fn rooms(&self, _invocation: &Invocation) -> StoreResult<Listing<Room>> {
         let found = self.read()?.rooms.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
     }
 }
 
@@ -408,12 +417,20 @@ fn list_page<'a, T: Clone + 'a>(
     let mut asked = all.filter(|it| is_asked(it));
     let found = asked.by_ref().take(limit).cloned().collect();
     let has_more = asked.next().is_some();
-    ListPage { listing: Listing { found, unreadable: Vec::new() }, has_more }
+    ListPage { listing: Listing { found, ..Listing::default() }, has_more }
 }
 
 impl LookUpRegistry for MemoryStore {
     async fn device(&self, id: &DeviceId, _invocation: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
+    }
+
+    async fn deletion(
+        &self,
+        id: &DeviceId,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        Ok(self.read()?.deletions.get(id).copied())
     }
 
     async fn room(&self, id: &RoomId, _invocation: &Invocation) -> StoreResult<Option<Room>> {
@@ -429,7 +446,7 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Device>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, deleted: state.deleted(|id| ids.contains(id)), ..Listing::default() })
     }
 
     async fn find_rooms(
@@ -439,7 +456,7 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Room>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
     }
 }
 
@@ -519,13 +536,22 @@ impl RegisterDevices for MemoryStore {
         &self,
         device: &Device,
         _invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Device>> {
+    ) -> StoreResult<Registration> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
-            return Ok(InsertOutcome::Exists(known.clone()));
+            return Ok(Registration::Exists(known.clone()));
         }
-        state.devices.insert(device.id.clone(), device.clone());
-        Ok(InsertOutcome::Inserted)
+        let mut new = device.clone();
+        let replaced = match state.deletions.get(&device.id) {
+            Some(deletion) if deletion.ended.is_none() => {
+                return Ok(Registration::Deleted(*deletion));
+            }
+            deletion => deletion.map(|it| it.settings),
+        };
+        state.deletions.remove(&device.id);
+        new.fold_settings.number = replaced.unwrap_or(new.fold_settings.number);
+        state.devices.insert(device.id.clone(), new.clone());
+        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(new)))
     }
 
     async fn register_room(

@@ -5,14 +5,14 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay, Timestamp,
-    Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay,
+    Timestamp, Token, TokenHash,
 };
 
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
-    PutOutcome, RangeQuery, ReadingKey, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult,
-    Target, UpdateOutcome,
+    PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, StayPage, StayQuery,
+    StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -173,6 +173,12 @@ pub trait LookUpRegistry: Send + Sync {
         id: &DeviceId,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+    fn deletion(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
     /// One room, as it is this moment.
     fn room(
         &self,
@@ -310,12 +316,13 @@ pub trait RegisterDevices: Send + Sync {
         (Action::Query, Target::Devices),
     ];
 
-    /// Registers a device, unless it is registered.
+    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
+    /// counts its fold settings on from it.
     fn register_device(
         &self,
         device: &Device,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<InsertOutcome<Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<Registration>> + Send;
     /// Registers a room, unless it is registered.
     fn register_room(
         &self,

@@ -186,6 +186,7 @@ impl Fleet {
         let snapshot = Snapshot {
             devices,
             rooms: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             has_all_devices: in_memory,
             has_all_rooms: true,
             unreadable: Vec::new(),

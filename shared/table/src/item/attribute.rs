@@ -20,6 +20,12 @@ pub const STAY_ROOM: &str = "stay_room";
 pub const UNTIL: &str = "until";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
+/// When the deletion of a device began.
+pub const DELETED: &str = "_deleted";
+/// When something of a device that is being deleted was found last.
+pub const FOUND: &str = "_found";
+/// When the deletion of a device ended.
+pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    ATTRIBUTES, BEHIND, CHANGES, DEVICE_VERSION, EXCHANGES, FIRST_SEEN, HOLD, INTRODUCED_ROOMS,
-    KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CHANGES, DELETED, DEVICE_VERSION, ENDED, EXCHANGES, FIRST_SEEN, FOUND,
+    HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS,
+    TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -15,9 +16,9 @@ use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
-    AttributeName, AttributeValue, AttributeValues, Decimal, Device, Exchange, Extent,
-    FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags, Timestamp,
-    Verdict,
+    AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
+    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags,
+    Timestamp, Verdict,
 };
 
 /// The item of a device, in its partition.
@@ -119,6 +120,74 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
     }
 }
 
+/// The attributes that a device loses when its deletion begins. What a device registered anew may not know
+/// stays: the number of its fold settings.
+pub const DESCRIPTION: [&str; 11] = [
+    STAY,
+    keys::ROOM,
+    ROOM_AT,
+    NAME,
+    KIND,
+    TAGS,
+    METRICS,
+    FIRST_SEEN,
+    BEHIND,
+    CHANGES,
+    INTRODUCED_ROOMS,
+];
+
+/// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
+const TOMBSTONE_DAYS: i64 = 7;
+
+/// When the item of a device whose deletion ended expires.
+#[must_use]
+pub fn tombstone_expiry(ended: Timestamp) -> Attribute {
+    let expires = ended.saturating_add(TimeDelta::days(TOMBSTONE_DAYS));
+    Attribute::N((expires.as_millis() / 1_000).to_string())
+}
+
+/// An item of the registry's devices, whether or not the device is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceItem {
+    /// The device.
+    Device(Box<Device>),
+    /// The mark of a deletion.
+    Deleted(DeletedDevice),
+}
+
+impl DeviceItem {
+    /// The deletion, if the device is deleted.
+    #[must_use]
+    pub fn deletion(self) -> Option<Deletion> {
+        match self {
+            Self::Device(_) => None,
+            Self::Deleted(device) => Some(device.deletion),
+        }
+    }
+}
+
+impl Decode for DeviceItem {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        match Device::decode(attributes) {
+            Ok(device) => Ok(Self::Device(Box::new(device))),
+            Err(ItemError::Deleted(device)) => Ok(Self::Deleted(*device)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn to_deletion(item: &mut Item) -> Result<Option<Deletion>, ItemError> {
+    let Some(begun) = timestamp(item, DELETED)? else { return Ok(None) };
+    Ok(Some(Deletion {
+        begun,
+        found: timestamp(item, FOUND)?.ok_or(ItemError::Missing(FOUND))?,
+        ended: timestamp(item, ENDED)?,
+        settings: whole_number(item, SETTINGS)?.unwrap_or_default(),
+    }))
+}
+
 impl Decode for Device {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
@@ -129,6 +198,9 @@ impl Decode for Device {
 
 fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let Key::Device(id, _) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    if let Some(deletion) = to_deletion(&mut item)? {
+        return Err(ItemError::Deleted(Box::new(DeletedDevice { id, deletion })));
+    }
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
