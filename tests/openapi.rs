@@ -123,6 +123,7 @@ async fn failures_of_http_itself_are_in_the_document() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one list of requests")]
 async fn real_answers_are_what_the_document_says() {
     let system = system().await;
     let document = get(&system, "/openapi.json").await.json();

@@ -98,6 +98,7 @@ fn declared(permissions: &[Permission]) -> BTreeSet<Permission> {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one list of ports")]
 async fn each_port_asks_what_it_declares() {
     let engine = Engine::embedded().await;
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();

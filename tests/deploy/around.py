@@ -62,21 +62,22 @@ def without_action(policy, action):
 
 
 # What each role may do with which partitions - a device's, the registry's, the tokens', a device's rollups', the
-# rollups' state - and nothing else.
+# rollups' state, the stays of a device and in a room - and nothing else.
 # The transaction puts an item.
 DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE)
+STAYS = ("STAYS_OF#some-device", "STAYS_IN#some-room")
+PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, *STAYS)
 PERMITTED = {
     "IngestRole": {
         "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
         "update_item": {DEVICE, "DEVICE"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN},
     },
     "QueryRole": {
-        "put_item": {"ROOM"}, "transact_write_items": {"ROOM"}, "update_item": {*REGISTRY},
-        "query": {DEVICE, *REGISTRY, ROLLUP}, "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE}, "delete_item": {DEVICE},
+        "put_item": {"ROOM", *STAYS}, "transact_write_items": {"ROOM", *STAYS}, "update_item": {*REGISTRY},
+        "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS}, "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE}, "delete_item": {DEVICE},
     },
     "RegistryRole": {
-        "put_item": {*REGISTRY}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY},
+        "put_item": {*REGISTRY, *STAYS}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY, *STAYS},
         "batch_get_item": {*REGISTRY}, "query": {DEVICE},
     },
     "RollupRole": {

@@ -1,9 +1,11 @@
 //! How often a question asks the table, and for how much. A store that answers right may still ask once
 //! a reading.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Place, Room, Stay};
+use serde_json::Value;
 use table::keys::STAYS_IN_PREFIX;
 use table::{
     EditRegistry as _, Edited, LookUpRegistry as _, PutReadings as _, QueryRoomReadings as _,
@@ -121,8 +123,14 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let new = |id: &str| Room::new(room(id), at(0));
 
     let mut failures = vec![Fault::Failed(Effect::Done)];
+    let tokens: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let seen = Arc::clone(&tokens);
     let proxy = Proxy::start(table.endpoint(), move |call| {
-        (call.operation == "TransactWriteItems").then(|| failures.pop())?
+        if call.operation != "TransactWriteItems" {
+            return None;
+        }
+        seen.lock().expect("no test panics with it").push(call.body["ClientRequestToken"].clone());
+        failures.pop()
     })
     .await;
     let store = table.store_by_way_of(proxy.url());
@@ -131,6 +139,9 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
         panic!("it is registered")
     };
     assert_eq!(now.place, Place::Chosen(room("attic")));
+    let sent = tokens.lock().expect("no test panics with it").clone();
+    let [first, again, ..] = sent.as_slice() else { panic!("it is sent again: {sent:?}") };
+    assert!(first.is_string() && first == again, "DynamoDB knows the second for the first");
     assert_eq!(now.stay, Some(Stay::begun(room("attic"), at(0))));
     assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
 
