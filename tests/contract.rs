@@ -2,6 +2,7 @@
 //!
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
+mod conditions;
 mod edits;
 mod items;
 mod ranges;
@@ -18,9 +19,10 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings,
-    PutRollups, QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups,
-    ReadStays, ReadStoredReadings, RegisterDevices, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutConditionsSchema,
+    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, RegisterDevices, SetConditionsReady, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -31,6 +33,12 @@ table::store! {
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
     + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry + ReadStays
+}
+
+table::store! {
+    /// All ports of the index by conditions.
+    trait ConditionsPorts: PutRollups + ReadRollups + ReadConditionsSchema + PutConditionsSchema
+        + SetConditionsReady + QueryConditions
 }
 
 /// A table in memory.
@@ -68,6 +76,20 @@ async fn dynamodb_local() -> Option<Table> {
 
 async fn dynamodb_local_without_room_index() -> Option<Table> {
     Some(running_elsewhere()?.table(false).await)
+}
+
+async fn memory_with_conditions_index() -> Option<Memory> {
+    let store = MemoryStore::default();
+    store.add_conditions_index();
+    Some(Memory(store))
+}
+
+async fn engine_with_conditions_index() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&[("ConditionsIndex", "on")]).await)
+}
+
+async fn dynamodb_local_with_conditions_index() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&[("ConditionsIndex", "on")]).await)
 }
 
 /// `DynamoDB` Local, where it runs; without it a line that no test runner hides.
@@ -221,6 +243,31 @@ macro_rules! tables {
                 of_numbers_at_once_one_is_first;
         }
     };
+}
+
+macro_rules! conditions {
+    ($backend:ident) => {
+        run! { $backend:
+            conditions(store):
+                a_schema_is_put_only_over_what_was_read
+                only_the_stored_schema_becomes_ready
+                quarters_are_found_by_their_addresses
+                a_walk_meets_each_quarter_once
+                a_rollup_by_an_older_schema_replaces_none;
+        }
+    };
+}
+
+mod on_memory_with_conditions_index {
+    conditions!(memory_with_conditions_index);
+}
+
+mod on_engine_with_conditions_index {
+    conditions!(engine_with_conditions_index);
+}
+
+mod on_dynamodb_local_with_conditions_index {
+    conditions!(dynamodb_local_with_conditions_index);
 }
 
 mod on_memory {

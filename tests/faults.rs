@@ -4,7 +4,7 @@ mod ingest;
 mod instances;
 pub(crate) mod proxy;
 mod query;
-mod registry;
+pub(crate) mod registry;
 
 use fastrand::Rng;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    Decimal, DeviceId, Label, MetricName, Reading, RoomId, Tags, TimeRange, Timestamp, Unit,
+    ConditionsSchema, Decimal, DeviceId, Encoding, Label, MetricName, Reading, RoomId,
+    SchemaMetric, Tags, TimeRange, Timestamp, Unit,
 };
 use runtime::clock::{Deadline, TestClock};
 use serde_json::{Value, json};
@@ -146,4 +147,15 @@ impl Answer {
             body: serde_json::from_str(body).unwrap_or_default(),
         }
     }
+}
+
+/// A schema of temperature and humidity.
+pub(crate) fn schema(version: u8) -> ConditionsSchema {
+    let metric = |name: &str, low: &str, high: &str| {
+        let knots = [low, high].map(|it| Decimal::parse(it).expect("a number"));
+        let name = name.parse().expect("a name");
+        SchemaMetric { name, encoding: Encoding::Decimal(knots.into()), bits: 12 }
+    };
+    let metrics = vec![metric("temperature", "15", "30"), metric("humidity", "20", "80")];
+    ConditionsSchema::new(version, metrics).expect("a schema")
 }

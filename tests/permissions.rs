@@ -10,18 +10,20 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS};
+use table::layout::CONDITIONS_INDEX;
 use table::shards::Shard;
 use table::{
     Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
     KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry,
-    Permission, PutReadings, PutRollups, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RollupKey, RollupState, StayQuery, StoredRollup, Target, UpdateRegistry,
+    Permission, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RollupKey,
+    RollupState, SetConditionsReady, StayQuery, StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, label, reading_in, room};
+use crate::given::{always, at, device, invocation, label, reading_in, room, schema};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -42,6 +44,9 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         "GetItem" => [(Action::GetItem, key(&body["Key"]))].into(),
         "PutItem" => [(Action::PutItem, key(&body["Item"]))].into(),
         "UpdateItem" => [(Action::UpdateItem, key(&body["Key"]))].into(),
+        "Query" if body["IndexName"] == CONDITIONS_INDEX.name => {
+            [(Action::Query, Target::ConditionsIndex)].into()
+        }
         "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
         "Query" => {
             let pk = &body["ExpressionAttributeValues"][":p"]["S"];
@@ -83,8 +88,8 @@ async fn each_port_asks_what_it_declares() {
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
     let (mut tables, mut proxies) = (Vec::new(), Vec::new());
     for parameters in [
-        [("RoomIndex", "on"), ("DeviceShards", "4")],
-        [("RoomIndex", "off"), ("DeviceShards", "1")],
+        [("RoomIndex", "on"), ("DeviceShards", "4"), ("ConditionsIndex", "on")],
+        [("RoomIndex", "off"), ("DeviceShards", "1"), ("ConditionsIndex", "off")],
     ] {
         let seen = Arc::clone(&asked);
         let table = engine.table_of(&parameters).await;
@@ -181,6 +186,7 @@ async fn each_port_asks_what_it_declares() {
         raw_until: None,
         expires: None,
         is_frozen: false,
+        indexed: None,
         rollup: Rollup::default(),
     };
     let date = "2026-01-11".parse().expect("a date");
@@ -196,6 +202,15 @@ async fn each_port_asks_what_it_declares() {
         queue: None,
     };
     check!(ReadRollupState: store.rollup_state(invocation));
+    let schema = schema(1);
+    check!(PutConditionsSchema:
+        store.put_conditions_schema(&schema, Expected::Absent, invocation));
+    check!(ReadConditionsSchema:
+        store.conditions_schema(invocation),
+        store.indexing(invocation));
+    check!(SetConditionsReady: store.set_conditions_ready(1, invocation));
+    check!(QueryConditions:
+        store.indexed_quarters((&d, at(0)), (&[1], &[1, 9]), None, 10, invocation));
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), None, invocation),

@@ -8,7 +8,7 @@ use dynamodb::DynamoStore;
 use local::table_definition::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
-use table::layout::{Index, Layout, ROOM_INDEX};
+use table::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX};
 use table::{Action, Permission, Target, keys};
 
 use crate::architecture::rust_files;
@@ -101,6 +101,29 @@ fn without_the_index_nothing_of_it_is_left() {
     assert_eq!(names, [keys::PK, keys::SK]);
     let resources = template().resources(&off).expect("resources");
     assert_eq!(environment(&resources, "query")["ROOM_INDEX"], "off");
+}
+
+#[test]
+fn the_index_by_conditions_is_as_the_code_has_it_where_it_is_on() {
+    let on = [("ConditionsIndex", "on")];
+    let table = TableDefinition::from_template(&template(), &on).expect("a table");
+    assert_eq!(table.layout(), Layout { conditions_index: true, ..Layout::default() });
+    let deployed = table.global_secondary_indexes.iter();
+    let deployed = deployed.filter(|it| it.index_name == CONDITIONS_INDEX.name);
+    let [index] = deployed.collect::<Vec<_>>()[..] else { panic!("one index") };
+    let key: Vec<_> = index.key_schema.iter().map(|part| part.attribute_name.as_str()).collect();
+    assert_eq!(key, [CONDITIONS_INDEX.partition_key, CONDITIONS_INDEX.sort_key]);
+    assert_eq!(index.projection.projection_type, CONDITIONS_INDEX.projection);
+    assert_eq!(index.projection.non_key_attributes, CONDITIONS_ATTRIBUTES);
+    let kind = |name: &str| {
+        let mut all = table.attribute_definitions.iter();
+        all.find(|it| it.attribute_name == name).map(|it| it.attribute_type.as_str())
+    };
+    assert_eq!((kind(key[0]), kind(key[1])), (Some("S"), Some("B")));
+    let resources = template().resources(&on).expect("resources");
+    for package in ["query", "rollup"] {
+        assert_eq!(environment(&resources, package)["CONDITIONS_INDEX"], "on");
+    }
 }
 
 #[test]
@@ -384,7 +407,7 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
     let whole = json!({"Fn::GetAtt": [table, "Arn"]});
-    let index = json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{}", ROOM_INDEX.name)});
+    let index = |name| json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{name}")});
     let stream = json!({"Fn::GetAtt": [table, "StreamArn"]});
     for package in PACKAGES {
         let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -397,7 +420,11 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
         let set = |names: &[&str]| names.iter().map(|name| format!("dynamodb:{name}")).collect();
         let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (action, place) in permissions(package) {
-            let resource = if place == Target::RoomIndex { &index } else { &whole };
+            let resource = match place {
+                Target::RoomIndex => &index(ROOM_INDEX.name),
+                Target::ConditionsIndex => &index(CONDITIONS_INDEX.name),
+                _ => &whole,
+            };
             let actions = expected.entry(resource.to_string()).or_default();
             actions.insert(format!("dynamodb:{action:?}"));
         }

@@ -10,6 +10,7 @@ use local::DataDirectory;
 use runtime::clock::Deadline;
 use table::Invocation;
 use table::layout::Layout;
+use table::shards::Shards;
 
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,10 @@ pub(crate) struct Place {
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
 
+/// The layout that the commands count with: those that put rollups ask for the schema of the index by
+/// conditions whether or not the table has one, and no command asks an index.
+const LAYOUT: Layout = Layout { room_index: false, conditions_index: true, shards: Shards::ONE };
+
 /// A table that can be asked.
 pub(crate) struct OpenTable {
     pub(crate) store: DynamoStore,
@@ -51,7 +56,7 @@ impl Place {
             let ca_bundle = runtime::config::ca_bundle()?;
             let name = format!("the table {table} in {region}");
             let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
-            let store = DynamoStore::connect(&config, Layout::default());
+            let store = DynamoStore::connect(&config, LAYOUT);
             return Ok(OpenTable { store, name, config, data: None });
         }
         let name = data_dir.display().to_string();
@@ -61,7 +66,7 @@ impl Place {
             )
         };
         let config = data.store_config().clone();
-        let store = DynamoStore::connect(&config, Layout::default());
+        let store = DynamoStore::connect(&config, LAYOUT);
         Ok(OpenTable { store, name, config, data: Some(data) })
     }
 
@@ -82,7 +87,7 @@ impl OpenTable {
     pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let shards = self.store.stored_shards(&invocation).await?.unwrap_or_default();
-        self.store = DynamoStore::connect(&self.config, Layout { shards, ..Layout::default() });
+        self.store = DynamoStore::connect(&self.config, Layout { shards, ..LAYOUT });
         Ok(self)
     }
 

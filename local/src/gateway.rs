@@ -178,7 +178,7 @@ impl Gateway {
 /// Returns whether the request's route has a body. Any other body is left unread.
 fn takes_body(parts: &Parts) -> bool {
     let route = endpoints::find_path(parts.method.as_str(), parts.uri.path());
-    route.is_ok_and(|(route, _)| matches!(route.method, "POST" | "PATCH"))
+    route.is_ok_and(|(route, _)| matches!(route.method, "POST" | "PUT" | "PATCH"))
 }
 
 /// Reads a body of at most `MAX_BODY` bytes within `time`.

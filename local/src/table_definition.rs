@@ -120,7 +120,11 @@ impl TableDefinition {
         let has = |index: &layout::Index| {
             self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
         };
-        Layout { room_index: has(&layout::ROOM_INDEX), shards: self.device_shards }
+        Layout {
+            room_index: has(&layout::ROOM_INDEX),
+            conditions_index: has(&layout::CONDITIONS_INDEX),
+            shards: self.device_shards,
+        }
     }
 
     /// Writes the body of the `CreateTable` request for the name `table`.

@@ -34,6 +34,7 @@ fn rollup(id: &str, n: i64, version: u64) -> StoredRollup {
         raw_until: None,
         expires: None,
         is_frozen: false,
+        indexed: None,
         rollup: Rollup::fold(&readings, &FoldRules::default()),
     }
 }

@@ -77,6 +77,7 @@ impl Meter {
                 raw_until: None,
                 expires: None,
                 is_frozen: false,
+                indexed: None,
                 rollup,
             };
             let put = store.put_rollup(&stored, Expected::Absent, &invocation()).await;

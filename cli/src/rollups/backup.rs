@@ -16,7 +16,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
-use table::{Expected, ListDevices as _, PutRollups as _, ReadRollups as _, StoredRollup};
+use table::{
+    Expected, ListDevices as _, PutRollups as _, ReadConditionsSchema as _, ReadRollups as _,
+    StoredRollup,
+};
 
 use super::walk::patiently;
 use crate::export::ExportFile;
@@ -46,8 +49,10 @@ pub(crate) async fn export(
     let mut count = 0;
     for id in meant {
         let mut write = |rollups: Vec<StoredRollup>| {
-            for rollup in rollups.iter().filter(|rollup| !rollup.is_expired(now)) {
-                let json = serde_json::value::to_raw_value(&to_json(item::from_rollup(rollup)))?;
+            for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
+                // Another table has another schema, or no index.
+                rollup.indexed = None;
+                let json = serde_json::value::to_raw_value(&to_json(item::from_rollup(&rollup)))?;
                 file.describe("Item", &json)?;
                 count += 1;
             }
@@ -84,6 +89,7 @@ pub(crate) async fn restore(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let devices = devices(store).await?;
+    let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let (mut reader, bar) = open(path)?;
     let (mut restored, mut known, mut expired, mut line) = (0, 0, 0, 0);
     let mut is_over = false;
@@ -106,6 +112,7 @@ pub(crate) async fn restore(
             // fold with the settings of this table has to be able to replace it.
             let settings = devices.get(&rollup.key.device).map_or(0, |it| it.fold_settings.number);
             rollup.settings = rollup.settings.min(settings);
+            rollup.indexed = indexing.of(rollup.key.bucket, &rollup.rollup);
             batch.push(rollup);
         }
         let put = async |rollup: &StoredRollup| {
@@ -173,7 +180,7 @@ fn to_json(item: Item) -> Value {
             Attribute::L(list) => json!({"L": list.into_iter().map(of).collect::<Vec<_>>()}),
             Attribute::M(members) => json!({"M": to_json(members)}),
             Attribute::Ss(texts) => json!({"SS": texts}),
-            Attribute::Other => Value::Null,
+            Attribute::B(_) | Attribute::Other => Value::Null,
         }
     }
     item.into_iter().map(|(name, it)| (name, of(it))).collect()

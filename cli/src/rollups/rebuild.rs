@@ -11,8 +11,8 @@ use rollups::{Assumed, DeviceRules, Fold, Folded, Retention};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{
-    Expected, Invocation, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, StoreResult,
-    StoredReading, StoredRollup,
+    Expected, Indexing, Invocation, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
+    StoreResult, StoredReading, StoredRollup,
 };
 
 use super::progress::Progress;
@@ -78,7 +78,14 @@ pub(super) async fn run(
         patiently(async |invocation| store.set_rebuilt(state.since, zone.name(), invocation).await)
             .await?;
     }
-    let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, zone.name());
+    let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
+    let schema = match &indexing {
+        Indexing::By(schema) => schema.version(),
+        Indexing::Off | Indexing::Unset => 0,
+    };
+    // What was folded with another schema is folded again.
+    let asked = format!("{} {schema}", zone.name());
+    let mut progress = Progress::<Rebuilt>::of(&args.scope, progress, &asked);
     if progress.continues() {
         print("continuing where the last rebuild stopped (--again starts over)");
     }
@@ -91,7 +98,7 @@ pub(super) async fn run(
     // Of a day that is given up in part, the rest is no rollup of that day.
     let whole_from = args.time_zone.map(|_| args.scope.range(clock.now())).transpose()?;
     let whole_from = whole_from.map_or(Timestamp::MIN, TimeRange::from);
-    let rebuild = RebuildDay { store, zone, retention, whole_from, clock };
+    let rebuild = RebuildDay { store, zone, retention, whole_from, indexing, clock };
     let add = |sum: &mut Rebuilt, day: Rebuilt| {
         sum.quarters += day.quarters;
         sum.days += day.days;
@@ -104,6 +111,12 @@ pub(super) async fn run(
             store.set_rebuilt(Timestamp::MIN, zone.name(), invocation).await
         })
         .await?;
+        if let Indexing::By(schema) = &rebuild.indexing {
+            // A newer schema is not ready: this rebuild knew an older one.
+            let version = schema.version();
+            patiently(async |invocation| store.set_conditions_ready(version, invocation).await)
+                .await?;
+        }
     }
     Ok(progress.finish())
 }
@@ -114,6 +127,7 @@ struct RebuildDay<'a, S, C> {
     retention: Retention,
     /// Days that begin earlier are not folded.
     whole_from: Timestamp,
+    indexing: Indexing,
     clock: C,
 }
 
@@ -123,7 +137,7 @@ const MAX_CHANGES: usize = 5;
 impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
     /// Folds a day's quarters of an hour, then the day. Returns `None` if there was nothing to fold.
     async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Option<Rebuilt>> {
-        let mut rules = DeviceRules::of(device);
+        let mut rules = DeviceRules::of(device).indexed(&self.indexing);
         for _ in 0..MAX_CHANGES {
             let rebuilt = patiently(async |invocation| self.fold(&rules, day, invocation).await);
             if let Some(rebuilt) = rebuilt.await? {
@@ -136,7 +150,8 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
             let listing = listing.await?;
             let found = listing.found.first();
             let found = found.with_context(|| format!("the device {} is gone", device.id))?;
-            rules = DeviceRules::of(found);
+            let indexing = patiently(async |invocation| self.store.indexing(invocation).await);
+            rules = DeviceRules::of(found).indexed(&indexing.await?);
         }
         bail!(
             "{}: the rollups of {} are folded with newer settings than the device has",
@@ -163,6 +178,12 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
                 return Ok(None);
             }
             folded = window.folded.len() as u64;
+            // What is not folded again is in the index as it is stored.
+            if self.indexing != Indexing::Off && store.stored().0 < folded {
+                let store = self.store;
+                let fold = Fold { store, device, retention, now, invocation };
+                fold.index_quarters(quarters).await?;
+            }
         }
         let key = RollupKey::day(device.id.clone(), day.date);
         let is_folded = day.is_over && day.range.from() >= self.whole_from;

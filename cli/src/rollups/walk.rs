@@ -13,7 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
     FindRegistry, Invocation, KeepRollupState, ListDevices, QueryReadings, RangeQuery,
-    ReadRollupState, RollupState, StoreResult, StoredRollup,
+    ReadConditionsSchema, ReadRollupState, RollupState, SetConditionsReady, StoreResult,
+    StoredRollup,
 };
 
 use super::Scope;
@@ -22,12 +23,26 @@ use runtime::clock::Deadline;
 
 /// The ports of the table that the commands use.
 pub(super) trait Table:
-    Store + QueryReadings + FindRegistry + ListDevices + ReadRollupState + KeepRollupState
+    Store
+    + QueryReadings
+    + FindRegistry
+    + ListDevices
+    + ReadRollupState
+    + KeepRollupState
+    + ReadConditionsSchema
+    + SetConditionsReady
 {
 }
 
-impl<S: Store + QueryReadings + FindRegistry + ListDevices + ReadRollupState + KeepRollupState>
-    Table for S
+impl<S> Table for S where
+    S: Store
+        + QueryReadings
+        + FindRegistry
+        + ListDevices
+        + ReadRollupState
+        + KeepRollupState
+        + ReadConditionsSchema
+        + SetConditionsReady
 {
 }
 

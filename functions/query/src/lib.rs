@@ -3,6 +3,7 @@
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
 
+mod conditions_schema;
 mod cursor;
 mod edit;
 mod health;
@@ -40,7 +41,8 @@ use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindToken, ListDevices, LookUpRegistry, PageRegistry,
-    QueryReadings, QueryRoomReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    PutConditionsSchema, QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
 };
 
 /// The settings of the function.
@@ -62,7 +64,8 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings
         + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
-        + DeleteReadings + ReadStays
+        + DeleteReadings + ReadStays + ReadConditionsSchema + PutConditionsSchema
+        + QueryConditions
 }
 
 /// The function.
@@ -176,6 +179,8 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::RoomConditions => {
                 Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
             }
+            Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
+            Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),

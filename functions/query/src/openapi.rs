@@ -3,7 +3,7 @@
 mod patch;
 mod series;
 
-use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Parameter, Reply};
+use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
 use serde_json::{Map, Value, json};
@@ -99,10 +99,10 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.access != Access::Public {
         statuses.extend([401, 403]);
     }
-    if endpoint.has_id() {
+    if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
         statuses.push(404);
     }
-    if matches!(endpoint.reply, Reply::Rows(_)) {
+    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema")) {
         statuses.push(422);
     }
     if endpoint.body.is_some() {

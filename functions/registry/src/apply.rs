@@ -11,7 +11,7 @@ use table::keys::{DEVICES, ROOMS};
 use table::shards::Shard;
 use table::{
     FindRegistry, Invocation, Listing, QueryReadings, RangeQuery, ReadingKey, RegisterDevices,
-    StoreError, StoreResult, UnreadableItem, UpdateOutcome,
+    StoreError, StoreResult, UnreadableItem, UpdateOutcome, UpdateRegistry,
 };
 
 use crate::{Seen, Store};
@@ -133,28 +133,47 @@ async fn apply_observation(
     current: &mut Current,
     invocation: &Invocation,
 ) -> StoreResult<()> {
-    let id = device.id.clone();
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(&seen.observation, is_known);
         if let Some(named) = update.room.take() {
             update.room = newest_room(store, &device, named, current, invocation).await?;
         }
-        let written = if update.is_empty() {
-            // A stay is begun with the room that the table has, so this comes after a move.
-            let Some(stay) = device.settled(seen.observation.last) else { return Ok(()) };
-            store.begin_stay(&device, &stay, invocation).await?
-        } else {
-            store.update_device(&device, &update, invocation).await?
-        };
-        match written {
-            UpdateOutcome::Updated(now) => device = now,
+        if update.is_empty() {
+            return settle(store, device, seen.observation.last, invocation).await;
+        }
+        match store.update_device(&device, &update, invocation).await? {
+            UpdateOutcome::Updated(now) => {
+                return settle(store, now, seen.observation.last, invocation).await;
+            }
             // Somebody was faster, or a person has decided: what is there now is the new base.
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
             UpdateOutcome::ConditionFailed(None) => break,
         }
     }
-    Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
+    Err(kept_changing(&device.id))
+}
+
+/// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.
+async fn settle(
+    store: &impl UpdateRegistry,
+    mut device: Device,
+    newest: Timestamp,
+    invocation: &Invocation,
+) -> StoreResult<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(stay) = device.settled(newest) else { return Ok(()) };
+        match store.begin_stay(&device, &stay, invocation).await? {
+            UpdateOutcome::Updated(_) => return Ok(()),
+            UpdateOutcome::ConditionFailed(Some(now)) => device = now,
+            UpdateOutcome::ConditionFailed(None) => break,
+        }
+    }
+    Err(kept_changing(&device.id))
+}
+
+fn kept_changing(id: &DeviceId) -> StoreError {
+    StoreError::Unavailable(format!("the item of {id} kept changing").into())
 }
 
 async fn is_registered(

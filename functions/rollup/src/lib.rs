@@ -30,8 +30,8 @@ use runtime::stream::StreamFunction;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::WorkQueue;
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, PutRollups, QueryReadings, ReadRollupState,
-    ReadRollups, ReadStoredReadings,
+    FindRegistry, KeepRollupState, ListDevices, PutRollups, QueryReadings, ReadConditionsSchema,
+    ReadRollupState, ReadRollups, ReadStoredReadings,
 };
 
 pub use event::{Event, Reply};
@@ -53,7 +53,7 @@ pub struct Rollup<S, W, Q, C> {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups
-        + ReadRollupState + KeepRollupState + FindRegistry + ListDevices
+        + ReadRollupState + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
 }
 
 /// The name of the function in its log.

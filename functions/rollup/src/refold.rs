@@ -81,7 +81,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         };
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
-        let mut rules = device.rules();
+        let indexing = self.store.indexing(run.invocation).await?;
+        let mut rules = device.rules().indexed(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());

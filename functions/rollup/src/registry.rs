@@ -8,7 +8,7 @@ use rollups::DeviceRules;
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Invocation, StoreError, StoreResult, UnreadableItem};
+use table::{Indexing, Invocation, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
 use crate::bucket_folding::BucketFolding;
@@ -58,8 +58,12 @@ impl ListedDevice {
 
     /// The rules that the device is folded by.
     pub(crate) fn rules(&self) -> DeviceRules {
-        let settings = self.fold_settings.number;
-        DeviceRules { id: self.id.clone(), rules: (*self.rules).clone(), settings }
+        DeviceRules {
+            id: self.id.clone(),
+            rules: (*self.rules).clone(),
+            settings: self.fold_settings.number,
+            indexing: Indexing::Off,
+        }
     }
 }
 
@@ -100,13 +104,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         let listing = self.store.find_devices(ids, invocation).await?;
         self.registered.note(listing.found.iter().map(|device| &device.id));
-        let found = listing.found.iter().map(|it| (it.id.clone(), Ok(DeviceRules::of(it))));
+        let indexing = &self.store.indexing(invocation).await?;
+        let rules = |it| DeviceRules::of(it).indexed(indexing);
+        let found = listing.found.iter().map(|it| (it.id.clone(), Ok(rules(it))));
         let mut rules: Rules = found.collect();
         for id in ids {
             rules.entry(id.clone()).or_insert_with(|| {
                 match listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
                     Some(item) => Err(chain(item)),
-                    None => Ok(DeviceRules::of_unknown(id.clone())),
+                    None => Ok(DeviceRules::of_unknown(id.clone()).indexed(indexing)),
                 }
             });
         }
@@ -124,7 +130,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Err(StoreError::Unreadable(item));
         }
         let unknown = || DeviceRules::of_unknown(id.clone());
-        Ok(listing.found.first().map_or_else(unknown, DeviceRules::of))
+        let rules = listing.found.first().map_or_else(unknown, DeviceRules::of);
+        Ok(rules.indexed(&self.store.indexing(invocation).await?))
     }
 
     /// All devices, listed at `time` or later. The list of an earlier invocation serves as well.

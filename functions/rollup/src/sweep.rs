@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::{DeviceId, TimeRange, Timestamp, Zone, sweep_group};
-use rollups::{Assumed, GRACE, SKEW};
+use rollups::{Assumed, DeviceRules, GRACE, SKEW};
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
@@ -12,7 +12,7 @@ use table::{Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in, window_end};
-use crate::registry::{ListedDevice, ListedDevices};
+use crate::registry::ListedDevices;
 use crate::schedule::Run;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -27,6 +27,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
+        let indexing = &self.store.indexing(run.invocation).await?;
         while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
@@ -34,7 +35,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
-                self.sweep_device(device, range, zone, run).await?;
+                self.sweep_device(device.rules().indexed(indexing), range, zone, run).await?;
                 run.pace.keep(run.invocation).await;
             }
             for item in &listed.unreadable {
@@ -68,13 +69,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     async fn sweep_device(
         &self,
-        device: &ListedDevice,
+        mut rules: DeviceRules,
         range: TimeRange,
         zone: Zone,
         run: &mut Run<'_>,
     ) -> Result<(), NotFolded> {
         let Run { invocation, done, .. } = run;
-        let mut rules = device.rules();
         done.devices += 1;
         self.quarters(&mut rules, range, Assumed::Absent, invocation, done).await?;
         self.days_ended(&mut rules, zone, (range, Assumed::Absent), invocation, done).await

@@ -156,6 +156,7 @@ impl Bench {
             raw_until: None,
             expires: None,
             is_frozen: false,
+            indexed: None,
             rollup: Folded::default(),
         };
         let put = self.store.put_rollup(&poison, Expected::Absent, &self.invocation).await;

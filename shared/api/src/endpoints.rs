@@ -56,6 +56,8 @@ pub enum Operation {
     RoomConditions,
     HomeSeries,
     HomeEnergy,
+    ShowConditionsSchema,
+    PutConditionsSchema,
     AllSeries,
     AllEnergy,
     Health,
@@ -146,7 +148,7 @@ pub enum Reply {
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `GET`, `POST`, `PATCH` or `DELETE`; an endpoint with `GET` answers `HEAD` as well.
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; an endpoint with `GET` answers `HEAD` as well.
     pub method: &'static str,
     /// The path, as the template and `OpenAPI` write it.
     pub path: &'static str,
@@ -543,6 +545,25 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Energy"),
         "The energy of all devices in kWh by units of the calendar",
     ),
+    get(
+        "/conditions/schema",
+        Operation::ShowConditionsSchema,
+        &[],
+        Reply::One("ConditionsSchema"),
+        "Show the schema by which an index finds conditions",
+    ),
+    Endpoint {
+        method: "PUT",
+        access: Access::Admin,
+        body: Some("NewConditionsSchema"),
+        ..get(
+            "/conditions/schema",
+            Operation::PutConditionsSchema,
+            &[],
+            Reply::One("ConditionsSchema"),
+            "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it",
+        )
+    },
     Endpoint {
         access: Access::Public,
         ..get(
@@ -659,7 +680,7 @@ mod tests {
             let access = endpoint.access;
             assert_eq!(changes, matches!(access, Access::Write | Access::Admin), "{endpoint:?}");
             assert_eq!(access == Access::Public, endpoint.path == "/health");
-            let has_body = matches!(endpoint.method, "POST" | "PATCH");
+            let has_body = matches!(endpoint.method, "POST" | "PUT" | "PATCH");
             assert_eq!(has_body, endpoint.body.is_some(), "{endpoint:?}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use table::item::{self, Attribute, Decode};
@@ -20,6 +21,7 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
     match attribute {
         Attribute::S(text) => AttributeValue::S(text),
         Attribute::N(number) => AttributeValue::N(number),
+        Attribute::B(bytes) => AttributeValue::B(Blob::new(bytes)),
         Attribute::L(list) => AttributeValue::L(list.into_iter().map(value_to_sdk).collect()),
         Attribute::M(item) => AttributeValue::M(to_sdk(item)),
         Attribute::Ss(set) => AttributeValue::Ss(set),
@@ -40,6 +42,7 @@ fn value_from_sdk(value: AttributeValue) -> Attribute {
     match value {
         AttributeValue::S(text) => Attribute::S(text),
         AttributeValue::N(number) => Attribute::N(number),
+        AttributeValue::B(bytes) => Attribute::B(bytes.into_inner()),
         AttributeValue::L(list) => Attribute::L(list.into_iter().map(value_from_sdk).collect()),
         AttributeValue::M(item) => Attribute::M(from_sdk(item).collect()),
         AttributeValue::Ss(set) => Attribute::Ss(set),

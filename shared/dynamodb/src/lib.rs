@@ -2,6 +2,7 @@
 
 mod add_arrival;
 mod attribute;
+mod conditions;
 mod delete_readings;
 mod edit_registry;
 mod error;

@@ -22,6 +22,9 @@ pub(super) struct Put {
     /// An attribute of the item that has the expected version, and the largest number that it may be.
     /// It limits nothing where no item is expected.
     pub(super) at_most: Option<(&'static str, u64)>,
+    /// An attribute that the item may have, and the largest number that it may be. It limits nothing where
+    /// no item is expected.
+    pub(super) absent_or_at_most: Option<(&'static str, u64)>,
 }
 
 /// A put as a request and a transaction both take it.
@@ -38,7 +41,7 @@ impl Put {
         item: impl IntoIterator<Item = (N, Attribute)>,
         expected: Expected,
     ) -> Self {
-        Self { item: to_sdk(item), expected, at_most: None }
+        Self { item: to_sdk(item), expected, at_most: None, absent_or_at_most: None }
     }
 
     fn build(self) -> Built {
@@ -61,6 +64,11 @@ impl Put {
             condition += " AND #limited <= :limit";
             names.insert("#limited".to_owned(), name.to_owned());
             values.insert(":limit".to_owned(), number(limit));
+        }
+        if let Some((name, limit)) = self.absent_or_at_most {
+            condition += " AND (attribute_not_exists(#further) OR #further <= :further)";
+            names.insert("#further".to_owned(), name.to_owned());
+            values.insert(":further".to_owned(), number(limit));
         }
         Built { item: self.item, condition, names, values: Some(values) }
     }

@@ -5,7 +5,7 @@ use domain::{DeviceId, LocalDate, Order, TimeRange};
 use crate::DynamoStore;
 use crate::put::Put;
 use crate::range::Range;
-use table::item::attribute::SETTINGS;
+use table::item::attribute::{CONDITIONS_VERSION, SETTINGS};
 use table::item::{self, Decode};
 use table::keys::{self, Key};
 use table::{
@@ -86,6 +86,8 @@ impl PutRollups for DynamoStore {
     ) -> StoreResult<bool> {
         let mut put = Put::new(item::from_rollup(stored), expected);
         put.at_most = Some((SETTINGS, stored.settings));
+        let indexed = stored.indexed.as_ref();
+        put.absent_or_at_most = indexed.map(|it| (CONDITIONS_VERSION, it.schema.into()));
         let outcome = put.send(self, invocation).await?;
         Ok(matches!(outcome, UpdateOutcome::Updated(())))
     }

@@ -52,7 +52,8 @@ pub enum Folded {
     Skipped,
     /// The rollup stays as it is and says so, because its readings may have begun to expire.
     Frozen,
-    /// The rollup stays, because it was folded with newer settings: the device has to be read again.
+    /// The rollup stays, because it was folded with newer settings or is in the index by conditions by a newer
+    /// schema: the device has to be read again.
     Outdated,
 }
 
@@ -115,7 +116,7 @@ impl<S: Store> Fold<'_, S> {
     /// The next step, by the stored rollup.
     pub(crate) fn step(&self, known: Option<&StoredRollup>) -> Step {
         let Some(known) = known else { return Step::Fold };
-        if known.settings > self.device.settings {
+        if known.settings > self.device.settings || self.device.indexing.is_older_than(known) {
             return Step::Done(Folded::Outdated);
         }
         if !is_closing(known.raw_until, self.now) {
@@ -124,7 +125,12 @@ impl<S: Store> Fold<'_, S> {
         if known.is_frozen || known.is_expired(self.now) {
             return Step::Done(Folded::Frozen);
         }
-        Step::Freeze(StoredRollup { version: known.version + 1, is_frozen: true, ..known.clone() })
+        Step::Freeze(StoredRollup {
+            version: known.version + 1,
+            is_frozen: true,
+            indexed: self.device.indexing.of(known.key.bucket, &known.rollup),
+            ..known.clone()
+        })
     }
 
     /// The rollup to store; `Err` if none is stored.
@@ -162,6 +168,7 @@ impl<S: Store> Fold<'_, S> {
             raw_until: source.until,
             expires,
             is_frozen: false,
+            indexed: self.device.indexing.of(bounds.bucket, &source.rollup),
             rollup: source.rollup,
         })
     }

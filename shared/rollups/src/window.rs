@@ -14,7 +14,7 @@ use crate::fold::{Assumed, Fold, Folded, Step, Store};
 pub struct FoldedWindow {
     /// The quarters whose rollups are stored, or stay as they are because they are frozen.
     pub folded: BTreeSet<Quarter>,
-    /// Whether a rollup was folded with newer settings: the device has to be read again, and the range
+    /// Whether a rollup was folded with newer settings or a newer schema: the device has to be read again, and the range
     /// folded again.
     pub is_outdated: bool,
 }
@@ -74,6 +74,24 @@ impl<S: Store> Fold<'_, S> {
             found.entry(quarter).or_default().1.push(reading);
         }
         Ok(found)
+    }
+
+    /// Brings those rollups of a range into the index by conditions that are in it by an older schema, as
+    /// they are stored: also those whose readings have expired. Returns their number.
+    pub async fn index_quarters(&self, range: TimeRange) -> StoreResult<usize> {
+        let version = |it: &StoredRollup| it.indexed.as_ref().map_or(0, |it| it.schema);
+        let mut indexed = 0;
+        for known in self.store.quarters(&self.device.id, range, true, self.invocation).await? {
+            let new = self.device.indexing.of(known.key.bucket, &known.rollup);
+            let is_newer = new.as_ref().is_some_and(|new| new.schema > version(&known));
+            if !is_newer || known.is_expired(self.now) {
+                continue;
+            }
+            let rollup = StoredRollup { version: known.version + 1, indexed: new, ..known.clone() };
+            // Who puts it meanwhile knows the newer schema, or is refused.
+            indexed += usize::from(self.put(&rollup, Some(&known)).await?);
+        }
+        Ok(indexed)
     }
 
     async fn fold_window(&self, found: Window) -> StoreResult<FoldedWindow> {

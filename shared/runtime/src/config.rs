@@ -44,7 +44,7 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
-    /// How the table is laid out: `ROOM_INDEX`, on without it; `DEVICE_SHARDS`, 1 without it.
+    /// How the table is laid out: `ROOM_INDEX`, on without it; `CONDITIONS_INDEX`, off without it; `DEVICE_SHARDS`, 1 without it.
     pub layout: Layout,
     /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; of consumers of the stream.
     failures: Option<QueueConfig>,
@@ -153,6 +153,7 @@ impl Config {
             },
             layout: Layout {
                 room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
+                conditions_index: switched_on("CONDITIONS_INDEX", optional("CONDITIONS_INDEX"))?,
                 shards: shards("DEVICE_SHARDS", optional("DEVICE_SHARDS"))?,
             },
             failures: queue("DEAD_LETTER_QUEUE_URL"),
@@ -179,6 +180,11 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
             Err(ConfigError::Unreadable { name, value: value.to_owned(), expected: "on or off" })
         }
     }
+}
+
+/// Off unless it is on.
+fn switched_on(name: &'static str, value: Option<String>) -> Result<bool, ConfigError> {
+    switch(name, Some(value.as_deref().unwrap_or("off")))
 }
 
 fn shards(name: &'static str, value: Option<String>) -> Result<Shards, ConfigError> {
@@ -284,6 +290,7 @@ mod tests {
         assert_eq!(read(&[("TABLE_NAME", "")]).unwrap_err(), ConfigError::Missing("TABLE_NAME"));
         for (name, value) in [
             ("ROOM_INDEX", "maybe"),
+            ("CONDITIONS_INDEX", "maybe"),
             ("DEVICE_SHARDS", "65"),
             ("AUTH", "no"),
             ("AWS_CA_BUNDLE", "/nowhere.pem"),

@@ -1,6 +1,7 @@
 //! Domain to item and back: one codec for ingest, query and the stream. Uses neither the SDK nor events.
 
 pub mod attribute;
+mod conditions;
 mod device;
 mod error;
 mod fields;
@@ -13,6 +14,7 @@ mod token;
 
 use std::collections::BTreeMap;
 
+pub use self::conditions::from_conditions_schema;
 pub use self::device::{
     exchanges, from_device, from_fold_settings, from_place, hold, metric, tags, verdicts,
 };
@@ -35,6 +37,8 @@ pub enum Attribute {
     S(String),
     /// A number, as text.
     N(String),
+    /// Bytes.
+    B(Vec<u8>),
     /// A list.
     L(Vec<Attribute>),
     /// A map.

@@ -34,6 +34,14 @@ pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
 const QUARTER_PREFIX: &str = "M15#";
 /// What the sort key of the rollup of a day begins with.
 const DAY_PREFIX: &str = "DAY#";
+/// The partition key of the index by conditions: the device and the month of a rollup of 15 minutes.
+pub const CONDITIONS_MONTH: &str = "_zpk";
+/// The sort key of the index by conditions: the address of a rollup's means.
+pub const CONDITIONS_ADDRESS: &str = "_z";
+/// The sort key of the schema of the index by conditions.
+const CONDITIONS_SCHEMA: &str = "conditions";
+/// What a partition of the index by conditions begins with.
+const CONDITIONS_PREFIX: &str = "conditions#";
 /// The sort key of the state of the rollups.
 const ROLLUP_STATE: &str = "rollup";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
@@ -61,6 +69,8 @@ pub enum Key {
     RollupState,
     /// How far the rollups of a device are folded again after a change of its settings.
     Refold(DeviceId),
+    /// The schema of the index by conditions.
+    ConditionsSchema,
     /// A stay, among those of its device.
     StayOf(DeviceId, Timestamp),
     /// A stay, among those in its room.
@@ -78,7 +88,7 @@ impl Key {
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
             Self::Rollup(device, _) => rollup_pk(device),
-            Self::RollupState | Self::Refold(_) => STATE.to_owned(),
+            Self::RollupState | Self::Refold(_) | Self::ConditionsSchema => STATE.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
         }
@@ -97,6 +107,7 @@ impl Key {
             Self::Rollup(_, bucket) => bucket_sk(*bucket),
             Self::RollupState => ROLLUP_STATE.to_owned(),
             Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
+            Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
         }
@@ -115,6 +126,7 @@ impl Key {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
+            STATE if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
             pk => {
                 if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
@@ -185,6 +197,14 @@ pub fn reading_sk(at: Timestamp) -> String {
 #[must_use]
 pub fn rollup_pk(device: &DeviceId) -> String {
     format!("{ROLLUP_PREFIX}{device}")
+}
+
+/// The partition of the index by conditions that has the rollups of 15 minutes of a device in a month of UTC.
+/// It names no room, so no move changes it.
+#[must_use]
+pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
+    let month = &at.to_string()[..7];
+    format!("{CONDITIONS_PREFIX}{device}#{month}")
 }
 
 /// The partition key of a device's stays.
@@ -284,6 +304,7 @@ mod tests {
                 Key::Rollup(id.parse().expect("an id"), Bucket::Day(date))
             }),
             Just(Key::RollupState),
+            Just(Key::ConditionsSchema),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
             (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
             (id(), timestamp(), id()).prop_map(|(room, at, id)| {

@@ -2,6 +2,7 @@
 
 use domain::DeviceId;
 
+use crate::item::attribute::{CONDITIONS_VALUES, ROOMS};
 use crate::keys::{self, Key};
 use crate::shards::Shards;
 
@@ -22,18 +23,31 @@ pub struct Index {
 pub const ROOM_INDEX: Index =
     Index { name: "room-index", partition_key: keys::ROOM, sort_key: keys::SK, projection: "ALL" };
 
+/// The index by conditions: rollups of 15 minutes in the order of their addresses on a Z-order curve.
+pub const CONDITIONS_INDEX: Index = Index {
+    name: "conditions-index",
+    partition_key: keys::CONDITIONS_MONTH,
+    sort_key: keys::CONDITIONS_ADDRESS,
+    projection: "INCLUDE",
+};
+
+/// The attributes that [`CONDITIONS_INDEX`] holds beside keys: all that its answers need.
+pub const CONDITIONS_ATTRIBUTES: [&str; 3] = [CONDITIONS_VALUES, ROOMS, keys::TTL];
+
 /// What a deployed table has of what it may have. The default is that of the template's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Whether it has [`ROOM_INDEX`]. Without it a room's range is merged from its devices.
     pub room_index: bool,
+    /// Whether it has [`CONDITIONS_INDEX`]. Without it conditions are looked for in all rollups of a range.
+    pub conditions_index: bool,
     /// The number of partitions of the registry's devices.
     pub shards: Shards,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { room_index: true, shards: Shards::ONE }
+        Self { room_index: true, conditions_index: false, shards: Shards::ONE }
     }
 }
 
@@ -46,6 +60,7 @@ impl Layout {
 
     /// The indexes that the table has.
     pub fn indexes(self) -> impl Iterator<Item = &'static Index> {
-        self.room_index.then_some(&ROOM_INDEX).into_iter()
+        let room = self.room_index.then_some(&ROOM_INDEX);
+        room.into_iter().chain(self.conditions_index.then_some(&CONDITIONS_INDEX))
     }
 }

@@ -39,8 +39,12 @@ pub use ports::{
     ReadRegistry, ReadStays, RegisterDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
-pub use rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
+pub use rollup::{
+    ConditionsPage, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey, RollupState,
+    StoredReading, StoredRollup, StoredSchema,
+};
 pub use rollup_ports::{
-    KeepRollupState, ListDevices, PutRollups, ReadRollupState, ReadRollups, ReadStoredReadings,
+    KeepRollupState, ListDevices, PutConditionsSchema, PutRollups, QueryConditions,
+    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
 pub use stay_query::{StayKey, StayPage, StayQuery};

@@ -1,5 +1,6 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
+mod conditions;
 mod rollups;
 mod stays;
 
@@ -36,6 +37,7 @@ struct State {
     rollups: BTreeMap<RollupKey, StoredRollup>,
     sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
+    conditions: conditions::State,
     failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,
     not_stored: Vec<usize>,

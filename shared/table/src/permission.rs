@@ -32,6 +32,8 @@ pub enum Target {
     Stays,
     /// The index by room.
     RoomIndex,
+    /// The index by conditions.
+    ConditionsIndex,
 }
 
 /// An action on some items.

@@ -1,8 +1,11 @@
 //! Rollups and the state of the rollups, as the table keeps them. Folds nothing.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use domain::{
-    Bucket, DeviceId, LocalDate, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp,
-    sweep_group,
+    Bucket, ConditionsSchema, DeviceId, IndexEntry, LocalDate, MetricMeans, Quarter, Reading,
+    Rollup, RoomId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group,
 };
 
 /// The identity of a rollup.
@@ -49,9 +52,29 @@ pub struct StoredRollup {
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
+    /// What the index by conditions has of it; `None` of a day, and where the table has no such index.
+    pub indexed: Option<Indexed>,
+}
+
+/// What the index by conditions has of a rollup of 15 minutes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// The version of the schema; 0 where there is none yet. A rollup of a smaller version never replaces
+    /// it.
+    pub schema: u8,
+    /// The entry; `None` of a rollup that lacks a metric of the schema.
+    pub entry: Option<IndexEntry>,
 }
 
 impl StoredRollup {
+    /// Whether it may replace `known` as far as the index by conditions is concerned: by a schema that is
+    /// not older, or where the table has no such index.
+    #[must_use]
+    pub fn is_indexed_as_new_as(&self, known: &Self) -> bool {
+        let schema = |it: &Self| it.indexed.as_ref().map(|it| it.schema);
+        schema(self).is_none_or(|mine| mine >= schema(known).unwrap_or(0))
+    }
+
     /// Whether `DynamoDB` may have deleted it already; it deletes some time after the expiry.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
@@ -111,4 +134,82 @@ pub struct Refold {
     pub settings: u64,
     /// Where a fold with newer settings is under way: their number, and the time up to which it is done.
     pub under_way: Option<(u64, Timestamp)>,
+}
+
+/// What the index by conditions is to have of rollups.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Indexing {
+    /// The table has no such index.
+    #[default]
+    Off,
+    /// There is no schema yet.
+    Unset,
+    /// What the schema says.
+    By(Arc<ConditionsSchema>),
+}
+
+impl Indexing {
+    /// What the index is to have of the rollup of a bucket.
+    #[must_use]
+    pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
+        match (self, bucket) {
+            (Self::Off, _) | (_, Bucket::Day(_)) => None,
+            (Self::Unset, _) => Some(Indexed { schema: 0, entry: None }),
+            (Self::By(schema), _) => {
+                Some(Indexed { schema: schema.version(), entry: schema.entry(rollup) })
+            }
+        }
+    }
+
+    /// Whether a stored rollup is in the index by a newer schema than this.
+    #[must_use]
+    pub fn is_older_than(&self, stored: &StoredRollup) -> bool {
+        let version = stored.indexed.as_ref().map_or(0, |it| it.schema);
+        match self {
+            Self::Off => false,
+            Self::Unset => version > 0,
+            Self::By(schema) => version > schema.version(),
+        }
+    }
+}
+
+/// The schema of the index by conditions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSchema {
+    /// The schema.
+    pub schema: ConditionsSchema,
+    /// Whether every rollup of 15 minutes is in the index as it says.
+    pub is_ready: bool,
+}
+
+/// A rollup of 15 minutes as the index by conditions has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedQuarter {
+    /// The rollup's identity.
+    pub key: RollupKey,
+    /// The 15 minutes.
+    pub quarter: Quarter,
+    /// Its address and its values.
+    pub entry: IndexEntry,
+    /// The rooms of its readings.
+    pub rooms: BTreeSet<Option<RoomId>>,
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+}
+
+impl IndexedQuarter {
+    /// What each metric of the schema was, in its order.
+    #[must_use]
+    pub fn values(&self) -> &[MetricMeans] {
+        &self.entry.values
+    }
+}
+
+/// Some rollups of the index by conditions, in the order of their addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConditionsPage {
+    /// The rollups.
+    pub found: Vec<IndexedQuarter>,
+    /// Whether there may be more.
+    pub has_more: bool,
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Arc;
 
-use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
+use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::{
-    Action, Expected, InsertOutcome, Invocation, ListPage, Listing, Permission, QueueDepth, Refold,
-    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup, Target,
+    Action, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
+    ListPage, Listing, Permission, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
+    StoredReading, StoredRollup, StoredSchema, Target,
 };
 
 /// Patterns 8 and 9: rollups of a device in a range.
@@ -133,6 +135,82 @@ pub trait KeepRollupState: Send + Sync {
         refold: &Refold,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
+}
+
+/// Reads the schema of the index by conditions.
+pub trait ReadConditionsSchema: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::RollupState)];
+
+    /// The schema, as it is this moment. Reads nothing and returns `None` where the table has no index by
+    /// conditions.
+    fn conditions_schema(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<StoredSchema>>> + Send;
+
+    /// Whether the table has the index by conditions.
+    fn has_conditions_index(&self) -> bool;
+
+    /// What the index by conditions is to have of rollups.
+    fn indexing(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Indexing>> + Send {
+        async {
+            Ok(match self.conditions_schema(invocation).await? {
+                _ if !self.has_conditions_index() => Indexing::Off,
+                None => Indexing::Unset,
+                Some(stored) => Indexing::By(Arc::new(stored.schema)),
+            })
+        }
+    }
+}
+
+/// Stores the schema of the index by conditions.
+pub trait PutConditionsSchema: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::RollupState)];
+
+    /// Stores a schema that is not ready; returns whether the stored one was as expected. Done twice, the
+    /// second is refused.
+    fn put_conditions_schema(
+        &self,
+        schema: &ConditionsSchema,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// Notes that the index by conditions is complete.
+pub trait SetConditionsReady: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::RollupState)];
+
+    /// Notes that every rollup of 15 minutes is in the index by the schema of this version; returns whether
+    /// that is the stored one. Done twice, it is the same.
+    fn set_conditions_ready(
+        &self,
+        version: u8,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// Pattern 11: rollups of 15 minutes by the address of their means.
+pub trait QueryConditions: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::ConditionsIndex)];
+
+    /// At most `limit` rollups of a device in the month of a timestamp, between two addresses, both inside;
+    /// behind `after`, if there is one.
+    fn indexed_quarters(
+        &self,
+        device_and_month: (&DeviceId, Timestamp),
+        addresses: (&[u8], &[u8]),
+        after: Option<&IndexedQuarter>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ConditionsPage>> + Send;
 }
 
 /// Patterns 2e and 2f: every device, at once or page by page, however many there are.

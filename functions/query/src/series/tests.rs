@@ -135,6 +135,7 @@ impl Home {
             raw_until: None,
             expires: None,
             is_frozen: false,
+            indexed: None,
             rollup,
         };
         let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;

@@ -75,6 +75,7 @@ impl Bench {
             raw_until: expired.then_some(now),
             expires: None,
             is_frozen: false,
+            indexed: None,
             rollup: Rollup::fold(readings, &FoldRules::of(device)),
         };
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
@@ -92,6 +93,7 @@ impl Bench {
             raw_until: None,
             expires: None,
             is_frozen: false,
+            indexed: None,
             rollup: Rollup::fold(readings, &FoldRules::default()),
         };
         self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");

@@ -32,10 +32,10 @@ impl MetricMeans {
 }
 
 /// How a metric's mean becomes a code. Each keeps the order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encoding {
     /// By its place among knots, which increase.
-    Decimal(Vec<f64>),
+    Decimal(Vec<Decimal>),
     /// A number of seconds since 1970, by its place between two timestamps.
     Time(Timestamp, Timestamp),
     /// A whole number from 0 on; a fraction is cut off.
@@ -47,7 +47,7 @@ pub enum Encoding {
 }
 
 /// One metric of a schema.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaMetric {
     /// Its name.
     pub name: MetricName,
@@ -59,7 +59,7 @@ pub struct SchemaMetric {
 
 /// The metrics by which an index finds quarters of an hour. A device has an entry for a quarter in which it
 /// has all of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionsSchema {
     version: u8,
     metrics: Vec<SchemaMetric>,
@@ -187,9 +187,12 @@ impl SchemaMetric {
     /// The code of a mean.
     #[must_use]
     pub fn code(&self, value: &Decimal) -> u64 {
-        let number: f64 = value.as_str().parse().expect("a decimal's text is a number");
+        let number = float(value);
         match &self.encoding {
-            Encoding::Decimal(knots) => encode::scaled(number, knots, self.bits),
+            Encoding::Decimal(knots) => {
+                let knots: Vec<f64> = knots.iter().map(float).collect();
+                encode::scaled(number, &knots, self.bits)
+            }
             Encoding::Time(from, to) => {
                 let knots = [seconds(*from), seconds(*to)];
                 encode::scaled(number, &knots, self.bits)
@@ -204,19 +207,34 @@ impl SchemaMetric {
 }
 
 impl Encoding {
+    /// The encoding as the table and the API write it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Decimal(_) => "decimal",
+            Self::Time(..) => "time",
+            Self::Unsigned => "unsigned",
+            Self::Signed => "signed",
+            Self::Float => "float",
+        }
+    }
+
     fn has_domain(&self) -> bool {
         match self {
             Self::Decimal(knots) => {
+                // As they are computed with: two decimals may be the same floating-point number.
+                let knots: Vec<f64> = knots.iter().map(float).collect();
                 (2..=MAX_KNOTS).contains(&knots.len())
-                    && knots.iter().all(|knot| knot.is_finite())
-                    && knots
-                        .windows(2)
-                        .all(|pair| pair[0] < pair[1] && (pair[1] - pair[0]).is_finite())
+                    && knots.windows(2).all(|pair| pair[0] < pair[1])
             }
             Self::Time(from, to) => from < to,
             Self::Unsigned | Self::Signed | Self::Float => true,
         }
     }
+}
+
+fn float(value: &Decimal) -> f64 {
+    value.as_str().parse().expect("a decimal's text is a number")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "what is too large has the largest value")]
@@ -239,10 +257,15 @@ mod tests {
         SchemaMetric { name: name.parse().expect("a name"), encoding, bits }
     }
 
+    fn decimal(knots: &[&str]) -> Encoding {
+        let knots = knots.iter().map(|it| Decimal::parse(it).expect("a number"));
+        Encoding::Decimal(knots.collect())
+    }
+
     fn schema() -> ConditionsSchema {
         let metrics = vec![
-            metric("temperature", Encoding::Decimal(vec![15.0, 30.0]), 10),
-            metric("humidity", Encoding::Decimal(vec![20.0, 80.0]), 9),
+            metric("temperature", decimal(&["15", "30"]), 10),
+            metric("humidity", decimal(&["20", "80"]), 9),
         ];
         ConditionsSchema::new(3, metrics).expect("a schema")
     }
@@ -279,10 +302,16 @@ mod tests {
 
     #[test]
     fn what_makes_no_schema_is_named() {
-        let decimal = |knots: &[f64]| Encoding::Decimal(knots.to_vec());
         let two = |a, b| ConditionsSchema::new(1, vec![a, b]).expect_err("no schema").to_string();
         let good = || metric("b", Encoding::Float, 8);
-        for knots in [&[][..], &[1.0], &[2.0, 1.0], &[1.0, 1.0], &[0.0, f64::NAN], &[0.0; 66]] {
+        for knots in [
+            &[][..],
+            &["1"],
+            &["2", "1"],
+            &["1", "1"],
+            &["1", "1.00000000000000000001"],
+            &["0"; 66],
+        ] {
             let why = two(metric("a", decimal(knots), 8), good());
             assert_eq!(why, "the domain of a must be 2 to 65 numbers that increase");
         }
@@ -306,7 +335,7 @@ mod tests {
         #[test]
         fn a_value_that_matches_lies_in_the_box(value in number(), a in number(), b in number(), kind in 0..5) {
             let encoding = match kind {
-                0 => Encoding::Decimal(vec![15.0, 18.5, 30.0]),
+                0 => decimal(&["15", "18.5", "30"]),
                 1 => Encoding::Unsigned,
                 2 => Encoding::Signed,
                 3 => Encoding::Float,

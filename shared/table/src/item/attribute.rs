@@ -57,6 +57,16 @@ pub const SINCE: &str = "since";
 pub const SEALED: &str = "sealed";
 /// The time up to which rollups are folded again.
 pub const DONE_UNTIL: &str = "done_until";
+/// The version of the schema by which the index by conditions has a rollup.
+pub const CONDITIONS_VERSION: &str = "_zs";
+/// What each metric of the schema was: its mean and extremes.
+pub const CONDITIONS_VALUES: &str = "_zv";
+pub const SCHEMA: &str = "schema";
+pub const ENCODING: &str = "encoding";
+pub const DOMAIN: &str = "domain";
+pub const BITS: &str = "bits";
+/// A mark: every rollup of 15 minutes is in the index by conditions as the schema says.
+pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";

@@ -3,12 +3,15 @@
 //! A metric's rollup is a list, not a map: named members and full timestamps nearly double what a year costs
 //! to read.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 
 use super::attribute::{
     DONE_UNTIL, END, FROZEN, QUEUE, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE, START,
     VERSION, ZONE,
 };
+use super::conditions;
 use super::fields::{
     epoch_seconds, invalid, other_kind, parse_key, put, string, text, timestamp, whole_number,
 };
@@ -40,6 +43,9 @@ pub fn from_rollup(stored: &StoredRollup) -> Item {
     item.extend(stored.raw_until.map(|at| (RAW_UNTIL.to_owned(), seconds(at))));
     item.extend(stored.expires.map(|at| (keys::TTL.to_owned(), seconds(at))));
     item.extend(stored.is_frozen.then(|| (FROZEN.to_owned(), mark())));
+    if let Some(indexed) = &stored.indexed {
+        conditions::put_indexed(&mut item, indexed, device, start);
+    }
     if let Some(zone) = &stored.zone {
         put(&mut item, ZONE, Some(zone.clone()));
         put(&mut item, START, Some(start.to_string()));
@@ -67,15 +73,9 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
             TimeRange::new(start, end).map_err(invalid(END))?
         }
     };
-    let Some(Attribute::L(rooms)) = item.remove(ROOMS) else {
-        return Err(ItemError::Missing(ROOMS));
-    };
+    let rooms = rooms(&mut item)?;
     let Some(Attribute::M(metrics)) = item.remove(ROLLED_UP) else {
         return Err(ItemError::Missing(ROLLED_UP));
-    };
-    let room = |it: Attribute| match string(it).ok_or(ItemError::Missing(ROOMS))? {
-        text if text.is_empty() => Ok(None),
-        text => text.parse().map(Some).map_err(invalid(ROOMS)),
     };
     let metric = |(name, it): (String, Attribute)| {
         let name = MetricName::try_from(name).map_err(invalid(ROLLED_UP))?;
@@ -83,6 +83,7 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
         Ok((name, metric))
     };
     Ok(StoredRollup {
+        indexed: conditions::indexed(&mut item)?,
         range,
         zone,
         version: whole_number(&mut item, VERSION)?.ok_or(ItemError::Missing(VERSION))?,
@@ -91,11 +92,23 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
         expires: epoch_seconds(&mut item, keys::TTL)?,
         is_frozen: item.contains_key(FROZEN),
         rollup: Rollup {
-            rooms: rooms.into_iter().map(room).collect::<Result<_, _>>()?,
+            rooms,
             metrics: metrics.into_iter().map(metric).collect::<Result<_, _>>()?,
         },
         key: RollupKey { device, bucket },
     })
+}
+
+/// The rooms of a rollup.
+pub(super) fn rooms(item: &mut Item) -> Result<BTreeSet<Option<RoomId>>, ItemError> {
+    let Some(Attribute::L(rooms)) = item.remove(ROOMS) else {
+        return Err(ItemError::Missing(ROOMS));
+    };
+    let room = |it: Attribute| match string(it).ok_or(ItemError::Missing(ROOMS))? {
+        text if text.is_empty() => Ok(None),
+        text => text.parse().map(Some).map_err(invalid(ROOMS)),
+    };
+    rooms.into_iter().map(room).collect()
 }
 
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
@@ -181,14 +194,14 @@ fn to_exact(attribute: &Attribute) -> Option<Exact> {
     }
 }
 
-fn to_decimal(attribute: &Attribute) -> Option<Decimal> {
+pub(super) fn to_decimal(attribute: &Attribute) -> Option<Decimal> {
     match attribute {
         Attribute::N(text) => Decimal::parse(text).ok(),
         _ => None,
     }
 }
 
-fn to_whole(attribute: &Attribute) -> Option<i64> {
+pub(super) fn to_whole(attribute: &Attribute) -> Option<i64> {
     match attribute {
         Attribute::N(text) => text.parse().ok(),
         _ => None,
@@ -335,6 +348,7 @@ mod tests {
             expires: Some(at("2028-01-11T16:00:00Z")),
             is_frozen: true,
             rollup: Rollup::fold(readings, &rules),
+            indexed: None,
         }
     }
 

@@ -118,9 +118,11 @@ impl PutRollups for MemoryStore {
         let known = state.rollups.get(&stored.key);
         let is_as_expected = match expected {
             Expected::Absent => known.is_none(),
-            Expected::Version(version) => {
-                known.is_some_and(|it| it.version == version && it.settings <= stored.settings)
-            }
+            Expected::Version(version) => known.is_some_and(|it| {
+                it.version == version
+                    && it.settings <= stored.settings
+                    && stored.is_indexed_as_new_as(it)
+            }),
         };
         if is_as_expected {
             state.rollups.insert(stored.key.clone(), stored.clone());

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{
-    CalendarUnit, FoldRules, MetricMeans, MetricName, MetricRollup, Quarter, TimeRange, Zone,
-};
+use domain::{CalendarUnit, Condition, MetricMeans, MetricName, Quarter, TimeRange, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{Invocation, QueryReadings, ReadRollups};
 
+use super::indexed::is_of;
 use super::request::ConditionsRequest;
 use crate::series::failure::Failure;
 use crate::series::gather::{Ask, Piece, gather};
@@ -19,21 +18,22 @@ pub(crate) type Matching = BTreeMap<Quarter, BTreeMap<MetricName, MetricMeans>>;
 /// The number of months of a device that are asked for at once.
 const MONTH_CONCURRENCY: usize = 12;
 
-/// Reads all quarters of an hour of a device, and keeps those that match.
+/// Reads all quarters of an hour of a device in a part of what is asked, and keeps those that match.
 pub(crate) async fn matching(
     store: &(impl ReadRollups + QueryReadings),
     ask: &Ask<'_>,
+    part: TimeRange,
     request: &ConditionsRequest,
     invocation: &Invocation,
 ) -> Result<Matching, Failure> {
-    ask.check()?;
-    let rules = &FoldRules::of(ask.device);
-    let asked = months(ask.grid.range()).into_iter().map(|month| {
+    let asked = months(part).into_iter().map(|month| {
         Box::pin(async move {
             let grid = Grid::quarters(month);
-            let ask = Ask { grid: &grid, ..*ask };
-            let pieces = gather(store, &ask, invocation).await?.pieces;
-            Ok::<_, Failure>(matching_pieces(&pieces, request, rules))
+            // A quarter in which the device was in several rooms counts for each, as a whole.
+            let whole = Ask { grid: &grid, rooms: None, ..*ask };
+            let pieces = gather(store, &whole, invocation).await?.pieces;
+            let matching = pieces.iter().filter_map(|it| matching_piece(it, ask, request));
+            Ok::<Matching, Failure>(matching.collect())
         })
     });
     let asked: Vec<_> = asked.collect();
@@ -42,27 +42,20 @@ pub(crate) async fn matching(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The quarters that match. One has several pieces where the device was in several rooms; those elsewhere
-/// take no part.
-fn matching_pieces(pieces: &[Piece], request: &ConditionsRequest, rules: &FoldRules) -> Matching {
-    let quarter = |piece: &Piece| Quarter::of(piece.range.from());
-    let quarters = pieces.chunk_by(|a, b| quarter(a) == quarter(b));
-    let means = |pieces: &[Piece], name: &MetricName| {
-        let here = pieces.iter().filter(|piece| !piece.is_elsewhere);
-        let mut rollups = here.filter_map(|piece| piece.rollup.metrics.get(name));
-        let mut sum: MetricRollup = rollups.next()?.clone();
-        rollups.for_each(|next| sum.append(next, &rules.rule(name)));
-        MetricMeans::of(&sum)
-    };
-    let matching = quarters.filter_map(|pieces| {
-        let values = request.conditions.iter().map(|condition| {
-            let means = means(pieces, &condition.metric)?;
-            let is_inside = condition.interval.contains(&means.mean);
-            is_inside.then(|| (condition.metric.clone(), means))
-        });
-        Some((quarter(&pieces[0]), values.collect::<Option<_>>()?))
+/// A piece is a quarter of an hour: no row is longer, and no range begins within one.
+fn matching_piece(
+    piece: &Piece,
+    ask: &Ask<'_>,
+    request: &ConditionsRequest,
+) -> Option<(Quarter, BTreeMap<MetricName, MetricMeans>)> {
+    if !is_of(ask, &piece.rollup.rooms) {
+        return None;
+    }
+    let values = request.conditions.iter().map(|Condition { metric, interval }| {
+        let means = MetricMeans::of(piece.rollup.metrics.get(metric)?)?;
+        interval.contains(&means.mean).then(|| (metric.clone(), means))
     });
-    matching.collect()
+    Some((Quarter::of(piece.range.from()), values.collect::<Option<_>>()?))
 }
 
 /// A range by months of UTC.

@@ -1,22 +1,26 @@
 //! Episodes against a filter over the folds of all readings, whichever way they are found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Basis, Condition, Decimal, Device, DeviceObservation, Exact, FoldRules, Quarter, Reading,
-    Rollup, RoomId, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
+    Basis, Bucket, Condition, ConditionsSchema, Decimal, Device, DeviceObservation, Encoding,
+    Exact, FoldRules, Quarter, Reading, Rollup, RoomId, SWEEP_GROUPS, SchemaMetric, TimeRange,
+    Timestamp, Zone,
 };
 use fastrand::Rng;
 use table::memory::MemoryStore;
 use table::{
-    Deadline, Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _,
-    RollupKey, RollupState, StoredRollup,
+    Deadline, Expected, Indexing, Invocation, KeepRollupState as _, PutConditionsSchema as _,
+    PutReadings as _, PutRollups as _, ReadRollups as _, RollupKey, RollupState,
+    SetConditionsReady as _, StoredRollup,
 };
 
+use super::plan::IndexPlan;
 use super::request::ConditionsRequest;
 use super::{find, plain};
+use crate::series::failure::Failure;
 use crate::series::gather::{Ask, Level};
 use crate::series::grid::Grid;
 use crate::series::horizon::Horizon;
@@ -48,35 +52,60 @@ struct Home {
     readings: Vec<Reading>,
     horizon: Horizon,
     now: Timestamp,
+    indexing: Indexing,
+}
+
+fn reading(minute: i64, room: Option<&str>, metrics: &[(&str, i64)]) -> Reading {
+    let metrics =
+        metrics.iter().map(|(name, tenths)| (name.parse().expect("a name"), number(*tenths)));
+    let room = room.map(|it| it.parse().expect("an id"));
+    Reading::new("d".parse().expect("an id"), at(minute), room, metrics.collect()).expect("valid")
+}
+
+fn random_readings(random: &mut Rng, days: i64) -> Vec<Reading> {
+    let (mut minute, mut readings) = (0, Vec::new());
+    let (mut temperature, mut humidity, mut room) = (220, 500, "hall");
+    while minute < days * DAY {
+        temperature = (temperature + random.i64(-9..10)).clamp(150, 300);
+        humidity = (humidity + random.i64(-19..20)).clamp(200, 800);
+        if random.u8(0..30) == 0 {
+            room = if room == "hall" { "loft" } else { "hall" };
+        }
+        let mut metrics = vec![("co2", random.i64(4_000..9_000)), ("temperature", temperature)];
+        if random.u8(0..8) > 0 {
+            metrics.push(("humidity", humidity));
+        }
+        readings.push(reading(minute, Some(room), &metrics));
+        minute += if random.u8(0..200) == 0 { random.i64(60..DAY) } else { random.i64(1..30) };
+    }
+    readings
+}
+
+fn schema() -> ConditionsSchema {
+    let metric = |name: &str, low, high| {
+        let knots = Encoding::Decimal(vec![number(low), number(high)]);
+        SchemaMetric { name: name.parse().expect("a name"), encoding: knots, bits: 10 }
+    };
+    // Values beyond the domain are clamped.
+    let metrics = vec![metric("temperature", 170, 280), metric("humidity", 200, 800)];
+    ConditionsSchema::new(1, metrics).expect("a schema")
+}
+
+async fn put_schema(store: &MemoryStore, schema: &ConditionsSchema, expected: Expected) {
+    let put = store.put_conditions_schema(schema, expected, &invocation()).await;
+    assert!(put.expect("memory"));
 }
 
 impl Home {
-    async fn random(random: &mut Rng, days: i64, sealed: i64) -> Self {
-        let (mut minute, mut readings) = (0, Vec::new());
-        let (mut temperature, mut humidity, mut room) = (220, 500, "hall");
-        while minute < days * DAY {
-            temperature = (temperature + random.i64(-9..10)).clamp(150, 300);
-            humidity = (humidity + random.i64(-19..20)).clamp(200, 800);
-            if random.u8(0..30) == 0 {
-                room = if room == "hall" { "loft" } else { "hall" };
-            }
-            let mut metrics = vec![("co2", random.i64(4_000..9_000)), ("temperature", temperature)];
-            if random.u8(0..4) > 0 {
-                metrics.push(("humidity", humidity));
-            }
-            let metrics = metrics
-                .into_iter()
-                .map(|(name, tenths)| (name.parse().expect("a name"), number(tenths)));
-            let reading = Reading::new(
-                "d".parse().expect("an id"),
-                at(minute),
-                Some(room.parse().expect("an id")),
-                metrics.collect(),
-            );
-            readings.push(reading.expect("valid"));
-            minute += if random.u8(0..60) == 0 { random.i64(60..DAY) } else { random.i64(1..12) };
-        }
+    async fn of(readings: Vec<Reading>, sealed: i64, now: i64, is_indexed: bool) -> Self {
         let store = MemoryStore::default();
+        let mut indexing = Indexing::Off;
+        if is_indexed {
+            store.add_conditions_index();
+            put_schema(&store, &schema(), Expected::Absent).await;
+            assert!(store.set_conditions_ready(1, &invocation()).await.expect("memory"));
+            indexing = Indexing::By(schema().into());
+        }
         store.put_readings(&readings, None, &invocation()).await;
         let mut observation = DeviceObservation::of(&readings[0]);
         readings.iter().for_each(|reading| observation.see(reading));
@@ -89,7 +118,7 @@ impl Home {
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
         let horizon = Horizon::read(&store, &invocation()).await.expect("memory");
-        let home = Self { store, device, readings, horizon, now: at(days * DAY) };
+        let home = Self { store, device, readings, horizon, now: at(now), indexing };
         for quarter in home.quarters(range(-15, sealed)) {
             home.put(quarter, None).await;
         }
@@ -103,14 +132,13 @@ impl Home {
         quarters
     }
 
-    fn fold(&self, quarter: Quarter, room: Option<&RoomId>) -> Rollup {
-        let is_inside = |it: &&Reading| {
-            quarter.range().contains(it.at) && (room.is_none() || it.room.as_ref() == room)
-        };
-        Rollup::fold(self.readings.iter().filter(is_inside), &FoldRules::of(&self.device))
+    fn fold(&self, quarter: Quarter) -> Rollup {
+        let inside = self.readings.iter().filter(|it| quarter.range().contains(it.at));
+        Rollup::fold(inside, &FoldRules::of(&self.device))
     }
 
     async fn put(&self, quarter: Quarter, version: Option<u64>) {
+        let rollup = self.fold(quarter);
         let stored = StoredRollup {
             key: RollupKey::quarter(self.device.id.clone(), quarter),
             range: quarter.range(),
@@ -120,25 +148,66 @@ impl Home {
             raw_until: None,
             expires: None,
             is_frozen: false,
-            rollup: self.fold(quarter, None),
+            indexed: self.indexing.of(Bucket::Quarter(quarter), &rollup),
+            rollup,
         };
         let expected = version.map_or(Expected::Absent, Expected::Version);
         let put = self.store.put_rollup(&stored, expected, &invocation()).await;
         assert!(put.expect("memory"));
     }
 
+    /// Replaces a reading, and folds its quarter of an hour again.
+    async fn correct(&mut self, reading: Reading) {
+        self.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+        let quarter = Quarter::of(reading.at);
+        let known = self.readings.iter_mut().find(|it| it.at == reading.at);
+        *known.expect("it replaces one") = reading;
+        let key = RollupKey::quarter(self.device.id.clone(), quarter);
+        let stored = self.store.rollup(&key, &invocation()).await.expect("memory");
+        self.put(quarter, Some(stored.expect("it is rolled up").version)).await;
+    }
+
     /// The quarters that match, by a look at each.
     fn expected(&self, asked: &ConditionsRequest, room: Option<&RoomId>) -> Vec<Quarter> {
         let is_matching = |quarter: &Quarter| {
-            let rollup = self.fold(*quarter, room);
-            asked.conditions.iter().all(|condition| {
-                rollup.metrics.get(&condition.metric).is_some_and(|it| {
-                    let mean = it.sum.rounded_quotient(&Exact::from(it.count)).expect("a mean");
-                    condition.interval.contains(&mean.to_decimal().expect("few digits"))
+            let rollup = self.fold(*quarter);
+            let is_here = room.is_none() || rollup.rooms.contains(&room.cloned());
+            is_here
+                && asked.conditions.iter().all(|condition| {
+                    rollup.metrics.get(&condition.metric).is_some_and(|it| {
+                        let mean = it.sum.rounded_quotient(&Exact::from(it.count)).expect("a mean");
+                        condition.interval.contains(&mean.to_decimal().expect("few digits"))
+                    })
                 })
-            })
         };
         self.quarters(asked.range).into_iter().filter(is_matching).collect()
+    }
+
+    /// The quarters of the episodes that are found, and the plan.
+    async fn found(
+        &self,
+        request: &ConditionsRequest,
+        room: Option<&RoomId>,
+    ) -> (Vec<Quarter>, IndexPlan) {
+        let grid = Grid::quarters(request.range);
+        let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
+        let asks = [self.ask(&grid, rooms.as_ref())];
+        let found = find(&self.store, &asks, request, &invocation()).await;
+        let (found, plan) = found.expect("answered");
+        let quarters =
+            found.iter().flat_map(|(_, episode)| Grid::quarters(episode.range).rows().to_vec());
+        (quarters.map(|it| Quarter::of(it.from())).collect(), plan)
+    }
+
+    fn ask<'a>(&'a self, grid: &'a Grid, rooms: Option<&'a BTreeSet<RoomId>>) -> Ask<'a> {
+        Ask {
+            device: &self.device,
+            rooms,
+            grid,
+            horizon: &self.horizon,
+            coarsest: Level::Quarters,
+            now: self.now,
+        }
     }
 }
 
@@ -169,6 +238,9 @@ fn random_request(random: &mut Rng, days: i64) -> ConditionsRequest {
     if random.u8(0..5) > 0 {
         conditions.push(("humidity", interval(random, 18, 82)));
     }
+    if random.u8(0..9) == 0 {
+        conditions.push(("co2", "450..".to_owned()));
+    }
     let from = random.i64(0..days * 96 - 1);
     let to = random.i64(from + 1..=days * 96);
     request(&conditions, range(from * 15, to * 15))
@@ -177,36 +249,147 @@ fn random_request(random: &mut Rng, days: i64) -> ConditionsRequest {
 #[tokio::test]
 async fn the_episodes_are_those_of_a_filter_over_all_readings() {
     let mut random = Rng::with_seed(7);
-    let mut matched = 0;
-    for _ in 0..40 {
-        let days = random.i64(3..12);
-        let sealed = [0, 15 * random.i64(0..days * 96), days * DAY][random.usize(0..3)];
-        let home = Home::random(&mut random, days, sealed).await;
-        for room in [None, Some("hall"), Some("attic")] {
-            let room: Option<RoomId> = room.map(|it| it.parse().expect("an id"));
-            let rooms: Option<BTreeSet<RoomId>> = room.clone().map(|it| [it].into());
-            let request = random_request(&mut random, days);
-            let grid = Grid::quarters(request.range);
-            let ask = Ask {
-                device: &home.device,
-                rooms: rooms.as_ref(),
-                grid: &grid,
-                horizon: &home.horizon,
-                coarsest: Level::Quarters,
-                now: home.now,
-            };
-            let found = plain::matching(&home.store, &ask, &request, &invocation()).await;
-            let found: Vec<Quarter> = found.expect("answered").into_keys().collect();
-            assert_eq!(found, home.expected(&request, room.as_ref()), "{request:?} {room:?}");
-            matched += found.len();
+    let (mut matched, mut by_index) = (0, 0);
+    for n in 0..10 {
+        let days = random.i64(12..40);
+        let readings = random_readings(&mut random, days);
+        let unsealed = [0, 15 * random.i64(0..8 * 96)][random.usize(0..2)];
+        let sealed = days * DAY - unsealed;
+        let mut home = Home::of(readings, sealed, days * DAY, n % 4 > 0).await;
+        for round in 0..3 {
+            for room in [None, Some("hall"), Some("attic")] {
+                let room: Option<RoomId> = room.map(|it| it.parse().expect("an id"));
+                let request = random_request(&mut random, days);
+                let (found, plan) = home.found(&request, room.as_ref()).await;
+                assert_eq!(found, home.expected(&request, room.as_ref()), "{request:?} {plan:?}");
+                matched += found.len();
+                by_index += usize::from(plan.reason.is_none());
+            }
+            for _ in 0..5 * round {
+                let sealed = home.readings.iter().filter(|it| it.at < at(sealed)).count();
+                let old = &home.readings[random.usize(0..sealed)];
+                let minute = old.at.since(at(0)).num_minutes();
+                let metrics =
+                    [("temperature", random.i64(150..300)), ("humidity", random.i64(200..800))];
+                let metrics = &metrics[..random.usize(1..=2)];
+                home.correct(reading(minute, Some("hall"), metrics)).await;
+            }
         }
     }
-    assert!(matched > 300, "{matched} quarters matched");
+    assert!(matched > 3_000, "{matched} quarters matched");
+    assert!(by_index > 12, "{by_index} answers came from the index");
+}
+
+/// Sixty days, warm and damp in one hour of the tenth day.
+fn one_warm_hour() -> Vec<Reading> {
+    let reading = |n: i64| {
+        let is_warm = (10 * DAY..10 * DAY + 60).contains(&(n * 5));
+        let values = if is_warm {
+            [("temperature", 275), ("humidity", 750)]
+        } else {
+            [("temperature", 200), ("humidity", 400)]
+        };
+        reading(n * 5, Some("hall"), &values)
+    };
+    (0..60 * DAY / 5).map(reading).collect()
+}
+
+fn warm_and_damp() -> ConditionsRequest {
+    let conditions = [("temperature", "27..".to_owned()), ("humidity", "70..".to_owned())];
+    request(&conditions, range(0, 60 * DAY))
+}
+
+#[tokio::test]
+async fn an_index_that_lags_shows_what_it_has_and_the_newest_hour_needs_none() {
+    let mut home = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, true).await;
+    let request = warm_and_damp();
+    let (found, plan) = home.found(&request, None).await;
+    assert_eq!((found.len(), plan.reason), (4, None));
+    home.store.hold_conditions_index(true);
+    home.correct(reading(10 * DAY, Some("hall"), &[("temperature", 1), ("humidity", 1)])).await;
+    let newest =
+        reading(60 * DAY - 5, Some("hall"), &[("temperature", 2_000), ("humidity", 2_000)]);
+    home.correct(newest).await;
+    let (late, plan) = home.found(&request, None).await;
+    assert_eq!((late.len(), plan.reason), (5, None));
+    assert_eq!(late[..4], found, "as it was");
+    home.store.hold_conditions_index(false);
+    let (found, _) = home.found(&request, None).await;
+    assert_eq!(found, late[1..]);
+    assert_eq!(found, home.expected(&request, None));
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_answer_says_why_and_the_answer_is_the_same() {
+    let indexed = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, true).await;
+    let plain = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, false).await;
+    let with = |conditions: &[(&str, &str)], days| {
+        let conditions: Vec<_> =
+            conditions.iter().map(|(name, it)| (*name, (*it).to_owned())).collect();
+        request(&conditions, range(0, days * DAY))
+    };
+    let both = [("temperature", "27.."), ("humidity", "70..")];
+    for (home, request, expected) in [
+        (&plain, with(&both, 60), "the table has no index by conditions"),
+        (&indexed, with(&both[..1], 60), "a condition on one metric is no box"),
+        (&indexed, with(&both, 6), "the range is shorter than 7 days"),
+        (
+            &indexed,
+            with(&[("temperature", "17.."), ("humidity", "20..")], 60),
+            "the conditions hold over half of the schema's domain",
+        ),
+        (
+            &indexed,
+            with(&[("temperature", "17.."), ("humidity", "30..45")], 60),
+            "the index is estimated to cost over a fifth of all rollups",
+        ),
+    ] {
+        let (found, plan) = home.found(&request, None).await;
+        assert_eq!(plan.reason.as_deref(), Some(expected));
+        assert_eq!(found, home.expected(&request, None));
+    }
+    let next = schema().with_version(2);
+    put_schema(&indexed.store, &next, Expected::Version(1)).await;
+    let (found, plan) = indexed.found(&warm_and_damp(), None).await;
+    let reason = plan.reason.expect("it is not ready");
+    assert_eq!(reason, "the index is not complete: run `roomtide rollups rebuild`");
+    assert_eq!(found.len(), 4);
+}
+
+#[tokio::test]
+async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
+    let home = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, true).await;
+    let date = Zone::UTC.date(at(0));
+    let rollup = Rollup::fold(&home.readings[..10], &FoldRules::of(&home.device));
+    let day = StoredRollup {
+        key: RollupKey::day(home.device.id.clone(), date),
+        range: Zone::UTC.day(date).expect("a day"),
+        zone: Some("UTC".to_owned()),
+        version: 1,
+        settings: 0,
+        raw_until: None,
+        expires: None,
+        is_frozen: false,
+        indexed: None,
+        rollup,
+    };
+    home.store.put_rollup(&day, Expected::Absent, &invocation()).await.expect("memory");
+    assert_eq!(home.found(&warm_and_damp(), None).await.1.reason, None);
+    for n in 0..96 {
+        let quarter = Quarter::of(at(15 * n));
+        home.store.delete_rollup(&RollupKey::quarter(home.device.id.clone(), quarter));
+    }
+    let request = warm_and_damp();
+    let grid = Grid::quarters(request.range);
+    let asks = [home.ask(&grid, None)];
+    let found = find(&home.store, &asks, &request, &invocation()).await;
+    let Err(Failure::OutOfReach(why)) = found else { panic!("{found:?}") };
+    assert!(why.contains("have expired. Ask from there on"), "{why}");
 }
 
 #[tokio::test]
 async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_invents() {
-    let minutes = |n: i64| match n {
+    let values = |n: i64| match n {
         // Above for the last 10 minutes of a quarter and the first 10 of the next.
         5..25 => (300, 750),
         // The mean is above, and no reading is above in both.
@@ -214,42 +397,24 @@ async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_inv
         38..45 => (200, 950),
         _ => (200, 500),
     };
-    let mut readings = Vec::new();
-    for n in 0..60 {
-        let (temperature, humidity) = minutes(n);
-        let metrics = [("temperature", temperature), ("humidity", humidity)];
-        let metrics = metrics.map(|(name, tenths)| (name.parse().expect("a name"), number(tenths)));
-        let reading = Reading::new("d".parse().expect("an id"), at(n), None, metrics.into());
-        readings.push(reading.expect("valid"));
-    }
-    let store = MemoryStore::default();
-    store.put_readings(&readings, None, &invocation()).await;
-    let mut observation = DeviceObservation::of(&readings[0]);
-    readings.iter().for_each(|reading| observation.see(reading));
-    let device = observation.new_device("d".parse().expect("an id"), |_| true);
-    let horizon = Horizon::read(&store, &invocation()).await.expect("memory");
+    let minute = |n| {
+        let (temperature, humidity) = values(n);
+        reading(n, None, &[("temperature", temperature), ("humidity", humidity)])
+    };
+    let home = Home::of((0..60).map(minute).collect(), 0, 60, false).await;
     let conditions = [("temperature", "26..".to_owned()), ("humidity", "66..".to_owned())];
     let mut request = request(&conditions, range(0, 60));
     let grid = Grid::quarters(request.range);
-    let ask = Ask {
-        device: &device,
-        rooms: None,
-        grid: &grid,
-        horizon: &horizon,
-        coarsest: Level::Quarters,
-        now: at(60),
-    };
-    let asks = [ask];
+    let asks = [home.ask(&grid, None)];
     let spans = |found: &[(&domain::DeviceId, domain::Episode)]| -> Vec<(TimeRange, Basis)> {
         found.iter().map(|(_, it)| (it.range, it.basis)).collect()
     };
-    let found = find(&store, &asks, &request, &invocation()).await.expect("answered");
+    let (found, _) = find(&home.store, &asks, &request, &invocation()).await.expect("answered");
     assert_eq!(spans(&found), [(range(0, 45), Basis::Mean15)]);
     request.is_exact = true;
-    let found = find(&store, &asks, &request, &invocation()).await.expect("answered");
+    let (found, _) = find(&home.store, &asks, &request, &invocation()).await.expect("answered");
     assert_eq!(spans(&found), [(range(5, 25), Basis::Readings)]);
-    let extremes: BTreeMap<_, _> = found[0].1.extremes.iter().collect();
-    assert!(extremes.values().all(|it| it.min == it.max));
+    assert!(found[0].1.extremes.values().all(|it| it.min == it.max));
 }
 
 #[test]

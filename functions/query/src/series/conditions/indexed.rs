@@ -1,0 +1,169 @@
+//! Finds the quarters of an hour that match by the index, within a budget. Chooses no plan.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
+
+use domain::{ConditionsSchema, Interval, MetricName, Rollup, TimeRange, Timestamp};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use table::{ConditionsPage, IndexedQuarter, Invocation, QueryConditions, StoreResult};
+
+use super::plain::{Matching, months};
+use super::request::ConditionsRequest;
+use crate::series::gather::Ask;
+use domain::z_order::Region;
+
+/// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
+/// goes on at the next address inside.
+const PAGE: usize = 100;
+/// The read units of a full page, at the most.
+pub(crate) const PAGE_UNITS: f64 = 4.0;
+/// The number of queries at once.
+const CONCURRENCY: usize = 16;
+
+/// The box of some conditions in an index, and the ranges of addresses that cover it.
+pub(crate) struct Boxed<'a> {
+    pub(crate) schema: &'a ConditionsSchema,
+    pub(crate) conditions: BTreeMap<&'a MetricName, &'a Interval>,
+    pub(crate) region: Region,
+    pub(crate) ranges: Vec<RangeInclusive<u64>>,
+}
+
+/// The part of a device's time that is asked for by the index.
+pub(crate) struct Indexed<'a> {
+    pub(crate) ask: &'a Ask<'a>,
+    pub(crate) range: TimeRange,
+}
+
+/// One range of addresses in a month of a device.
+struct Task {
+    /// The place of the device.
+    device: usize,
+    month: Timestamp,
+    range: RangeInclusive<u64>,
+    /// The entry behind which it goes on.
+    after: Option<IndexedQuarter>,
+}
+
+/// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
+/// the budget of read units.
+pub(crate) async fn matching(
+    store: &impl QueryConditions,
+    devices: &[Indexed<'_>],
+    boxed: &Boxed<'_>,
+    budget: f64,
+    invocation: &Invocation,
+) -> StoreResult<Option<Vec<Matching>>> {
+    let mut waiting: VecDeque<Task> = tasks(devices, boxed).collect();
+    let mut under_way = FuturesUnordered::new();
+    let mut found: Vec<Matching> = devices.iter().map(|_| Matching::new()).collect();
+    let before = invocation.read_units();
+    loop {
+        let left = budget - (invocation.read_units() - before);
+        let affordable = |count: usize| {
+            let pages = f64::from(u32::try_from(count).expect("few"));
+            pages * PAGE_UNITS <= left
+        };
+        while under_way.len() < CONCURRENCY
+            && affordable(under_way.len() + 1)
+            && let Some(task) = waiting.pop_front()
+        {
+            under_way.push(page(store, devices, boxed, task, invocation));
+        }
+        let Some(page) = under_way.next().await else { break };
+        let (task, page) = page?;
+        let device = &devices[task.device];
+        let matching = page.found.iter().filter_map(|it| matching_entry(it, device, boxed));
+        found[task.device].extend(matching);
+        waiting.extend(next(task, page, boxed));
+    }
+    Ok(waiting.is_empty().then_some(found))
+}
+
+/// The ranges of all months of all devices.
+fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<Item = Task> + 't {
+    let months = devices.iter().enumerate().flat_map(|(device, it)| {
+        months(it.range).into_iter().map(move |month| (device, month.from()))
+    });
+    months.flat_map(|(device, month)| {
+        let ranges = boxed.ranges.iter();
+        ranges.map(move |range| Task { device, month, range: range.clone(), after: None })
+    })
+}
+
+async fn page(
+    store: &impl QueryConditions,
+    devices: &[Indexed<'_>],
+    boxed: &Boxed<'_>,
+    task: Task,
+    invocation: &Invocation,
+) -> StoreResult<(Task, ConditionsPage)> {
+    let [first, last] = [task.range.start(), task.range.end()].map(|it| boxed.schema.address(*it));
+    let device_and_month = (&devices[task.device].ask.device.id, task.month);
+    let after = task.after.as_ref();
+    let page = store.indexed_quarters(device_and_month, (&first, &last), after, PAGE, invocation);
+    let page = page.await?;
+    Ok((task, page))
+}
+
+/// The rest of a range: behind an entry outside of the box it begins at the next address inside.
+fn next(task: Task, page: ConditionsPage, boxed: &Boxed<'_>) -> Option<Task> {
+    if !page.has_more {
+        return None;
+    }
+    // A page without a readable entry tells no address: the next one cannot be asked for.
+    let last = page.found.into_iter().next_back()?;
+    let address = boxed.schema.parse_address(&last.entry.address)?;
+    if boxed.region.contains(&boxed.schema.curve().point(address)) {
+        return Some(Task { after: Some(last), ..task });
+    }
+    let next = boxed.schema.curve().next_inside(address, &boxed.region)?;
+    let end = *task.range.end();
+    (next <= end).then_some(Task { range: next..=end, after: None, ..task })
+}
+
+/// The entry of the answer, if the values themselves match: several values have one code.
+fn matching_entry(
+    found: &IndexedQuarter,
+    device: &Indexed<'_>,
+    boxed: &Boxed<'_>,
+) -> Option<(domain::Quarter, BTreeMap<MetricName, domain::MetricMeans>)> {
+    let is_there = device.range.contains(found.quarter.start())
+        && found.expires.is_none_or(|expires| expires > device.ask.now);
+    if !is_there || !is_of(device.ask, &found.rooms) {
+        return None;
+    }
+    let values = boxed.conditions.iter().map(|(name, interval)| {
+        let means = found.values().get(boxed.schema.place(name)?)?;
+        interval.contains(&means.mean).then(|| ((*name).clone(), means.clone()))
+    });
+    Some((found.quarter, values.collect::<Option<_>>()?))
+}
+
+/// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
+/// several counts for each.
+pub(crate) fn is_of(
+    ask: &Ask<'_>,
+    rooms: &std::collections::BTreeSet<Option<domain::RoomId>>,
+) -> bool {
+    let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
+    ask.rooms.is_none_or(|asked| rooms().may_be_of(asked))
+}
+
+impl<'a> Boxed<'a> {
+    /// The box of a request's conditions, covered by at most so many ranges; `Err` names a metric that is
+    /// not in the schema.
+    pub(crate) fn of(
+        schema: &'a ConditionsSchema,
+        request: &'a ConditionsRequest,
+    ) -> Result<Self, &'a MetricName> {
+        let conditions = request.conditions.iter().map(|it| (&it.metric, &it.interval));
+        let conditions: BTreeMap<_, _> = conditions.collect();
+        match conditions.keys().find(|name| schema.place(name).is_none()) {
+            Some(name) => Err(name),
+            None => {
+                let region = schema.region(&conditions);
+                Ok(Self { schema, region, conditions, ranges: Vec::new() })
+            }
+        }
+    }
+}
