@@ -90,6 +90,8 @@ pub struct Options {
     pub time_zone: Zone,
     /// The number of partitions of the registry's devices; by default that of the table, 1 of a new one.
     pub device_shards: Option<Shards>,
+    /// Whether the table has the index of attributes; by default as it is, and a new one has none.
+    pub attribute_index: Option<bool>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -109,6 +111,7 @@ impl Default for Options {
             day_retention_days: None,
             time_zone: Zone::UTC,
             device_shards: None,
+            attribute_index: None,
             telemetry: Telemetry::silent(),
         }
     }
@@ -160,7 +163,8 @@ impl System {
             );
         }
         let template = Template::own()?;
-        let table = TableDefinition::from_template(&template, &[])?;
+        let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
+        let table = TableDefinition::from_template(&template, &[("AttributeIndex", attributes)])?;
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
@@ -174,7 +178,15 @@ impl System {
 
         let mut layout = table.layout();
         let data = options.data.clone();
-        let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
+        let attribute_index = options.attribute_index;
+        let start = move || {
+            let engine = Engine::start(&data, &table)?;
+            if let Some(wanted) = attribute_index {
+                engine.set_attribute_index(&table, wanted)?;
+            }
+            anyhow::Ok(engine)
+        };
+        let engine = tokio::task::spawn_blocking(start).await??;
         let config = engine.store_config();
         let stored = shards_of(&config, layout).await?;
         layout.shards = options.device_shards.or(stored).unwrap_or_default();
@@ -186,6 +198,7 @@ impl System {
             )
         }
         let store = DynamoStore::connect(&config, layout);
+        let store = store.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let dead_letters = DeadLetters::default();
         let functions = Box::pin(Functions::start(&store, &options, false)).await;
         let (served, authorizer) = if options.auth {
@@ -430,6 +443,25 @@ mod tests {
             panic!("{answer:?}")
         };
         serde_json::from_str(&body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_index_of_attributes_comes_and_goes_as_it_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = async |attribute_index| {
+            let data = Data::Dir(directory.path().to_owned());
+            let options = Options { data, attribute_index, listens: false, ..Options::default() };
+            let system = System::start(options).await.unwrap();
+            let store = DynamoStore::connect(system.store_config(), Layout::default());
+            let invocation = Invocation::until(Deadline::after(TIMEOUT));
+            let layout = store.as_laid_out(&invocation).await.unwrap().layout();
+            system.shutdown().await.unwrap();
+            (layout.room_index, layout.attribute_index)
+        };
+        assert_eq!(layout(None).await, (true, false));
+        assert_eq!(layout(Some(true)).await, (true, true));
+        assert_eq!(layout(None).await, (true, true));
+        assert_eq!(layout(Some(false)).await, (true, false));
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use domain::{Device, DeviceId, DeviceUpdate, Room, RoomId, Stay, Timestamp};
 use table::memory::MemoryStore;
 use table::{
     FindRegistry, InsertOutcome, Invocation, Listing, Page, QueryReadings, RangeQuery,
-    RegisterDevices, StoreResult, UpdateOutcome, UpdateRegistry,
+    RegisterDevices, Registration, StoreResult, UpdateOutcome, UpdateRegistry,
 };
 
 use crate::gate::Gate;
@@ -72,7 +72,7 @@ impl RegisterDevices for Steps {
         &self,
         device: &Device,
         invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Device>> {
+    ) -> StoreResult<Registration> {
         self.gate.step(self.memory.register_device(device, invocation)).await
     }
 

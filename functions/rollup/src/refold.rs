@@ -82,7 +82,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
         let indexing = self.store.indexing(run.invocation).await?;
-        let mut rules = device.rules().indexed(&indexing);
+        let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());

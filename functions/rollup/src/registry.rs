@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::{Device, DeviceId, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
 use runtime::clock::Clock;
+use runtime::registry::is_gone;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Indexing, Invocation, StoreError, StoreResult, UnreadableItem};
@@ -16,7 +17,8 @@ use crate::bucket_folding::BucketFolding;
 /// What the instance remembers of the registry: only what stays true.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
-    /// Devices that stood in the registry; none is ever removed.
+    /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
+    /// first reading, so that the sweep finds it like any other.
     devices: Mutex<BTreeSet<DeviceId>>,
     /// The newest list of all devices.
     listed: Mutex<Option<Arc<ListedDevices>>>,
@@ -31,7 +33,7 @@ pub(crate) struct ListedDevices {
     pub(crate) read_at: Timestamp,
 }
 
-/// What the function needs of a device, some 100 bytes: a fleet has hundreds of thousands.
+/// What the function needs of a device, in 80 bytes and its id: a fleet has hundreds of thousands.
 #[derive(Debug)]
 pub(crate) struct ListedDevice {
     pub(crate) id: DeviceId,
@@ -40,6 +42,8 @@ pub(crate) struct ListedDevice {
     /// Shared by devices of one kind.
     rules: Arc<FoldRules>,
 }
+
+const _: () = assert!(size_of::<ListedDevice>() <= 80);
 
 impl ListedDevice {
     fn of(device: Device, kinds: &mut Vec<Arc<FoldRules>>) -> Self {
@@ -56,13 +60,13 @@ impl ListedDevice {
         Self { id, fold_settings, first_seen, rules }
     }
 
-    /// The rules that the device is folded by.
-    pub(crate) fn rules(&self) -> DeviceRules {
+    /// The rules that the device is folded by, with what the index by conditions is to have.
+    pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
         DeviceRules {
             id: self.id.clone(),
             rules: (*self.rules).clone(),
             settings: self.fold_settings.number,
-            indexing: Indexing::Off,
+            indexing: indexing.clone(),
         }
     }
 }
@@ -72,7 +76,7 @@ const LIST_PAGE: usize = 5_000;
 /// The number of kinds of devices whose rules are shared.
 const MAX_KINDS: usize = 64;
 
-/// The rules of some devices; the reason where a device's item cannot be read.
+/// The rules of some devices; the reason where a device's item cannot be read. Devices that are gone have none.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl Registered {
@@ -93,7 +97,8 @@ impl Registered {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The rules of devices, as they are this moment.
+    /// The rules of devices, as they are this moment. A device that is gone has none: of its readings, which
+    /// are deleted, no rollup is made anew.
     pub(crate) async fn rules(
         &self,
         ids: &[DeviceId],
@@ -108,7 +113,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let rules = |it| DeviceRules::of(it).indexed(indexing);
         let found = listing.found.iter().map(|it| (it.id.clone(), Ok(rules(it))));
         let mut rules: Rules = found.collect();
-        for id in ids {
+        let mut gone = BTreeSet::new();
+        for device in &listing.deleted {
+            if is_gone(&self.store, device, invocation).await? {
+                gone.insert(&device.id);
+            }
+        }
+        for id in ids.iter().filter(|id| !gone.contains(id)) {
             rules.entry(id.clone()).or_insert_with(|| {
                 match listing.unreadable.iter().find(|item| item.sk == id.as_str()) {
                     Some(item) => Err(chain(item)),

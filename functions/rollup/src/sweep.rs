@@ -35,7 +35,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
-                self.sweep_device(device.rules().indexed(indexing), range, zone, run).await?;
+                self.sweep_device(device.rules(indexing), range, zone, run).await?;
                 run.pace.keep(run.invocation).await;
             }
             for item in &listed.unreadable {

@@ -94,9 +94,10 @@ pub trait ReadRollupState: Send + Sync {
 pub trait KeepRollupState: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::RollupState),
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
+        (Action::GetItem, Target::Rollups),
+        (Action::UpdateItem, Target::Rollups),
     ];
 
     /// Stores the first state, unless there is one.

@@ -117,6 +117,7 @@ impl PutRollups for MemoryStore {
         let mut state = self.write()?;
         let known = state.rollups.get(&stored.key);
         let is_as_expected = match expected {
+            Expected::Tombstone(_) => unreachable!("no rollup takes a device's place"),
             Expected::Absent => known.is_none(),
             Expected::Version(version) => known.is_some_and(|it| {
                 it.version == version
@@ -207,8 +208,9 @@ impl ListDevices for MemoryStore {
     }
 
     async fn all_devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 }
 
