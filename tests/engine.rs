@@ -44,6 +44,18 @@ impl Engine {
 
     /// A fresh table, as the template deploys it with these parameters.
     pub(crate) async fn table_of(&self, parameters: &[(&str, &str)]) -> Table {
+        self.create(parameters, |_| ()).await
+    }
+
+    /// The same without its stream, which would keep each of many items a second time.
+    pub(crate) async fn table_without_stream(&self, parameters: &[(&str, &str)]) -> Table {
+        let without = |request: &mut Value| {
+            request.as_object_mut().expect("a request is an object").remove("StreamSpecification");
+        };
+        self.create(parameters, without).await
+    }
+
+    async fn create(&self, parameters: &[(&str, &str)], change: impl Fn(&mut Value)) -> Table {
         static TABLES: AtomicUsize = AtomicUsize::new(0);
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
@@ -64,7 +76,9 @@ impl Engine {
             ca_bundle: None,
         };
         let table = Table { engine: self.clone(), config, layout: definition.layout() };
-        table.ask("CreateTable", definition.create_request(&name)).await;
+        let mut request = definition.create_request(&name);
+        change(&mut request);
+        table.ask("CreateTable", request).await;
         table.ask("UpdateTimeToLive", definition.expiry_request(&name)).await;
         table
     }

@@ -214,7 +214,6 @@ pub trait QueryConditions: Send + Sync {
     ) -> impl Future<Output = StoreResult<ConditionsPage>> + Send;
 }
 
-/// Pattern 2e: lists every device, however many there are.
 /// Patterns 2e and 2f: every device, at once or page by page, however many there are.
 pub trait ListDevices: Send + Sync {
     /// What the port must be permitted.
