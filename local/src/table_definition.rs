@@ -146,6 +146,21 @@ impl TableDefinition {
         request
     }
 
+    /// Writes the body of the `UpdateTable` request that makes or removes an index of the table called `table`.
+    #[must_use]
+    pub fn index_request(&self, table: &str, index: &layout::Index, is_made: bool) -> Value {
+        let defined = self.global_secondary_indexes.iter().find(|it| it.index_name == index.name);
+        let change = match defined.filter(|_| is_made) {
+            Some(index) => json!({"Create": index}),
+            None => json!({"Delete": {"IndexName": index.name}}),
+        };
+        json!({
+            "TableName": table,
+            "AttributeDefinitions": self.attribute_definitions,
+            "GlobalSecondaryIndexUpdates": [change],
+        })
+    }
+
     /// Writes the body of the `UpdateTimeToLive` request for the name `table`.
     #[must_use]
     pub fn expiry_request(&self, table: &str) -> Value {
