@@ -1,5 +1,6 @@
 //! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
 
+mod conditions;
 mod series;
 
 use std::fmt::Write as _;
@@ -472,6 +473,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     let mut rows = Box::pin(registry_rows(&home)).await;
     rows.extend(Box::pin(range_rows(&home)).await);
     rows.extend(Box::pin(series::rows()).await);
+    rows.extend(Box::pin(conditions::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
