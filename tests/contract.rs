@@ -3,12 +3,14 @@
 //! The last of them is Amazon's own `DynamoDB` Local, where `ROOMTIDE_DYNAMODB_LOCAL` says it is.
 
 mod conditions;
+mod deletions;
 mod edits;
 mod items;
 mod ranges;
 mod readings;
 mod registry;
 mod rollups;
+mod search;
 mod shards;
 mod stays;
 mod tokens;
@@ -19,10 +21,11 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutConditionsSchema,
-    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, RegisterDevices, SetConditionsReady, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
+    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, SetConditionsReady,
+    UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -32,7 +35,8 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-    + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry + ReadStays
+        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
+        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
 }
 
 table::store! {
@@ -205,6 +209,15 @@ macro_rules! ports {
                 stays_that_overlap_a_range_are_found
                 a_walk_over_stays_meets_each_once
                 a_former_device_of_a_room_is_in_its_ranges;
+            deletions(store):
+                a_deleted_device_is_in_no_list_and_nothing_writes_it
+                a_deletion_ends_only_where_nothing_was_found_since
+                a_tombstone_gives_way_to_a_new_device
+                all_that_belongs_to_a_device_is_found_and_removed
+                of_a_stay_the_rooms_side_is_removed_first
+                a_room_is_removed_and_put_back
+                a_room_leaves_only_the_home_that_is_named
+                a_deleted_device_that_has_readings_again_keeps_them;
             rollups(store):
                 a_rollup_is_put_only_over_what_was_read
                 of_puts_at_once_one_is_stored
@@ -226,6 +239,59 @@ macro_rules! ports {
                 revoked_once_is_revoked_for_good;
         }
     };
+}
+
+async fn memory_with_attribute_index() -> Option<Memory> {
+    let memory = MemoryStore::default();
+    memory.index_attributes();
+    Some(Memory(memory))
+}
+
+async fn engine_with_attribute_index() -> Option<Table> {
+    Some(Engine::embedded().await.table_of(&search::PARAMETERS).await)
+}
+
+async fn dynamodb_local_with_attribute_index() -> Option<Table> {
+    Some(running_elsewhere()?.table_of(&search::PARAMETERS).await)
+}
+
+macro_rules! searched {
+    ($backend:ident) => {
+        run! { $backend:
+            search(store):
+                an_edit_is_found_and_what_it_replaces_is_not
+                entries_are_in_the_order_of_numbers_and_walked_page_by_page
+                texts_that_contain_a_separator_are_told_apart
+                of_edits_at_once_the_entries_are_those_of_the_device
+                all_values_are_replaced_at_once
+                more_values_than_a_device_may_have_change_nothing;
+        }
+    };
+}
+
+macro_rules! tables_with_attribute_index {
+    ($backend:ident) => {
+        run! { $backend:
+            search(table):
+                an_edit_without_the_index_takes_the_mark_away
+                a_run_stores_what_is_missing_and_deletes_what_is_wrong
+                of_two_runs_the_later_one_ends;
+        }
+    };
+}
+
+mod on_memory_with_attribute_index {
+    searched!(memory_with_attribute_index);
+}
+
+mod on_engine_with_attribute_index {
+    searched!(engine_with_attribute_index);
+    tables_with_attribute_index!(engine_with_attribute_index);
+}
+
+mod on_dynamodb_local_with_attribute_index {
+    searched!(dynamodb_local_with_attribute_index);
+    tables_with_attribute_index!(dynamodb_local_with_attribute_index);
 }
 
 macro_rules! tables {

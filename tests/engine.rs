@@ -84,6 +84,11 @@ impl Table {
         DynamoStore::connect(&self.config, self.layout)
     }
 
+    /// A store that takes the table to have no index of attributes.
+    pub(crate) fn store_without_attribute_index(&self) -> DynamoStore {
+        DynamoStore::connect(&self.config, Layout { attribute_index: false, ..self.layout })
+    }
+
     /// A fresh table with the default parameters on the same engine.
     pub(crate) async fn another(&self) -> Self {
         self.engine.table_of(&[]).await
@@ -112,6 +117,11 @@ impl Table {
         DynamoStore::connect(&config, self.layout)
     }
 
+    /// How the table is laid out.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// Where the engine answers.
     pub(crate) fn endpoint(&self) -> &str {
         &self.engine.endpoint
@@ -129,9 +139,36 @@ impl Table {
         answer["Items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// All items of the table.
+    pub(crate) async fn scan(&self) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut start = Value::Null;
+        loop {
+            let mut request = json!({"ConsistentRead": true});
+            if !start.is_null() {
+                request["ExclusiveStartKey"] = start;
+            }
+            let mut answer = self.ask("Scan", request).await;
+            items.extend(answer["Items"].as_array().cloned().unwrap_or_default());
+            start = answer["LastEvaluatedKey"].take();
+            if start.is_null() {
+                return items;
+            }
+        }
+    }
+
     /// Puts an item past every rule of ours, as another program might.
     pub(crate) async fn put_item(&self, item: Value) {
         self.ask("PutItem", json!({"Item": item})).await;
+    }
+
+    /// Puts at most 25 items likewise.
+    pub(crate) async fn put_items(&self, items: Vec<Value>) {
+        let puts: Vec<Value> =
+            items.into_iter().map(|item| json!({"PutRequest": {"Item": item}})).collect();
+        let answer =
+            self.ask("BatchWriteItem", json!({"RequestItems": {self.config.table.as_str(): puts}}));
+        assert!(answer.await["UnprocessedItems"].as_object().is_none_or(serde_json::Map::is_empty));
     }
 
     async fn ask(&self, operation: &str, mut request: Value) -> Value {

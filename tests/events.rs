@@ -258,6 +258,11 @@ cases! {
         assert_eq!(answer["status"], 404);
         assert!(answer["body"]["detail"].as_str().expect("text").contains("nobody"));
     }
+    "query/delete-device.json" after [ARRAY] |bench, answer| {
+        assert!([200, 202].contains(&answer["status"].as_i64().expect("a status")), "{answer}");
+        let (devices, _) = bench.registry().await;
+        assert!(devices.iter().all(|device| device.id.as_str() != "remo-3"));
+    }
     "query/device-readings.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"], json!({"data": [
             {"device_id": "remo-3", "timestamp": "2026-01-11T16:01:00.000Z", "room": "chiyoda1-a", "humidity": 45.5, "temperature": 21.6},
@@ -286,7 +291,7 @@ cases! {
     }
     "query/list-rooms.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["data"], json!([
-            {"room_id": "chiyoda1-a", "name": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
+            {"room_id": "chiyoda1-a", "name": null, "home": null, "first_seen": "2026-01-11T16:00:00.000Z"}]));
     }
     "query/show-room.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["room_id"], "chiyoda1-a");

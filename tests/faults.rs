@@ -1,10 +1,11 @@
 //! What the network and the table do on bad days: nothing acknowledged is lost, and nothing is paid twice.
 
+mod deletions;
 mod ingest;
 mod instances;
 pub(crate) mod proxy;
 mod query;
-mod registry;
+pub(crate) mod registry;
 
 use fastrand::Rng;
 

@@ -153,7 +153,8 @@ async fn what_does_not_exist_is_a_problem_with_a_hint() {
     for (method, path, status) in [
         ("GET", "/", 404),
         ("GET", "/readings", 405),
-        ("DELETE", "/devices/x", 405),
+        ("DELETE", "/devices", 405),
+        ("DELETE", "/devices/x", 404),
         ("GET", "/devices/x", 404),
     ] {
         let answer = send(&system, method, path, b"").await;

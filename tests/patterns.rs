@@ -1,6 +1,7 @@
 //! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
 
 mod conditions;
+mod fleet;
 mod series;
 
 use std::fmt::Write as _;
@@ -16,9 +17,9 @@ use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
     AddArrival as _, Added, EditRegistry as _, FindRegistry as _, FindToken as _, Invocation,
-    LookUpRegistry as _, ManageTokens as _, MergeReadings as _, PutReadings as _,
-    QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
-    RegisterDevices as _, UpdateOutcome, UpdateRegistry as _,
+    LookUpRegistry as _, ManageTokens as _, MarkDeletions as _, MergeReadings as _,
+    PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
+    RegisterDevices as _, RemoveBelongings as _, UpdateOutcome, UpdateRegistry as _,
 };
 
 use runtime::telemetry::Telemetry;
@@ -450,6 +451,64 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             })
             .await,
         },
+        Row {
+            number: "13a",
+            pattern: "begin to delete a device",
+            operation: "GetItem, UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (1.0, 2.0),
+            measured: cost(async |invocation| {
+                let begun = store.begin_deletion(&device("new"), at(9), invocation).await;
+                assert!(begun.expect("written").is_some());
+            })
+            .await,
+        },
+        Row {
+            number: "13b",
+            pattern: "find what belongs to a device, 144 readings",
+            operation: "3 × Query, consistent",
+            condition: "pk = `<device>`; pk = `ROLLUP#<device>`; pk = `STAYS_OF#<device>`",
+            expected: (5.0, 0.0),
+            measured: cost(async |invocation| {
+                let id = device(&device_name(0));
+                let found = store.belongings(&id, 1_000, invocation).await.expect("read");
+                assert_eq!(found.found.len(), 144);
+            })
+            .await,
+        },
+        Row {
+            number: "13c",
+            pattern: "remove 144 readings of a device",
+            operation: "144 × DeleteItem",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
+            expected: (0.0, 288.0),
+            measured: {
+                let id = device(&device_name(0));
+                let found = store.belongings(&id, 1_000, &invocation()).await.expect("read");
+                cost(async |invocation| {
+                    let removed = store.remove_belongings(&found.found, invocation).await;
+                    assert!(removed.cause.is_none());
+                })
+                .await
+            },
+        },
+        Row {
+            number: "13d",
+            pattern: "end the deletion of a device",
+            operation: "UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 1.0),
+            measured: {
+                let id = device("new");
+                let known = store.deletion(&id, &invocation()).await.expect("read");
+                let known = known.expect("it began");
+                cost(async |invocation| {
+                    let ended = store.end_deletion(&id, &known, at(99), invocation).await;
+                    assert!(ended.expect("written"));
+                })
+                .await
+            },
+        },
     ]
 }
 
@@ -471,6 +530,7 @@ async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
 async fn every_pattern_costs_what_the_architecture_says() {
     let home = Box::pin(Home::build()).await;
     let mut rows = Box::pin(registry_rows(&home)).await;
+    rows.extend(Box::pin(fleet::rows(&home)).await);
     rows.extend(Box::pin(range_rows(&home)).await);
     rows.extend(Box::pin(series::rows()).await);
     rows.extend(Box::pin(conditions::rows()).await);

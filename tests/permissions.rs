@@ -4,21 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room, RoomPatch,
-    SWEEP_GROUPS, Scope, Stay, Token, TokenHash,
+    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room,
+    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
-use table::keys::{DEVICES, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS};
-use table::layout::CONDITIONS_INDEX;
+use table::keys::{
+    ATTRIBUTE_PREFIX, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX,
+    TOKENS,
+};
+use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    KeepRollupState, ListDevices, LookUpRegistry, ManageTokens, MergeReadings, PageRegistry,
-    Permission, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RollupKey,
-    RollupState, SetConditionsReady, StayQuery, StoredRollup, Target, UpdateRegistry,
+    Action, AddArrival, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
+    IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
+    MarkDeletions, MergeReadings, PageRegistry, Permission, PutConditionsSchema, PutReadings,
+    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady, StayQuery,
+    StoredRollup, Target, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -47,6 +52,9 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         "Query" if body["IndexName"] == CONDITIONS_INDEX.name => {
             [(Action::Query, Target::ConditionsIndex)].into()
         }
+        "Query" if body["IndexName"] == ATTRIBUTE_INDEX.name => {
+            [(Action::Query, Target::AttributeIndex)].into()
+        }
         "Query" if body["IndexName"].is_string() => [(Action::Query, Target::RoomIndex)].into(),
         "Query" => {
             let pk = &body["ExpressionAttributeValues"][":p"]["S"];
@@ -55,9 +63,15 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
         // A transaction has no action of its own: each of its parts needs that of the same name.
         "TransactWriteItems" => list(&body["TransactItems"])
             .iter()
-            .map(|part| match (&part["Update"], &part["Put"]) {
-                (Value::Null, put) => (Action::PutItem, key(&put["Item"])),
-                (update, _) => (Action::UpdateItem, key(&update["Key"])),
+            .map(|part| {
+                let (name, part) = part.as_object().and_then(|it| it.iter().next()).expect("one");
+                match name.as_str() {
+                    "Put" => (Action::PutItem, key(&part["Item"])),
+                    "Update" => (Action::UpdateItem, key(&part["Key"])),
+                    "Delete" => (Action::DeleteItem, key(&part["Key"])),
+                    "ConditionCheck" => (Action::ConditionCheckItem, key(&part["Key"])),
+                    other => panic!("a part that this test does not know: {other}"),
+                }
             })
             .collect(),
         other => panic!("an operation that this test does not know: {other}"),
@@ -70,6 +84,7 @@ fn target(pk: &str) -> Target {
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
+        pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
         pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
             Target::Stays
@@ -88,8 +103,18 @@ async fn each_port_asks_what_it_declares() {
     let asked: Arc<Mutex<BTreeSet<Permission>>> = Arc::default();
     let (mut tables, mut proxies) = (Vec::new(), Vec::new());
     for parameters in [
-        [("RoomIndex", "on"), ("DeviceShards", "4"), ("ConditionsIndex", "on")],
-        [("RoomIndex", "off"), ("DeviceShards", "1"), ("ConditionsIndex", "off")],
+        [
+            ("RoomIndex", "on"),
+            ("AttributeIndex", "on"),
+            ("ConditionsIndex", "on"),
+            ("DeviceShards", "4"),
+        ],
+        [
+            ("RoomIndex", "off"),
+            ("AttributeIndex", "off"),
+            ("ConditionsIndex", "off"),
+            ("DeviceShards", "1"),
+        ],
     ] {
         let seen = Arc::clone(&asked);
         let table = engine.table_of(&parameters).await;
@@ -147,6 +172,20 @@ async fn each_port_asks_what_it_declares() {
         store.update_device(&new, &earlier, invocation),
         store.begin_stay(&new, begun, invocation),
         store.update_room(&a, at(0), invocation));
+    let search =
+        &SearchQuery { subject: &Subject::Name, range: &SearchRange::All, after: None, limit: 10 };
+    check!(SearchDevices:
+        store.is_indexed(invocation),
+        store.search(search, invocation));
+    store.register_device(&new, invocation).await.expect("asked");
+    let mut named = new.clone();
+    named.name = Some(label("Kitchen"));
+    let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };
+    store.edit_device(&d, &old, at(0), invocation).await.expect("edited");
+    check!(IndexDevices:
+        store.begin_index("1", invocation),
+        store.index_device(&named, invocation),
+        store.end_index("1", at(0), invocation));
     check!(EditRegistry:
         store.edit_device(&d, &rename, at(0), invocation),
         store.edit_device(&d, &move_to, at(0), invocation),
@@ -160,10 +199,9 @@ async fn each_port_asks_what_it_declares() {
         without_index.room_readings(&a, std::slice::from_ref(&d), query, invocation));
     check!(ReadRegistry: store.devices(invocation), store.rooms(invocation));
     check!(PageRegistry:
-        store.device_page(None, 10, invocation),
         store.room_page(None, 10, invocation),
         store.room_device_page(&a, None, 10, invocation));
-    check!(LookUpRegistry: store.device(&d, invocation), store.room(&a, invocation));
+    check!(LookUpRegistry: store.device(&d, invocation), store.deletion(&d, invocation), store.room(&a, invocation));
     check!(FindRegistry:
         store.find_devices(std::slice::from_ref(&d), invocation),
         store.find_rooms(std::slice::from_ref(&a), invocation));
@@ -172,7 +210,32 @@ async fn each_port_asks_what_it_declares() {
         store.tokens(invocation),
         store.revoke_token(&hash, at(0), invocation));
     check!(FindToken: store.token(&hash, invocation));
+    check!(ListDevices:
+        store.all_devices(invocation),
+        store.device_page(None, 10, invocation));
     check!(ListDevices: store.all_devices(invocation));
+    let patch = DevicePatch { room: Edit::Set(room("room-c")), ..DevicePatch::default() };
+    let other = device("other");
+    let registered = DeviceObservation::of(&reading_in("other", 0, "room-a"));
+    let registered = registered.new_device(other.clone(), |_| true);
+    store.register_device(&registered, invocation).await.expect("registered");
+    store.edit_device(&other, &patch, at(0), invocation).await.expect("edited");
+    let parts = [Key::Reading(other.clone(), at(0)), Key::Refold(other.clone())];
+    let mut belongings: Vec<_> =
+        parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
+    belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
+    check!(RemoveBelongings:
+        store.belongings(&other, 10, invocation),
+        store.remove_belongings(&belongings, invocation));
+    check!(RemoveRooms:
+        store.remove_room(&room("room-c"), invocation),
+        store.put_back_room(&new_room("room-c"), invocation),
+        store.leave_home(&a, &"home".parse().expect("an id"), invocation));
+    let deletion = Deletion::begin(at(0), 0);
+    check!(MarkDeletions:
+        store.begin_deletion(&other, at(0), invocation),
+        store.note_found(&other, at(1), invocation),
+        store.end_deletion(&other, &deletion, at(2), invocation));
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
     let quarter = Quarter::of(at(0));

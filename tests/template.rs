@@ -8,7 +8,9 @@ use dynamodb::DynamoStore;
 use local::table_definition::TableDefinition;
 use local::template::Template;
 use serde_json::{Map, Value, json};
-use table::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX};
+use table::layout::{
+    ATTRIBUTE_INDEX, CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX,
+};
 use table::{Action, Permission, Target, keys};
 
 use crate::architecture::rust_files;
@@ -63,6 +65,28 @@ fn the_table_has_the_keys_of_the_code() {
     assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
     assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
     assert!(table.time_to_live_specification.enabled);
+}
+
+#[test]
+fn the_index_of_attributes_is_there_for_whom_it_is_switched_on() {
+    let on = [("AttributeIndex", "on"), ("Billing", "provisioned")];
+    let table = TableDefinition::from_template(&template(), &on).expect("a table");
+    assert_eq!(table.layout(), Layout { attribute_index: true, ..Layout::default() });
+    let deployed = table.global_secondary_indexes.last().expect("an index");
+    assert_eq!(deployed.index_name, ATTRIBUTE_INDEX.name);
+    let parts: Vec<_> = deployed.key_schema.iter().map(|it| it.attribute_name.as_str()).collect();
+    assert_eq!(parts, [ATTRIBUTE_INDEX.partition_key, ATTRIBUTE_INDEX.sort_key]);
+    assert_eq!(deployed.projection.projection_type, ATTRIBUTE_INDEX.projection);
+    let resources = template().resources(&on).expect("resources");
+    assert_eq!(environment(&resources, "query")["ATTRIBUTE_INDEX"], "on");
+    let (_, table) = only(&resources, "AWS::DynamoDB::Table");
+    let table = &table["Properties"];
+    let indexes = table["GlobalSecondaryIndexes"].as_array().expect("a list");
+    for unit in ["ReadCapacityUnits", "WriteCapacityUnits"] {
+        let all = indexes.iter().chain([table]);
+        let sum: u64 = all.map(|it| number(&it["ProvisionedThroughput"][unit])).sum();
+        assert!((1..=25).contains(&sum), "{sum} {unit} are not free");
+    }
 }
 
 #[test]
@@ -390,8 +414,13 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
         assert_eq!(function(&resources, package).get("Policies"), None, "{package}");
         for statement in statements(&resources, package) {
             // Prefixes of partitions are no part of what a role may do, but of which items it may do it to.
-            let prefixes =
-                ["DEVICE#", keys::ROLLUP_PREFIX, keys::STAYS_OF_PREFIX, keys::STAYS_IN_PREFIX];
+            let prefixes = [
+                "DEVICE#",
+                keys::ROLLUP_PREFIX,
+                keys::STAYS_OF_PREFIX,
+                keys::STAYS_IN_PREFIX,
+                keys::ATTRIBUTE_PREFIX,
+            ];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
                 text.replace(&format!("\"{prefix}*\""), "")
             });
@@ -407,7 +436,8 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
     let resources = resources();
     let (table, _) = only(&resources, "AWS::DynamoDB::Table");
     let whole = json!({"Fn::GetAtt": [table, "Arn"]});
-    let index = |name| json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{name}")});
+    let index =
+        |it: &Index| json!({"Fn::Sub": format!("${{{table}.Arn}}/index/{}", it.name)}).to_string();
     let stream = json!({"Fn::GetAtt": [table, "StreamArn"]});
     for package in PACKAGES {
         let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -421,11 +451,12 @@ fn every_role_allows_what_its_function_asks_of_the_store_and_no_more() {
         let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (action, place) in permissions(package) {
             let resource = match place {
-                Target::RoomIndex => &index(ROOM_INDEX.name),
-                Target::ConditionsIndex => &index(CONDITIONS_INDEX.name),
-                _ => &whole,
+                Target::RoomIndex => index(&ROOM_INDEX),
+                Target::AttributeIndex => index(&ATTRIBUTE_INDEX),
+                Target::ConditionsIndex => index(&CONDITIONS_INDEX),
+                _ => whole.to_string(),
             };
-            let actions = expected.entry(resource.to_string()).or_default();
+            let actions = expected.entry(resource).or_default();
             actions.insert(format!("dynamodb:{action:?}"));
         }
         if CONSUMERS.contains(&package) {
@@ -465,7 +496,8 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 9] = [
+const PARTITIONS: [(Target, &str); 10] = [
+    (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
     (Target::Devices, "DEVICE#3"),

@@ -5,7 +5,7 @@ mod clock_change;
 mod columns;
 mod estimate;
 #[cfg(test)]
-mod fake_server;
+pub(crate) mod fake_server;
 mod number;
 mod order;
 mod refusals;
@@ -34,6 +34,7 @@ use crate::rollups;
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
+pub(crate) use refusals::Refusal;
 use rolled_up::Waited;
 pub(crate) use source::{Line, csv_lines};
 pub(crate) use timestamp::Zone;
@@ -211,7 +212,7 @@ mod tests {
     fn the_exit_code_says_whether_something_was_refused() {
         let mut refusals = refusals::Refusals::default();
         assert_eq!(exit_code(&refusals), ExitCode::SUCCESS);
-        refusals.extend([refusals::Refusal { line: 1, reason: String::new() }]);
+        refusals.extend([Refusal { line: 1, reason: String::new() }]);
         assert_eq!(exit_code(&refusals), ExitCode::from(SOME_REFUSED));
     }
 }

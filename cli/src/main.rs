@@ -1,12 +1,15 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
 mod client;
+mod delete;
+mod devices;
 mod export;
 mod greeting;
 mod import;
 mod output;
 mod place;
 mod progress_file;
+mod reindex;
 mod replay;
 mod request;
 mod rollups;
@@ -45,10 +48,16 @@ enum Command {
     Replay(replay::Args),
     /// Verify or rebuild the rollups of 15 minutes and of days
     Rollups(rollups::Args),
+    /// Edit many devices at once
+    Devices(devices::Args),
+    /// Put every device into the index of attributes, once it is switched on
+    Reindex(reindex::Args),
     /// Create, list and revoke access tokens
     Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
+    /// Delete a device, a room or a home
+    Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
 }
@@ -61,8 +70,11 @@ async fn main() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Replay(args)) => replay::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Rollups(args)) => rollups::run(args).await,
+        Some(Command::Devices(args)) => devices::run(args).await,
+        Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -35,7 +35,12 @@ const NO_CREDENTIALS: &str = "credentials are read from the environment only; pu
 
 /// The layout that the commands count with: those that put rollups ask for the schema of the index by
 /// conditions whether or not the table has one, and no command asks an index.
-const LAYOUT: Layout = Layout { room_index: false, conditions_index: true, shards: Shards::ONE };
+const LAYOUT: Layout = Layout {
+    room_index: false,
+    attribute_index: false,
+    conditions_index: true,
+    shards: Shards::ONE,
+};
 
 /// A table that can be asked.
 pub(crate) struct OpenTable {

@@ -22,6 +22,7 @@ use crate::output::print;
 use crate::place::Place;
 
 pub(crate) use backup::{export, restore};
+pub(crate) use walk::patiently;
 
 /// The command line of `roomtide rollups`.
 #[derive(Debug, clap::Args)]

@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// first start only, and without it this machine's does
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<Zone>,
+    /// Make or remove the index of attributes, in which devices are found beyond 10,000; then run
+    /// `roomtide reindex`. Without it the table stays as it is
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+    attribute_index: Option<String>,
     /// Spread the registry's devices over so many partitions, from 1 to 64; it counts from the first device on
     #[arg(long, value_name = "N")]
     device_shards: Option<Shards>,
@@ -67,6 +71,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         auth: args.auth,
         earliest_timestamp: args.earliest_timestamp,
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
+        attribute_index: args.attribute_index.map(|it| it == "on"),
         device_shards: args.device_shards,
         conditions_index: args.conditions_index.map(|it| it == "on"),
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },

@@ -6,11 +6,16 @@ use std::time::Duration;
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use http::{Request, StatusCode};
+use runtime::clock::Deadline;
+use table::Invocation;
 use table::layout::Layout;
 
 use crate::functions::Functions;
 use crate::system::shards_of;
 use crate::{Data, Options, System, engine, gateway};
+
+/// The time for reading how the table is laid out.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The data in a directory, for a command that reads or changes it.
 ///
@@ -35,6 +40,7 @@ impl DataDirectory {
             let mut layout = Layout::default();
             layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
             let table = DynamoStore::connect(&store, layout);
+            let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
             let functions = Box::pin(Functions::start(&table, &options, false)).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }

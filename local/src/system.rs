@@ -16,7 +16,7 @@ use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
-use table::layout::{CONDITIONS_INDEX, Layout};
+use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
 use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
@@ -92,6 +92,8 @@ pub struct Options {
     pub device_shards: Option<Shards>,
     /// Whether the table has the index by conditions; by default as it is, and a new one has none.
     pub conditions_index: Option<bool>,
+    /// Whether the table has the index of attributes; by default as it is, and a new one has none.
+    pub attribute_index: Option<bool>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -112,6 +114,7 @@ impl Default for Options {
             time_zone: Zone::UTC,
             device_shards: None,
             conditions_index: None,
+            attribute_index: None,
             telemetry: Telemetry::silent(),
         }
     }
@@ -163,7 +166,8 @@ impl System {
             );
         }
         let template = Template::own()?;
-        let table = TableDefinition::from_template(&template, &[])?;
+        let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
+        let table = TableDefinition::from_template(&template, &[("AttributeIndex", attributes)])?;
         let mappings = EventSourceMapping::from_template(&template)?;
         let sources = QueueSource::from_template(&template)?;
         let schedules = Schedule::from_template(&template)?;
@@ -178,17 +182,23 @@ impl System {
         let mut layout = table.layout();
         let data = options.data.clone();
         let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
-        let indexed = TableDefinition::from_template(&template, &[("ConditionsIndex", "on")])?;
-        let wanted = options.conditions_index;
-        let (engine, has_index) = tokio::task::spawn_blocking(move || {
-            if let Some(wanted) = wanted {
-                engine.set_index(&indexed, &CONDITIONS_INDEX, wanted)?;
+        // Each with the attributes of its own keys and no others.
+        let with = |name| TableDefinition::from_template(&template, &[(name, "on")]);
+        let wanted = [
+            (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
+            (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
+        ];
+        let (engine, has_conditions) = tokio::task::spawn_blocking(move || {
+            for (index, indexed, wanted) in wanted {
+                if let Some(wanted) = wanted {
+                    engine.set_index(&indexed, index, wanted)?;
+                }
             }
-            let has_index = engine.has_index(&CONDITIONS_INDEX)?;
-            anyhow::Ok((engine, has_index))
+            let has_conditions = engine.has_index(&CONDITIONS_INDEX)?;
+            anyhow::Ok((engine, has_conditions))
         })
         .await??;
-        layout.conditions_index = has_index;
+        layout.conditions_index = has_conditions;
         let config = engine.store_config();
         let stored = shards_of(&config, layout).await?;
         layout.shards = options.device_shards.or(stored).unwrap_or_default();
@@ -200,6 +210,7 @@ impl System {
             )
         }
         let store = DynamoStore::connect(&config, layout);
+        let store = store.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let dead_letters = DeadLetters::default();
         let functions = Box::pin(Functions::start(&store, &options, false)).await;
         let (served, authorizer) = if options.auth {
@@ -444,6 +455,25 @@ mod tests {
             panic!("{answer:?}")
         };
         serde_json::from_str(&body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_index_of_attributes_comes_and_goes_as_it_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = async |attribute_index| {
+            let data = Data::Dir(directory.path().to_owned());
+            let options = Options { data, attribute_index, listens: false, ..Options::default() };
+            let system = System::start(options).await.unwrap();
+            let store = DynamoStore::connect(system.store_config(), Layout::default());
+            let invocation = Invocation::until(Deadline::after(TIMEOUT));
+            let layout = store.as_laid_out(&invocation).await.unwrap().layout();
+            system.shutdown().await.unwrap();
+            (layout.room_index, layout.attribute_index)
+        };
+        assert_eq!(layout(None).await, (true, false));
+        assert_eq!(layout(Some(true)).await, (true, true));
+        assert_eq!(layout(None).await, (true, true));
+        assert_eq!(layout(Some(false)).await, (true, false));
     }
 
     #[tokio::test]

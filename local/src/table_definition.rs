@@ -122,6 +122,7 @@ impl TableDefinition {
         };
         Layout {
             room_index: has(&layout::ROOM_INDEX),
+            attribute_index: has(&layout::ATTRIBUTE_INDEX),
             conditions_index: has(&layout::CONDITIONS_INDEX),
             shards: self.device_shards,
         }

@@ -1,11 +1,12 @@
 //! A person's edits: what is set, what is taken away, what stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DevicePatch, DevicePatchError, DeviceUpdate, Edit, Exchange, Extent, HomeId,
-    MetricKind, MetricPatch, Place, Room, RoomPatch, Stay, Tags, Unit, Verdict,
+    AttributeName, AttributeValue, AttributeValues, Device, DevicePatch, DevicePatchError,
+    DeviceUpdate, Edit, Exchange, Extent, HomeId, MetricKind, MetricPatch, Place, Room, RoomPatch,
+    Stay, Tags, Unit, Verdict,
 };
 use futures_util::future::join_all;
 use table::{Edited, UpdateOutcome};
@@ -41,6 +42,14 @@ fn exchange() -> Exchange {
     Exchange { old: number("812.3"), new: number("0.1") }
 }
 
+/// Attributes to be set or removed.
+fn attributes(are_set: bool) -> BTreeMap<AttributeName, Option<AttributeValues>> {
+    let text = |text| AttributeValue::Text(label(text));
+    let values = vec![text("x-1"), AttributeValue::Number(number("1E-130"))];
+    let values = AttributeValues::try_from(values).expect("values");
+    [("model".parse().expect("a name"), are_set.then_some(values))].into()
+}
+
 fn everything() -> DevicePatch {
     DevicePatch {
         name: Edit::Set(label("Smart meter")),
@@ -48,6 +57,7 @@ fn everything() -> DevicePatch {
         room_since: None,
         kind: Edit::Set(label("power")),
         tags: Edit::Set(tags(&["meter", "B-route"])),
+        attributes: attributes(true),
         metrics: [(
             metric("temperature"),
             MetricPatch {
@@ -85,6 +95,8 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(now.place, Place::Chosen(room("room-b")));
     assert_eq!(now.kind, Some(label("power")));
     assert_eq!(now.tags, tags(&["meter", "B-route"]));
+    let set = attributes(true).into_iter().filter_map(|(name, it)| Some((name, it?)));
+    assert_eq!(now.attributes, set.collect());
     let info = &now.metrics[&metric("temperature")];
     assert_eq!(info.unit, Some(unit("K")));
     assert_eq!(info.modulus, Some(number("100000")));
@@ -112,6 +124,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         room_since: None,
         kind: Edit::Clear,
         tags: Edit::Clear,
+        attributes: attributes(false),
         metrics: [(metric("temperature"), nothing)].into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Clear,

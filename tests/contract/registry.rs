@@ -7,13 +7,13 @@ use domain::{
     MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
-use table::{InsertOutcome, UpdateOutcome};
+use table::{InsertOutcome, Registration, UpdateOutcome};
 
 use super::Ports;
 use crate::given::{at, device, invocation, label, metric, number, reading_in, room, tags, unit};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
-fn new_device(id: &str) -> Device {
+pub(super) fn new_device(id: &str) -> Device {
     DeviceObservation::of(&reading_in(id, 100, "room-a")).new_device(device(id), |_| true)
 }
 
@@ -28,7 +28,7 @@ fn metrics(names: &[&str]) -> BTreeSet<MetricName> {
 pub(super) async fn registered(store: &impl Ports, id: &str) -> Device {
     let device = new_device(id);
     let registration = store.register_device(&device, &invocation()).await.expect("written");
-    assert_eq!(registration, InsertOutcome::Inserted);
+    assert_eq!(registration, Registration::Inserted);
     device
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
         DeviceObservation::of(&reading_in("d", 5, "room-b")).new_device(device("d"), |_| true);
     for again in [&first, &later] {
         let registration = store.register_device(again, &invocation()).await.expect("asked");
-        assert_eq!(registration, InsertOutcome::Exists(first.clone()));
+        assert_eq!(registration, Registration::Exists(first.clone()));
     }
     assert_eq!(device_now(store, "d").await, first);
 }
@@ -90,11 +90,12 @@ pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) 
     let mut first = 0;
     for (claim, result) in claims.iter().zip(results) {
         match result.expect("asked") {
-            InsertOutcome::Inserted => {
+            Registration::Inserted => {
                 first += 1;
                 assert_eq!(*claim, now);
             }
-            InsertOutcome::Exists(known) => assert_eq!(known, now),
+            Registration::Exists(known) => assert_eq!(known, now),
+            Registration::Deleted(deletion) => panic!("{deletion:?}"),
         }
     }
     assert_eq!(first, 1);

@@ -6,7 +6,7 @@ use std::error::Error as _;
 use domain::{Device, DeviceObservation, Room};
 use futures_util::future::join_all;
 use table::{
-    FindRegistry as _, ListDevices as _, LookUpRegistry as _, PageRegistry as _, ReadRegistry as _,
+    FindRegistry as _, ListDevices as _, LookUpRegistry as _, ReadRegistry as _,
     RegisterDevices as _, StoreError, StoreResult,
 };
 
@@ -150,15 +150,15 @@ pub(super) async fn another_number_of_shards_is_refused(table: &Table) {
 }
 
 pub(super) async fn of_numbers_at_once_one_is_first(table: &Table) {
-    let stores = [2, 3, 4, 5, 2, 3].map(|number| (number, table.store_with_shards(number)));
-    assert_eq!(stores[0].1.stored_shards(&invocation()).await.expect("read"), None);
-    let registering = stores.iter().map(|(number, store)| async move {
+    let opened = [2, 3, 4, 5, 2, 3].map(|number| (number, table.store_with_shards(number)));
+    assert_eq!(opened[0].1.stored_shards(&invocation()).await.expect("read"), None);
+    let registering = opened.iter().map(|(number, store)| async move {
         let reading = reading_in("d", 0, "room-a");
         let new = DeviceObservation::of(&reading).new_device(device("d"), |_| true);
         (*number, store.register_device(&new, &invocation()).await)
     });
     let results = join_all(registering).await;
-    let stored = stores[0].1.stored_shards(&invocation()).await.expect("read").expect("a number");
+    let stored = opened[0].1.stored_shards(&invocation()).await.expect("read").expect("a number");
     for (number, result) in results {
         assert_eq!(result.is_ok(), number == u64::from(stored.number()), "{result:?}");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{Device, Place, Reading, Room, Timestamp};
+use domain::{Device, DevicePatch, Edit, Place, Reading, Room, Timestamp};
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, stream};
@@ -14,12 +14,12 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{PutReadings as _, ReadRegistry};
+use table::{EditRegistry as _, PutReadings as _, ReadRegistry};
 
 use super::proxy::{Fault, Proxy};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{clock, invocation, minute, placed, reading};
+use crate::given::{clock, device, invocation, label, minute, placed, reading, room};
 
 type Registry<S> = registry::Registry<S, MemoryQueue, TestClock>;
 
@@ -35,7 +35,7 @@ fn by_way_of(proxy: &Proxy, table: &Table) -> Registry<DynamoStore> {
 }
 
 /// The record of a reading that was written; its number is its place.
-fn record(number: usize, reading: &Reading) -> Value {
+pub(crate) fn record(number: usize, reading: &Reading) -> Value {
     let keys = json!({
         "pk": {"S": reading.device.as_str()}, "sk": {"S": format!("TS#{}", reading.at)},
     });
@@ -214,4 +214,90 @@ async fn a_batch_that_meets_no_table_is_delivered_again_from_its_first_reading()
         [""; 0],
         "nothing to learn, no table asked"
     );
+}
+
+/// The stays of a partition's items, by when they began, each without the id in the partition's key.
+async fn stays_in(table: &Table, pk: &str) -> Vec<(String, Value, Value)> {
+    let items = table.items(pk).await.into_iter();
+    let stays = items.map(|item| {
+        let sk = item["sk"]["S"].as_str().expect("a text");
+        let (since, device) = sk.split_once('#').unwrap_or((sk, ""));
+        let other = if device.is_empty() { item["stay_room"]["S"].clone() } else { device.into() };
+        (since.to_owned(), other, item["until"]["S"].clone())
+    });
+    stays.collect()
+}
+
+#[tokio::test]
+async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
+    const MINUTE: i64 = 60_000;
+    let engine = Engine::embedded().await;
+    let runs = (0..12_u64).map(|seed| {
+        let engine = engine.clone();
+        async move {
+            let mut rng = Rng::with_seed(seed);
+            let rooms = ["room-0", "room-1", "room-2"];
+            let mut readings = Vec::new();
+            let mut minute = 0;
+            for n in 0..120 {
+                minute += [1, 3, 8][rng.usize(..3)];
+                let one = reading(["d", "e"][n % 2], minute * MINUTE, &[("co2", "1")]);
+                let is_flapping = rng.u8(..8) == 0;
+                readings.push(placed(one, rooms[(n / 24 + usize::from(is_flapping)) % 3]));
+            }
+            let records: Vec<_> = readings.iter().enumerate().map(|(n, r)| record(n, r)).collect();
+            let table = engine.table(true).await;
+            table.store().put_readings(&readings, None, &invocation()).await;
+            let proxy = Proxy::start(table.endpoint(), seeded(seed, 25)).await;
+            let (one, other) = (by_way_of(&proxy, &table), by_way_of(&proxy, &table));
+            let person = table.store_by_way_of(proxy.url());
+            for (n, chunk) in records.chunks(6).enumerate() {
+                let into = match rng.usize(..6) {
+                    0 => Edit::Set(room(rooms[rng.usize(..3)])),
+                    1 | 2 => Edit::Clear,
+                    _ => Edit::Keep,
+                };
+                let name = Edit::Set(label(&format!("name {n}")));
+                let patch = DevicePatch { room: into, name, ..DevicePatch::default() };
+                let now = readings[n * 6].at;
+                let (id, invocation) = (device(["d", "e"][rng.usize(..2)]), invocation());
+                let edit = person.edit_device(&id, &patch, now, &invocation);
+                let delivered =
+                    futures_util::future::join(deliver(&one, chunk), deliver(&other, chunk));
+                // An edit that fails may be done or not.
+                let _ = futures_util::future::join(edit, delivered).await;
+            }
+            let mut by_device = Vec::new();
+            for device in table.store().devices(&invocation()).await.expect("read").found {
+                let stays = stays_in(&table, &format!("STAYS_OF#{}", device.id)).await;
+                let apart = |pair: &[(String, Value, Value)]| {
+                    pair[0]
+                        .2
+                        .as_str()
+                        .is_some_and(|end| pair[0].0.as_str() < end && end <= pair[1].0.as_str())
+                };
+                assert!(stays.windows(2).all(apart), "seed {seed}: {stays:?}");
+                let Some(newest) = device.stay else { continue };
+                let until = newest.until.map_or(Value::Null, |until| until.to_string().into());
+                let expected = (newest.since.to_string(), newest.room.as_str().into(), until);
+                assert_eq!(stays.last(), Some(&expected), "seed {seed}");
+                by_device.extend(stays.into_iter().map(|(since, room, until)| {
+                    (room.to_string(), since, device.id.to_string(), until.to_string())
+                }));
+            }
+            let mut by_room = Vec::new();
+            for id in rooms {
+                let stays = stays_in(&table, &format!("STAYS_IN#{id}")).await.into_iter();
+                by_room.extend(stays.map(|(since, device, until)| {
+                    let device = device.as_str().expect("an id").to_owned();
+                    (Value::from(id).to_string(), since, device, until.to_string())
+                }));
+            }
+            by_device.sort();
+            assert_eq!(by_room, by_device, "seed {seed}");
+            by_device.len()
+        }
+    });
+    let stays: Vec<usize> = stream::iter(runs).buffer_unordered(6).collect().await;
+    assert!(stays.iter().sum::<usize>() > 3 * stays.len(), "{stays:?}: they have hardly moved");
 }

@@ -26,7 +26,8 @@ use table::{
 };
 
 use super::design::Design;
-use super::steps::{Step, Steps};
+use super::steps::Steps;
+use crate::gate::Step;
 use crate::given::{at, device, metric, number, reading};
 
 const DEVICES: [&str; 2] = ["a", "b"];
@@ -363,21 +364,21 @@ impl World {
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
-        if steps.is_waiting() {
-            steps.grant(step);
+        if steps.gate.is_waiting() {
+            steps.gate.grant(step);
         }
         let mut context = Context::from_waker(Waker::noop());
         loop {
             match running.future.as_mut().poll(&mut context) {
                 Poll::Ready(answer) => {
                     let Task { event, is_given_up, .. } = task.take().expect("it runs");
-                    steps.reset();
+                    steps.gate.reset();
                     if !is_given_up {
                         self.settle(event, answer).await;
                     }
                     return;
                 }
-                Poll::Pending if steps.is_waiting() => return,
+                Poll::Pending if steps.gate.is_waiting() => return,
                 // It sleeps before another attempt.
                 Poll::Pending => tokio::time::advance(Duration::from_millis(400)).await,
             }

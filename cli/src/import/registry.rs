@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use domain::{DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
+use domain::{AttributeName, DeviceId, HomeId, MetricKind, MetricName, RoomId, Unit};
 use runtime::clock::Stopwatch;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -49,6 +49,8 @@ struct DeviceForm {
     kind: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default)]
+    attributes: BTreeMap<AttributeName, Box<RawValue>>,
     behind: Option<DeviceId>,
     #[serde(default)]
     metrics: BTreeMap<MetricName, Settings>,
@@ -103,6 +105,8 @@ struct Patch<'a> {
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<&'a AttributeName, &'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -152,6 +156,7 @@ impl DeviceForm {
             room: self.room.as_ref().filter(|_| self.room_pinned != Some(false)),
             kind: self.kind.as_deref(),
             tags: &self.tags,
+            attributes: self.attributes.iter().map(|(name, it)| (name, &**it)).collect(),
             ..Patch::default()
         };
         // By itself: the other device may not be registered yet.
@@ -337,7 +342,7 @@ mod tests {
     fn a_device_is_what_people_said_of_it() {
         let device = line(
             r#"{"device":{"device_id":"d","name":"Meter","room":"r","room_pinned":true,"kind":null,
-                "tags":["a"],"first_seen":"2026-01-11T16:00:00.000Z","metrics":{
+                "tags":["a"],"attributes":{"model":["x",4],"size":1.50},"first_seen":"2026-01-11T16:00:00.000Z","metrics":{
                 "temperature":{"kind":"gauge","unit":"°C"},
                 "cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678,
                 "exchanges":[{"timestamp":"2026-01-11T16:00:00.000Z","old":812.3,"new":0.1}]},
@@ -349,7 +354,7 @@ mod tests {
         assert_eq!(
             device.bodies.concat(),
             [
-                r#"{"name":"Meter","room":"r","tags":["a"]}"#,
+                r#"{"name":"Meter","room":"r","tags":["a"],"attributes":{"model":["x",4],"size":1.50}}"#,
                 concat!(
                     r#"{"metrics":{"cumulative_kwh_p":{"kind":"counter","unit":"kWh","modulus":12345678901234567890123456789012345678,"#,
                     r#""exchanges":[{"timestamp":"2026-01-11T16:00:00.000Z","old":812.3,"new":0.1}]}}}"#

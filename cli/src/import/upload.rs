@@ -244,7 +244,7 @@ fn send_batch(
             })?;
             Ok(refused(batch, &receipt.rejected, &receipt.more_rejected))
         }
-        400 => {
+        400 | 410 => {
             let Problem { errors, more_errors, .. } = answer.problem();
             // No reading of the batch is valid; the upload goes on.
             if errors.is_empty() || errors.iter().any(|error| error.index.is_none()) {
@@ -401,7 +401,7 @@ mod tests {
         let server = fake_server::serve(|n, _| match n {
             0 => Reply::of(207, r#"{"accepted": 1, "more_rejected": [1]}"#),
             _ => Reply::of(
-                400,
+                410,
                 r#"{"errors": [{"index": 0, "message": "no device"}], "more_errors": [1]}"#,
             ),
         });

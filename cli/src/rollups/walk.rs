@@ -243,7 +243,7 @@ pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zo
 }
 
 /// Does something again while the table is too busy for it. Each attempt has its own time.
-pub(super) async fn patiently<T>(
+pub(crate) async fn patiently<T>(
     action: impl AsyncFn(&Invocation) -> StoreResult<T>,
 ) -> anyhow::Result<T> {
     let mut pause = FIRST_PAUSE;

@@ -24,12 +24,18 @@ pub(crate) struct Known {
     rooms: BTreeSet<RoomId>,
     /// The devices of which nothing but the place is needed and known.
     places: BTreeMap<DeviceId, KnownPlace>,
+    /// The devices that the table says are being deleted.
+    deleted: BTreeSet<DeviceId>,
 }
 
 impl Known {
     /// A registered device; not one of which only the place is known.
     pub(crate) fn device(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
+    }
+
+    fn is_being_deleted(&self, id: &DeviceId) -> bool {
+        self.deleted.contains(id) || self.snapshot.is_being_deleted(id)
     }
 
     pub(crate) fn is_registered(&self, id: &DeviceId) -> bool {
@@ -70,7 +76,8 @@ pub(crate) async fn look_up<C: Clock>(
 ) -> StoreResult<Known> {
     let snapshot = registry.snapshot(store, invocation, log).await?;
     let (devices, rooms) = (BTreeMap::new(), BTreeSet::new());
-    let mut known = Known { snapshot, devices, rooms, places: BTreeMap::new() };
+    let (places_known, deleted) = (BTreeMap::new(), BTreeSet::new());
+    let mut known = Known { snapshot, devices, rooms, places: places_known, deleted };
     let mut rooms = BTreeSet::new();
     for room in readings.clone().filter_map(|reading| reading.named_room.as_ref()) {
         if known.has_room(room) || rooms.contains(room) {
@@ -99,6 +106,9 @@ pub(crate) async fn look_up<C: Clock>(
         if devices.contains(id) || known.snapshot.devices.contains_key(id) {
             continue;
         }
+        if known.snapshot.is_being_deleted(id) {
+            continue;
+        }
         let place = known.places.remove(id).or_else(|| places.get(id));
         let suffices = |place: &KnownPlace| match &reading.named_room {
             _ if mode.merge => false,
@@ -113,7 +123,12 @@ pub(crate) async fn look_up<C: Clock>(
     }
     if !devices.is_empty() {
         let ids: Vec<_> = devices.into_iter().collect();
-        for device in store.find_devices(&ids, invocation).await?.found {
+        let listing = store.find_devices(&ids, invocation).await?;
+        for device in listing.deleted.into_iter().filter(|it| it.deletion.ended.is_none()) {
+            known.deleted.insert(device.id.clone());
+            registry.keep_deleted(device);
+        }
+        for device in listing.found {
             if known.snapshot.has_all_devices {
                 registry.keep_device(device.clone());
             } else {
@@ -152,6 +167,34 @@ fn carry_named_rooms(readings: &mut [&mut Reading]) {
             reading.room = Some(room.clone());
         }
     }
+}
+
+/// Refuses the readings of devices that are being deleted; returns how many.
+pub(crate) fn refuse_deleted(
+    timed: &mut Readings,
+    known: &Known,
+    rejected: &mut Vec<FieldError>,
+) -> usize {
+    let before = rejected.len();
+    let Readings { readings, origins } = std::mem::take(timed);
+    for (reading, origins) in readings.into_iter().zip(origins) {
+        if known.is_being_deleted(&reading.device) {
+            rejected.extend(origins.into_iter().map(|index| {
+                FieldError {
+                    index: Some(index),
+                    field: Some("device_id".to_owned()),
+                    message:
+                        "is of a device that is being deleted; a reading is taken again when the \
+                          deletion is over"
+                            .to_owned(),
+                }
+            }));
+        } else {
+            timed.readings.push(reading);
+            timed.origins.push(origins);
+        }
+    }
+    rejected.len() - before
 }
 
 /// Refuses a merging reading if the registry keeps no further metric of the device and lacks one of the

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::{Device, DeviceId, Reading, RoomId};
 use runtime::clock::Clock;
+use runtime::registry::PLACE_AGE_FACTOR;
 
 /// The largest number of slots: 32 MB.
 const MAX_SLOTS: usize = 1 << 21;
@@ -17,9 +18,6 @@ const FIRST_SLOTS: usize = 1 << 10;
 const WAYS: usize = 8;
 /// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
 const MAX_ROOMS: usize = 1 << 17;
-/// How much older than the rest of the registry a place may grow, in times: each look-up costs a read unit, and
-/// in a large fleet most devices never move.
-const AGE_FACTOR: u32 = 60;
 
 /// A device's place, without the time since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +77,7 @@ struct Slot {
 impl<C: Clock> KnownPlaces<C> {
     /// Knows no device yet. `registry_max_age` is the age of the registry where memory holds it.
     pub(crate) fn new(registry_max_age: Duration, clock: C) -> Self {
-        let max_age = registry_max_age.saturating_mul(AGE_FACTOR);
+        let max_age = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
         let places = Mutex::new(Places::of_at_most(MAX_SLOTS));
         Self { places, hasher: RandomState::new(), max_age, clock }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
-use runtime::registry::{CachedRegistry, Registered};
+use runtime::registry::{CachedRegistry, Registered, RegisteredDevice};
 use runtime::telemetry::WideEvent;
 use table::{Invocation, RegisterDevices, StoreResult};
 
@@ -58,7 +58,9 @@ pub(crate) async fn register<C: Clock>(
     let mut failed = None;
     for result in results {
         match result {
-            Ok(Registered { device, rooms }) if !known.has_all_devices() => {
+            Ok(Registered::Device(RegisteredDevice { device, rooms }))
+                if !known.has_all_devices() =>
+            {
                 places.keep(&device);
                 rooms.iter().for_each(|room| places.keep_room(&room.id));
             }

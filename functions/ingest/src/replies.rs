@@ -15,6 +15,8 @@ pub(crate) struct Outcome {
     pub(crate) accepted: usize,
     /// The readings that are refused, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
+    /// How many of them are refused because their device is being deleted.
+    pub(crate) of_deleted: usize,
     /// The places in the request of the readings that may not be stored, ascending.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.

@@ -9,7 +9,7 @@ use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
-use crate::known::{fill_in_rooms, look_up, refuse_endless_metrics};
+use crate::known::{fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
 use crate::registration::{keep_learned, register};
 use crate::replies::Outcome;
 use crate::request::Submission;
@@ -61,6 +61,9 @@ impl<S: Store, C: Clock> Intake<S, C> {
                 return outcome;
             }
         };
+        for readings in [&mut timed, &mut arrivals] {
+            outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
+        }
         if !mode.rooms_given {
             let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();
             fill_in_rooms(&mut all, &known);

@@ -33,7 +33,8 @@ pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Pr
     place().ok_or_else(foreign)
 }
 
-fn foreign() -> Problem {
+/// A cursor that is not of this query.
+pub(crate) fn foreign() -> Problem {
     Problem::field("cursor", "is not of this query; send it with the parameters that it came from")
 }
 

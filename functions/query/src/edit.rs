@@ -31,11 +31,10 @@ pub(crate) async fn device(
             Ok(response)
         }
         UpdateOutcome::ConditionFailed(was) => {
-            let refused = was.as_ref().and_then(|was| patch.check(was).err());
-            Err(refused.map_or_else(
-                || not_found("device", id.as_str()),
-                |why| Problem::field(&why.field(), why.to_string()),
-            ))
+            Err(match was.as_ref().and_then(|was| patch.check(was).err()) {
+                Some(why) => Problem::field(&why.field(), why.to_string()),
+                None => lookup::device_not_found(store, &id, call).await,
+            })
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Newest values, by the readings' own time. Caches none.
 
 use api::{Problem, ProblemKind, Response};
-use domain::{Bucket, Device, LocalDate, MAX_METRICS, Order, Reading, TimeRange, Timestamp};
+use domain::{
+    Bucket, Device, LocalDate, MAX_METRICS, MetricName, Order, Reading, TimeRange, Timestamp,
+};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery, ReadRegistry,
-    ReadRollups, ReadingKey, StoreResult,
+    Invocation, ListDevices, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery,
+    ReadRegistry, ReadRollups, ReadingKey, StoreResult,
 };
 
 use crate::lists::metrics_of;
@@ -36,7 +38,7 @@ pub(crate) async fn of_device(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let device = lookup::device(registry, store, call).await?;
-    let latest = newest(store, &device, call.invocation).await;
+    let latest = newest(store, &device, &all_metrics(&device), call.invocation).await;
     let latest = latest.map_err(|error| call.failed(&error))?;
     let values = latest.ok_or_else(|| {
         Problem::new(
@@ -50,7 +52,9 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/latest`
 pub(crate) async fn of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
+     ),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -67,7 +71,7 @@ pub(crate) async fn of_room(
 /// `GET /homes/{id}/latest`
 pub(crate) async fn of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -109,18 +113,33 @@ pub(crate) async fn latest_of(
     devices: &[&Device],
     call: &mut Call<'_>,
 ) -> Result<Vec<Option<LatestValues>>, Problem> {
-    let asked: Vec<_> =
-        devices.iter().map(|device| newest(store, device, call.invocation)).collect();
-    let latest = stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await;
+    let asked = devices.iter().map(|device| (*device, all_metrics(device))).collect();
+    let latest = newest_of(store, asked, call.invocation).await;
     latest.map_err(|error| call.failed(&error))
 }
 
-/// The newest value of each metric among the newest readings; of a metric that the registry knows
-/// and they lack, further back, and then from the rollup of the newest day that has it. What is older than
+/// The newest values of some metrics of each device, in their order; none where a device has no readings.
+pub(crate) async fn newest_of(
+    store: &(impl QueryReadings + ReadRollups),
+    devices: Vec<(&Device, Vec<&MetricName>)>,
+    invocation: &Invocation,
+) -> StoreResult<Vec<Option<LatestValues>>> {
+    let asked: Vec<_> =
+        devices.iter().map(|(device, wanted)| newest(store, device, wanted, invocation)).collect();
+    stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await
+}
+
+fn all_metrics(device: &Device) -> Vec<&MetricName> {
+    device.metrics.keys().collect()
+}
+
+/// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
+/// further back, and then from the rollup of the newest day that has it. What is older than
 /// those is not found, whatever the registry holds: the cost of a device is a few read units.
 async fn newest(
     store: &(impl QueryReadings + ReadRollups),
     device: &Device,
+    wanted: &[&MetricName],
     invocation: &Invocation,
 ) -> StoreResult<Option<LatestValues>> {
     let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("1970 is before 9999");
@@ -131,9 +150,11 @@ async fn newest(
         store.device_readings(&device.id, &query, invocation).await
     };
     let likely = likely_bytes(device);
-    let Page { mut readings, has_more } = look(None, within(MAX_FIRST, likely, NEWEST)).await?;
+    // Without a metric it is only asked when the device sent the last reading.
+    let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
+    let Page { mut readings, has_more } = look(None, first).await?;
     let latest = LatestValues::among(&readings);
-    let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(device.metrics.keys()));
+    let is_complete = latest.as_ref().is_none_or(|latest| latest.has_all(wanted));
     if is_complete || !has_more {
         return Ok(latest);
     }
@@ -145,7 +166,7 @@ async fn newest(
     readings.extend(further.readings);
     let Some(mut latest) = LatestValues::among(&readings) else { return Ok(None) };
     if further.has_more {
-        add_days(store, device, &mut latest, invocation).await?;
+        add_days(store, device, wanted, &mut latest, invocation).await?;
     }
     Ok(Some(latest))
 }
@@ -157,13 +178,14 @@ const DAYS: [usize; 2] = [31, 335];
 async fn add_days(
     store: &impl ReadRollups,
     device: &Device,
+    wanted: &[&MetricName],
     latest: &mut LatestValues,
     invocation: &Invocation,
 ) -> StoreResult<()> {
     let date = |text: &str| text.parse::<LocalDate>().expect("a date");
     let (first, mut last) = (date("0000-01-01"), date("9999-12-31"));
     for limit in DAYS {
-        if latest.has_all(device.metrics.keys()) {
+        if latest.has_all(wanted) {
             break;
         }
         let dates = (first, last);

@@ -1,10 +1,12 @@
 //! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit` and `remove` are one file per kind of question.
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit`, `remove` and
+//! `deletion` are one file per kind of question.
 
 mod conditions_schema;
 mod cursor;
+mod deletion;
 mod edit;
 mod health;
 mod hold;
@@ -21,6 +23,7 @@ mod patch;
 mod ranges;
 mod remove;
 mod rows;
+mod search;
 mod series;
 mod sheet;
 mod stays;
@@ -33,6 +36,7 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use deletion::Quiet;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -40,9 +44,10 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
-    DeleteReadings, EditRegistry, FindToken, LookUpRegistry, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays,
+    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
+    MarkDeletions, PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 /// The settings of the function.
@@ -62,10 +67,10 @@ impl From<&Config> for Settings {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings
-        + QueryRoomReadings + EditRegistry + FindToken + ReadRollups + ReadRollupState
-        + DeleteReadings + ReadStays + ReadConditionsSchema + PutConditionsSchema
-        + QueryConditions
+    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
+        + SearchDevices + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
+        + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
+        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions
 }
 
 /// The function.
@@ -82,6 +87,8 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
+    /// The times without anything of a deleted device after which its deletion ends.
+    quiet: Quiet,
     clock: C,
 }
 
@@ -93,7 +100,8 @@ impl<S: Store, C: Clock> Query<S, C> {
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
-        Self { http, handlers: Handlers { store, registry, known_state, clock }, telemetry }
+        let quiet = Quiet::of(registry_max_age);
+        Self { http, handlers: Handlers { store, registry, known_state, quiet, clock }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -114,12 +122,12 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, known_state, clock } = self;
+        let Self { store, registry, known_state, quiet, clock } = self;
         let known = (registry, known_state);
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         let answer: Answer<'_> = match call.endpoint.operation {
-            Operation::ListDevices => Box::pin(lists::devices(registry, store, call)),
+            Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(registry, store, clock.now(), call)),
             Operation::DeviceReadings => {
@@ -130,6 +138,11 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::RoomStays => Box::pin(stays::in_room(registry, store, clock.now(), call)),
             Operation::DeviceLatest => Box::pin(latest::of_device(registry, store, call)),
+            Operation::DeleteDevice => {
+                Box::pin(deletion::device(registry, store, clock, *quiet, call))
+            }
+            Operation::DeleteRoom => Box::pin(deletion::room(registry, store, call)),
+            Operation::DeleteHome => Box::pin(deletion::home(registry, store, call)),
             Operation::ListRooms => Box::pin(lists::rooms(registry, store, call)),
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),

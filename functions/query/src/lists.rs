@@ -2,43 +2,69 @@
 
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
-use domain::{Device, MetricName, Room, RoomId};
+use domain::{Device, MetricName, Room, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollups};
+use table::{
+    FindRegistry, ListDevices, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry,
+    ReadRollups, SearchDevices,
+};
 
 use crate::latest::latest_of;
 use crate::lookup;
 use crate::page;
-use crate::pagination::ListRequest;
+use crate::pagination::{self, ListRequest};
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
+use crate::search::{self, Found, Plan, Search};
 use crate::sheet::Columns;
 
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry
+         + ListDevices
+         + PageRegistry
+         + QueryReadings
+         + ReadRollups
+         + SearchDevices
+         + FindRegistry
+     ),
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let room = call.params.parse::<RoomId>("room")?;
+    let search = Search::of(&call.params, now)?;
     let snapshot = lookup::snapshot_for_list(registry, store, call).await?;
-    if !snapshot.has_all_devices {
-        let rooms = room.map(|room| [room].into());
+    if search.is_unconditional() && !snapshot.has_all_devices {
+        let rooms = search.room().map(|room| [room.clone()].into());
         let page = lookup::device_page(store, &list, rooms.as_ref(), call).await?;
         let devices = page.listing.found.iter().collect();
         return page_of_devices(store, call, &list, (devices, page.has_more)).await;
     }
-    let in_room = |device: &&Device| room.is_none() || device.place.room() == room.as_ref();
-    let devices = snapshot.devices.values().filter(in_room).collect();
-    page_of_devices(store, call, &list, (devices, false)).await
+    let Found { devices, mut rest, plan, is_of_readings } =
+        search::find(&search, &snapshot, store, &list, call).await?;
+    let mut page: Vec<&Device> = devices.iter().map(|(device, _)| &**device).collect();
+    if call.params.flag("latest") {
+        let fitting = pagination::fitting(page.iter().copied());
+        if fitting < page.len() {
+            rest = fitting.checked_sub(1).map(|last| devices[last].1.clone());
+            page.truncate(fitting);
+        }
+    }
+    let found = DevicePage { devices: page, rest, plan };
+    let response = write_devices(store, call, &list, found, |row| devices[row].1.as_str()).await?;
+    let is_stable = !is_of_readings && !call.params.flag("latest");
+    Ok(if is_stable { with_cache_headers(call.request, response) } else { response })
 }
 
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups),
+    store: &(
+         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
+     ),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -55,7 +81,7 @@ pub(crate) async fn devices_of_room(
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + QueryReadings + ReadRollups),
+    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -70,7 +96,7 @@ pub(crate) async fn devices_of_home(
     page_of_devices(store, call, &list, (devices, false)).await
 }
 
-/// A page of devices, with their newest values if they are asked for. The table may have more devices.
+/// A page of devices, by id. The table may have more devices.
 async fn page_of_devices(
     store: &(impl QueryReadings + ReadRollups),
     call: &mut Call<'_>,
@@ -79,6 +105,31 @@ async fn page_of_devices(
 ) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
     let (devices, rest) = list.devices(devices, has_more, with_latest);
+    let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id.to_string());
+    let places: Vec<&str> = devices.iter().map(|device| device.id.as_str()).collect();
+    let page = DevicePage { devices, rest, plan: None };
+    let response = write_devices(store, call, list, page, |row| places[row]).await?;
+    Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
+}
+
+/// The devices of a page.
+struct DevicePage<'a> {
+    devices: Vec<&'a Device>,
+    /// The place behind which there are more.
+    rest: Option<String>,
+    plan: Option<Plan>,
+}
+
+/// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
+async fn write_devices<'a>(
+    store: &(impl QueryReadings + ReadRollups),
+    call: &mut Call<'_>,
+    list: &ListRequest,
+    page: DevicePage<'_>,
+    place: impl Fn(usize) -> &'a str,
+) -> Result<Response, Problem> {
+    let with_latest = call.params.flag("latest");
+    let DevicePage { devices, rest, plan } = page;
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
     if with_latest {
@@ -90,10 +141,10 @@ async fn page_of_devices(
         let known = metrics_of(devices.iter().copied().filter(|_| with_latest));
         Columns { own: &DEVICE_COLUMNS, known }
     };
-    let behind = |row: usize| list.cursor_behind(devices[row].id.as_str());
+    let behind = |row: usize| list.cursor_behind(place(row));
+    let rest = rest.map(|place| list.cursor_behind(&place));
     let request = (call.request, &call.params);
-    let response = page::write(list.format, request, &rows, columns, rest, behind);
-    Ok(if with_latest { response } else { with_cache_headers(call.request, response) })
+    Ok(page::write_with_plan(list.format, request, &rows, columns, (rest, plan.as_ref()), behind))
 }
 
 /// `GET /rooms`

@@ -11,7 +11,9 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::chain;
-use table::{ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry};
+use table::{
+    ListDevices, ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry,
+};
 
 use crate::pagination::{ListRequest, ensure_all_rooms};
 
@@ -49,7 +51,28 @@ pub(crate) async fn device(
     let id = device_id(call)?;
     let found = registry.device(&id, store, call.invocation, call.log).await;
     let found = found.map_err(|error| call.failed(&error))?;
-    found.ok_or_else(|| not_found("device", id.as_str()))
+    match found {
+        Some(device) => Ok(device),
+        None => Err(device_not_found(store, &id, call).await),
+    }
+}
+
+/// 410 of a device that is being deleted, else 404.
+pub(crate) async fn device_not_found(
+    store: &impl LookUpRegistry,
+    id: &DeviceId,
+    call: &mut Call<'_>,
+) -> Problem {
+    match store.deletion(id, call.invocation).await {
+        Ok(Some(deletion)) if deletion.ended.is_none() => {}
+        Ok(_) => return not_found("device", id.as_str()),
+        Err(error) => return call.failed(&error),
+    }
+    let detail = format!(
+        "The device {:?} is being deleted; DELETE /devices/{{id}} tells what is left of it.",
+        id.as_str()
+    );
+    Problem::new(ProblemKind::Gone, detail)
 }
 
 /// The room of the path, and a registry that knows its devices.
@@ -67,7 +90,7 @@ pub(crate) async fn room(
 /// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
 /// not hold.
 pub(crate) async fn device_page(
-    store: &impl PageRegistry,
+    store: &(impl ListDevices + PageRegistry),
     list: &ListRequest,
     rooms: Option<&BTreeSet<RoomId>>,
     call: &mut Call<'_>,

@@ -61,6 +61,8 @@ fn operation(endpoint: &Endpoint) -> Value {
 fn query_parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
         Kind::Timestamp | Kind::Metrics | Kind::Cursor | Kind::Zone => json!({"type": "string"}),
+        Kind::Age => json!({"type": "string", "pattern": "^[0-9]+[smhdw]$"}),
+        Kind::Like | Kind::Where => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Id => reference("Id"),
         Kind::Flag => json!({"type": "boolean", "default": false}),
         Kind::Count { default, max } => {
@@ -103,7 +105,18 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     if endpoint.has_id() || endpoint.operation == Operation::ShowConditionsSchema {
         statuses.push(404);
     }
-    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema")) {
+    if matches!(endpoint.reply, Reply::Progress(_)) {
+        statuses.push(409);
+    }
+    let is_of_device = endpoint.path.starts_with("/devices/{id}");
+    if is_of_device && endpoint.operation != Operation::DeleteDevice
+        || endpoint.operation == Operation::PostReadings
+    {
+        statuses.push(410);
+    }
+    if matches!(endpoint.reply, Reply::Rows(_) | Reply::One("ConditionsSchema"))
+        || endpoint.operation == Operation::ListDevices
+    {
         statuses.push(422);
     }
     if endpoint.body.is_some() {
@@ -128,6 +141,10 @@ fn responses(endpoint: &Endpoint) -> Value {
             rows["content"]["application/x-ndjson"] = json!({"schema": {"type": "string"}});
             json!({"200": rows})
         }
+        Reply::Progress(schema) => json!({
+            "200": answer("Nothing is left", reference(schema)),
+            "202": answer("Something is left; the same request goes on with it", reference(schema)),
+        }),
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),
@@ -152,6 +169,7 @@ fn list(schema: &str) -> Value {
             "data": {"type": "array", "items": reference(schema)},
             "has_more": {"type": "boolean"},
             "next_cursor": {"type": ["string", "null"]},
+            "plan": reference("Plan"),
         },
     })
 }
@@ -255,6 +273,9 @@ fn schemas() -> Value {
                 "room_pinned": {"type": "boolean", "description": "A person chose the room: no reading moves the device"},
                 "kind": text,
                 "tags": {"type": "array", "items": {"type": "string"}},
+                "attributes": {"type": "object", "additionalProperties": {
+                    "type": ["string", "number", "array"], "items": {"type": ["string", "number"]},
+                }, "description": "What people say of it in words of their own"},
                 "behind": {"oneOf": [reference("Id")], "description": "The device behind whose meter it is"},
                 "metrics": {"type": "object", "additionalProperties": {
                     "type": "object",
@@ -269,6 +290,19 @@ fn schemas() -> Value {
                 }},
                 "first_seen": timestamp,
                 "latest": {"oneOf": [reference("LatestValues"), {"type": "null"}]},
+            },
+            "additionalProperties": false,
+        },
+        "Plan": {
+            "type": "object",
+            "description": "Only of devices with explain: how they were found",
+            "required": ["source", "estimated_read_units", "consumed_read_units"],
+            "properties": {
+                "source": {"enum": ["registry", "index"], "description": "registry: from the function's memory"},
+                "driver": {"type": "string", "description": "The condition whose entries of the index are read"},
+                "newest_values": {"type": "integer", "description": "The number of devices whose newest values were read"},
+                "estimated_read_units": metric,
+                "consumed_read_units": metric,
             },
             "additionalProperties": false,
         },

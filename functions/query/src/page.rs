@@ -6,6 +6,7 @@ use domain::{Decimal, MetricName};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::search::Plan;
 use crate::sheet::{Cell, Columns, Sheet};
 
 /// The largest size of the end of a page: the cursor, and the names around it.
@@ -26,10 +27,22 @@ pub(crate) trait Row: Serialize {
 /// behind a row.
 pub(crate) fn write<R: Row>(
     format: Format,
-    (request, params): (&Request, &Params),
+    asked: (&Request, &Params),
     rows: &[R],
     columns: impl FnOnce() -> Columns,
     rest: Option<String>,
+    behind: impl FnOnce(usize) -> String,
+) -> Response {
+    write_with_plan(format, asked, rows, columns, (rest, None), behind)
+}
+
+/// Such a page with the plan of how its rows were found, in JSON alone.
+pub(crate) fn write_with_plan<R: Row>(
+    format: Format,
+    (request, params): (&Request, &Params),
+    rows: &[R],
+    columns: impl FnOnce() -> Columns,
+    (rest, plan): (Option<String>, Option<&Plan>),
     behind: impl FnOnce(usize) -> String,
 ) -> Response {
     let (mut body, written) = match format {
@@ -37,7 +50,7 @@ pub(crate) fn write<R: Row>(
         Format::Json | Format::Ndjson => objects(format, rows),
     };
     let cursor = if written < rows.len() { Some(behind(written - 1)) } else { rest };
-    body.extend(tail(format, cursor.as_deref()).into_bytes());
+    body.extend(tail(format, cursor.as_deref(), plan).into_bytes());
     let response = Response::new(200, format.content_type(), body);
     match cursor {
         Some(cursor) => {
@@ -75,10 +88,13 @@ fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
 }
 
 /// The end of the body, behind the rows.
-fn tail(format: Format, cursor: Option<&str>) -> String {
+fn tail(format: Format, cursor: Option<&str>, plan: Option<&Plan>) -> String {
     if format != Format::Json {
         return String::new();
     }
-    let more = json!({"has_more": cursor.is_some(), "next_cursor": cursor}).to_string();
-    format!("],{}\n", &more[1..])
+    let mut more = json!({"has_more": cursor.is_some(), "next_cursor": cursor});
+    if let Some(plan) = plan {
+        more["plan"] = json!(plan);
+    }
+    format!("],{}\n", &more.to_string()[1..])
 }

@@ -29,6 +29,11 @@ impl ListRequest {
         Ok(Self { format, limit, query_fingerprint, after })
     }
 
+    /// The place behind which the page begins.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
+
     /// The cursor behind an entry.
     pub(crate) fn cursor_behind(&self, id: &str) -> String {
         cursor::encode(&self.query_fingerprint, id)
@@ -55,11 +60,7 @@ impl ListRequest {
         has_more: bool,
         with_latest: bool,
     ) -> (Vec<&'a Device>, Option<String>) {
-        // Of a metric its name, 46 characters of number, a timestamp, punctuation.
-        let value = |name: &MetricName| name.as_str().len() + 110;
-        let bytes = |device: &Device| {
-            if with_latest { device.metrics.keys().map(value).sum() } else { 0 }
-        };
+        let bytes = |device: &Device| if with_latest { latest_bytes(device) } else { 0 };
         self.paginate(all, has_more, |device| device.id.as_str(), bytes)
     }
 
@@ -86,6 +87,22 @@ impl ListRequest {
         let cursor = last.map(|last| self.cursor_behind(id(last)));
         (all, cursor)
     }
+}
+
+/// The number of the devices whose newest values fit into one answer.
+pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
+    let mut sum = 0;
+    let fits = |device: &&Device| {
+        sum += latest_bytes(device);
+        sum <= MAX_CARRIED
+    };
+    devices.take_while(fits).count()
+}
+
+/// The largest size of a device's newest values: of a metric its name, 46 characters of number, a timestamp,
+/// punctuation.
+fn latest_bytes(device: &Device) -> usize {
+    device.metrics.keys().map(|name: &MetricName| name.as_str().len() + 110).sum()
 }
 
 /// Refuses what is answered from all rooms where memory does not hold them.

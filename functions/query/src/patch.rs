@@ -1,14 +1,16 @@
 //! Parses the body of a PATCH: given members are set, `null` clears, all others stay. Edits nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use api::json::{Members, MembersError, WrongKind, number, string};
+use api::json::{Kind, Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
+    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
     Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
-    MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags, TagsError, Timestamp,
-    excerpt,
+    MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags,
+    TagsError, Timestamp, excerpt,
 };
 use serde_json::value::RawValue;
 
@@ -20,6 +22,8 @@ const MAX_PATCH: usize = 128 << 10;
 /// The largest number of members of an object of settings: more than there are, so that the wrong one is
 /// named.
 const MAX_SETTINGS: usize = 16;
+/// All that a device may have are removed and others set.
+pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// With eight settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
@@ -32,6 +36,8 @@ pub(crate) enum Fault {
     WrongKind(#[from] WrongKind),
     #[error(transparent)]
     Members(#[from] MembersError),
+    #[error("must be a string, a number, an array of these, or null")]
+    NotAttribute,
     #[error("must be an array of strings")]
     NotTags,
     #[error(transparent)]
@@ -44,6 +50,10 @@ pub(crate) enum Fault {
     Id(#[from] IdError),
     #[error(transparent)]
     MetricName(#[from] MetricNameError),
+    #[error(transparent)]
+    AttributeName(#[from] AttributeNameError),
+    #[error(transparent)]
+    AttributeValues(#[from] AttributeValuesError),
     #[error(transparent)]
     Decimal(#[from] DecimalError),
     #[error("is {0}; it must be above zero")]
@@ -137,11 +147,17 @@ fn device_patch(members: Members<'_>, now: Timestamp) -> Result<DevicePatch, Ref
             "room_since" => since(value, now).map(|at| patch.room_since = Some(at)),
             "behind" => id(value).map(|edit| patch.behind = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
+            "attributes" => {
+                patch.attributes = attributes(value)?;
+                Ok(())
+            }
             "metrics" => {
                 (patch.metrics, patch.dropped_metrics) = metrics(value)?;
                 Ok(())
             }
-            _ => Err(Fault::Fixed("name, room, room_since, kind, tags, behind and metrics")),
+            _ => Err(Fault::Fixed(
+                "name, room, room_since, kind, tags, attributes, behind and metrics",
+            )),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
@@ -167,6 +183,40 @@ fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
         read.map_err(Refusal::of(excerpt(&name)))?;
     }
     Ok(patch)
+}
+
+/// Attributes to set, or to remove, `null`.
+fn attributes(
+    value: &RawValue,
+) -> Result<BTreeMap<AttributeName, Option<AttributeValues>>, Refusal> {
+    let members = object(value, MAX_PATCHED_ATTRIBUTES).map_err(Refusal::of("attributes"))?;
+    let attribute = |(name, value): (Cow<'_, str>, &RawValue)| {
+        let read = || Ok((name.parse()?, attribute_values(value)?));
+        read().map_err(Refusal::of(format_args!("attributes.{}", excerpt(&name))))
+    };
+    members.into_iter().map(attribute).collect()
+}
+
+/// One value, several in an array, or `null`.
+fn attribute_values(value: &RawValue) -> Result<Option<AttributeValues>, Fault> {
+    match Kind::of(value) {
+        Kind::Null => Ok(None),
+        Kind::Array => {
+            let values: Vec<&RawValue> =
+                serde_json::from_str(value.get()).map_err(|_| Fault::NotAttribute)?;
+            let values = values.into_iter().map(attribute_value).collect::<Result<Vec<_>, _>>()?;
+            Ok(Some(values.try_into()?))
+        }
+        _ => Ok(Some(vec![attribute_value(value)?].try_into()?)),
+    }
+}
+
+fn attribute_value(value: &RawValue) -> Result<AttributeValue, Fault> {
+    match Kind::of(value) {
+        Kind::String => Ok(AttributeValue::Text(string(value)?.into_owned().try_into()?)),
+        Kind::Number => Ok(AttributeValue::Number(decimal(value)?)),
+        _ => Err(Fault::NotAttribute),
+    }
 }
 
 /// The settings of metrics, and those that are to be dropped, `null`.
@@ -289,6 +339,23 @@ mod tests {
     }
 
     #[test]
+    fn an_attribute_is_a_text_a_number_or_several_and_null_removes_it() {
+        let patch = patched(
+            r#"{"attributes": {"model": "SHT45", "size": 1.50, "serves": ["hall", 4], "old": null}}"#,
+        )
+        .expect("a patch");
+        let attributes: Vec<String> = patch
+            .attributes
+            .iter()
+            .map(|(name, values)| format!("{name}={}", serde_json::json!(values)))
+            .collect();
+        assert_eq!(
+            attributes,
+            [r#"model="SHT45""#, "old=null", r#"serves=["hall",4]"#, "size=1.5"]
+        );
+    }
+
+    #[test]
     fn a_metric_that_is_null_is_dropped() {
         let patch =
             patched(r#"{"metrics": {"old": null, "t": {"tolerance": 1}}}"#).expect("a patch");
@@ -329,8 +396,8 @@ mod tests {
             (&many, "tags: are 51"),
             (
                 r#"{"first_seen": "now"}"#,
-                "first_seen: cannot be changed; name, room, room_since, kind, tags, behind and \
-                 metrics can",
+                "first_seen: cannot be changed; name, room, room_since, kind, tags, attributes, \
+                 behind and metrics can",
             ),
             (r#"{"room_since": "2026-01-01T00:00:00Z"}"#, "room_since: needs room beside it"),
             (
@@ -339,6 +406,24 @@ mod tests {
             ),
             (r#"{"room": null, "room_since": "now"}"#, "room_since: \"now\" is relative"),
             (r#"{"room": "a", "room_since": null}"#, "room_since: must be"),
+            (r#"{"attributes": 5}"#, "attributes: must be an object"),
+            (
+                r#"{"attributes": {"Model": "x"}}"#,
+                "attributes.Model: \"Model\" is not an attribute's name",
+            ),
+            (r#"{"attributes": {"tag": "x"}}"#, "attributes.tag: \"tag\" is a reserved name"),
+            (r#"{"attributes": {"model": ""}}"#, "attributes.model: is empty; null removes it"),
+            (r#"{"attributes": {"model": []}}"#, "attributes.model: has no value; null removes it"),
+            (
+                r#"{"attributes": {"model": ["x", "x"]}}"#,
+                "attributes.model: has the value \"x\" twice",
+            ),
+            (r#"{"attributes": {"model": true}}"#, "attributes.model: must be a string, a number"),
+            (
+                r#"{"attributes": {"model": [["x"]]}}"#,
+                "attributes.model: must be a string, a number",
+            ),
+            (r#"{"attributes": {"size": 1e200}}"#, "attributes.size: \"1e200\" is outside"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
             (&metrics, "metrics: there are more than 16 members"),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Decimal, Device, DeviceId, DeviceStay, HomeId, Label, MetricInfo, MetricKind, MetricName,
-    Reading, Rollup, Room, RoomId, Sample, Stay, Timestamp, Unit,
+    AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
+    MetricInfo, MetricKind, MetricName, Reading, Rollup, Room, RoomId, Sample, Stay, Timestamp,
+    Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -75,6 +76,8 @@ pub(crate) struct DeviceRow<'a> {
     room_pinned: bool,
     kind: Option<&'a Label>,
     tags: &'a [Label],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: &'a BTreeMap<AttributeName, AttributeValues>,
     /// The device behind whose meter it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
@@ -162,6 +165,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             room_pinned: device.place.chosen_room().is_some(),
             kind: device.kind.as_ref(),
             tags: &device.tags,
+            attributes: &device.attributes,
             behind: device.behind.as_ref(),
             metrics: metrics.collect(),
             first_seen: device.first_seen,
@@ -171,8 +175,8 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
 }
 
 /// The columns of a device in CSV.
-pub(crate) const DEVICE_COLUMNS: [&str; 7] =
-    ["device_id", "name", "room", "kind", "tags", "metrics", "first_seen"];
+pub(crate) const DEVICE_COLUMNS: [&str; 8] =
+    ["device_id", "name", "room", "kind", "tags", "attributes", "metrics", "first_seen"];
 
 impl Row for DeviceRow<'_> {
     fn cells(&self) -> Vec<Cell> {
@@ -184,6 +188,7 @@ impl Row for DeviceRow<'_> {
             Cell::text(self.kind.map_or("", Label::as_str)),
             // JSON, because a tag may contain any separator.
             Cell::text(json!(self.tags).to_string()),
+            Cell::text(json!(self.attributes).to_string()),
             Cell::text(metrics.join(" ")),
             Cell::text(self.first_seen.to_string()),
         ]
@@ -320,7 +325,7 @@ impl Row for StayRow<'_> {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LatestValues {
     /// The timestamp of the newest reading.
-    timestamp: Timestamp,
+    pub(crate) timestamp: Timestamp,
     /// The timestamp of the oldest reading that was looked at: what is missing was not sent since then.
     as_of: Timestamp,
     metrics: BTreeMap<MetricName, LatestValue>,
@@ -362,9 +367,14 @@ impl LatestValues {
         self.metrics.iter().map(|(name, latest)| (name, &latest.value))
     }
 
+    /// The newest value of a metric.
+    pub(crate) fn value(&self, metric: &MetricName) -> Option<&Decimal> {
+        self.metrics.get(metric).map(|latest| &latest.value)
+    }
+
     /// Tells whether every one of these metrics is among them.
-    pub(crate) fn has_all<'m>(&self, mut metrics: impl Iterator<Item = &'m MetricName>) -> bool {
-        metrics.all(|name| self.metrics.contains_key(name))
+    pub(crate) fn has_all(&self, metrics: &[&MetricName]) -> bool {
+        metrics.iter().all(|name| self.metrics.contains_key(*name))
     }
 }
 

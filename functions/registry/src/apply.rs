@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
 use runtime::panic::catching;
-use runtime::registry;
+use runtime::registry::{self, Registered, RegisteredDevice, is_gone};
 use runtime::stream::BatchResult;
 use runtime::telemetry::{WideEvent, chain};
 use table::keys::{DEVICES, ROOMS};
 use table::shards::Shard;
 use table::{
     FindRegistry, Invocation, Listing, QueryReadings, RangeQuery, ReadingKey, RegisterDevices,
-    StoreError, StoreResult, UnreadableItem, UpdateOutcome,
+    StoreError, StoreResult, UnreadableItem, UpdateOutcome, UpdateRegistry,
 };
 
 use crate::{Seen, Store};
@@ -31,7 +31,7 @@ struct Current {
 /// Writes what the devices' observations add to the registry.
 pub(crate) async fn apply(
     store: &impl Store,
-    batch: &BTreeMap<DeviceId, Seen>,
+    mut batch: BTreeMap<DeviceId, Seen>,
     invocation: &Invocation,
     log: &mut WideEvent,
 ) -> BatchResult {
@@ -39,9 +39,7 @@ pub(crate) async fn apply(
     let Some(first) = batch.values().map(|seen| seen.first_record).min() else {
         return result;
     };
-    let named: BTreeSet<&RoomId> =
-        batch.values().flat_map(|seen| seen.observation.rooms.keys()).collect();
-    let (mut current, unreadable) = match read(store, batch.keys(), &named, invocation).await {
+    let (mut current, unreadable) = match read(store, &mut batch, invocation).await {
         Ok(read) => read,
         Err(error) => {
             log.error("table.error", &error);
@@ -49,6 +47,7 @@ pub(crate) async fn apply(
             return result;
         }
     };
+    let named = rooms_of(&batch);
     for item in &unreadable {
         result.give_up(first, (&item.pk, &item.sk), chain(item));
     }
@@ -64,7 +63,8 @@ pub(crate) async fn apply(
     for (id, seen) in devices {
         let registering = Box::pin(register(store, id, seen, &mut current, invocation));
         match catching(registering).await {
-            Ok(Ok(device)) => registered.push((device, seen)),
+            Ok(Ok(Some(device))) => registered.push((device, seen)),
+            Ok(Ok(None)) => {}
             failed => {
                 let failed = failed.map(|it| it.map(drop));
                 result.note(seen.first_record, (DEVICES, id.as_str()), failed, log);
@@ -89,16 +89,26 @@ pub(crate) async fn apply(
     result
 }
 
-/// Reads the devices and rooms as they are now, with what another instance has just written.
-async fn read<'a>(
-    store: &impl FindRegistry,
-    devices: impl Iterator<Item = &'a DeviceId>,
-    rooms: &BTreeSet<&RoomId>,
+/// The rooms that readings of a batch name.
+fn rooms_of(batch: &BTreeMap<DeviceId, Seen>) -> BTreeSet<&RoomId> {
+    batch.values().flat_map(|seen| seen.observation.rooms.keys()).collect()
+}
+
+/// Reads the devices and rooms as they are now, with what another instance has just written. Takes the
+/// devices out of the batch that are gone: a late record of a deleted reading registers nothing.
+async fn read(
+    store: &(impl FindRegistry + QueryReadings),
+    batch: &mut BTreeMap<DeviceId, Seen>,
     invocation: &Invocation,
 ) -> StoreResult<(Current, Vec<UnreadableItem>)> {
-    let devices: Vec<_> = devices.cloned().collect();
-    let rooms: Vec<_> = rooms.iter().map(|id| (*id).clone()).collect();
+    let devices: Vec<_> = batch.keys().cloned().collect();
     let devices = store.find_devices(&devices, invocation).await?;
+    for device in &devices.deleted {
+        if is_gone(store, device, invocation).await? {
+            batch.remove(&device.id);
+        }
+    }
+    let rooms: Vec<_> = rooms_of(batch).into_iter().cloned().collect();
     let rooms = match rooms.as_slice() {
         [] => Listing::default(),
         rooms => store.find_rooms(rooms, invocation).await?,
@@ -110,20 +120,23 @@ async fn read<'a>(
     Ok((current, devices.unreadable.into_iter().chain(rooms.unreadable).collect()))
 }
 
+/// Registers a device and the rooms that it introduces; `None` where the device is being deleted.
 async fn register(
     store: &impl RegisterDevices,
     id: &DeviceId,
     seen: &Seen,
     current: &mut Current,
     invocation: &Invocation,
-) -> StoreResult<Device> {
+) -> StoreResult<Option<Device>> {
     let known = current.devices.remove(id);
     let is_known = |room: &RoomId| current.rooms.contains_key(room);
     let registered =
         registry::register(store, id, &seen.observation, known, is_known, invocation).await?;
-    let rooms = registered.rooms.into_iter();
-    current.rooms.extend(rooms.map(|room| (room.id, room.first_seen)));
-    Ok(registered.device)
+    let Registered::Device(RegisteredDevice { device, rooms }) = registered else {
+        return Ok(None);
+    };
+    current.rooms.extend(rooms.into_iter().map(|room| (room.id, room.first_seen)));
+    Ok(Some(device))
 }
 
 async fn apply_observation(
@@ -133,28 +146,48 @@ async fn apply_observation(
     current: &mut Current,
     invocation: &Invocation,
 ) -> StoreResult<()> {
-    let id = device.id.clone();
     for _ in 0..MAX_ATTEMPTS {
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(&seen.observation, is_known);
         if let Some(named) = update.room.take() {
             update.room = newest_room(store, &device, named, current, invocation).await?;
         }
-        let written = if update.is_empty() {
-            // A stay is begun with the room that the table has, so this comes after a move.
-            let Some(stay) = device.settled(seen.observation.last) else { return Ok(()) };
-            store.begin_stay(&device, &stay, invocation).await?
-        } else {
-            store.update_device(&device, &update, invocation).await?
-        };
-        match written {
-            UpdateOutcome::Updated(now) => device = now,
+        if update.is_empty() {
+            return settle(store, device, seen.observation.last, invocation).await;
+        }
+        match store.update_device(&device, &update, invocation).await? {
+            UpdateOutcome::Updated(now) => {
+                return settle(store, now, seen.observation.last, invocation).await;
+            }
             // Somebody was faster, or a person has decided: what is there now is the new base.
+            UpdateOutcome::ConditionFailed(Some(now)) => device = now,
+            // Somebody is deleting it.
+            UpdateOutcome::ConditionFailed(None) => return Ok(()),
+        }
+    }
+    Err(kept_changing(&device.id))
+}
+
+/// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.
+async fn settle(
+    store: &impl UpdateRegistry,
+    mut device: Device,
+    newest: Timestamp,
+    invocation: &Invocation,
+) -> StoreResult<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(stay) = device.settled(newest) else { return Ok(()) };
+        match store.begin_stay(&device, &stay, invocation).await? {
+            UpdateOutcome::Updated(_) => return Ok(()),
             UpdateOutcome::ConditionFailed(Some(now)) => device = now,
             UpdateOutcome::ConditionFailed(None) => break,
         }
     }
-    Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
+    Err(kept_changing(&device.id))
+}
+
+fn kept_changing(id: &DeviceId) -> StoreError {
+    StoreError::Unavailable(format!("the item of {id} kept changing").into())
 }
 
 async fn is_registered(

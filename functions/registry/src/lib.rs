@@ -77,7 +77,7 @@ impl<S: Store> Consumer for RegistryWriter<S> {
     ) -> BatchResult {
         let devices = observations(readings);
         log.set("stream.devices", devices.len());
-        apply::apply(&self.store, &devices, invocation, log).await
+        apply::apply(&self.store, devices, invocation, log).await
     }
 }
 

@@ -20,7 +20,13 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
         log: &mut WideEvent,
     ) -> Result<(), Failure> {
         let zone = self.state(invocation, log).await?.zone;
-        let mut rules = self.rules_of(&device, invocation).await?;
+        let found = self.rules(std::slice::from_ref(&device), invocation).await?.remove(&device);
+        let mut rules = match found {
+            Some(Ok(rules)) => rules,
+            Some(Err(_)) => self.rules_of(&device, invocation).await?,
+            // The device is deleted.
+            None => return Ok(()),
+        };
         self.quarter(&mut rules, quarter, invocation).await?;
         let date = zone.date(quarter.start());
         if zone.day(date).is_some_and(|day| is_over(day.to(), self.clock.now())) {

@@ -87,12 +87,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if invocation.remaining().is_zero() {
                 return Err(failed(StoreError::TimedOut.into()));
             }
-            let folding = match &rules[&device] {
-                Ok(rules) => {
+            let folding = match rules.get(&device) {
+                None => continue,
+                Some(Ok(rules)) => {
                     let rules = rules.clone();
                     self.fold_day(rules, (zone, date), &day.quarters, invocation, done).await
                 }
-                Err(why) => self.leave_all(&device, &day.quarters, why, invocation, done).await,
+                Some(Err(why)) => {
+                    self.leave_all(&device, &day.quarters, why, invocation, done).await
+                }
             };
             folding.map_err(failed)?;
         }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use domain::{
-    Device, DeviceId, Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group,
+    DeviceId, Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group,
 };
-use rollups::{Assumed, DeviceRules, SKEW, newest_sealable_edge};
+use rollups::{Assumed, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, RangeQuery, Refold, StoreResult};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, window_end};
+use crate::registry::ListedDevice;
 use crate::schedule::{MAX_HOME, Run};
 
 /// By device, the number of the newest settings with which everything is folded, as far as the instance has
@@ -21,12 +22,12 @@ use crate::schedule::{MAX_HOME, Run};
 pub(crate) struct Refolded(Mutex<BTreeMap<DeviceId, u64>>);
 
 impl Refolded {
-    fn is_done(&self, device: &Device) -> bool {
+    fn is_done(&self, device: &ListedDevice) -> bool {
         let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device.id).copied();
         device.fold_settings.number <= done.unwrap_or(0)
     }
 
-    fn note(&self, device: &Device) {
+    fn note(&self, device: &ListedDevice) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         done.insert(device.id.clone(), device.fold_settings.number);
     }
@@ -44,13 +45,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // Any list serves: a change that it does not have yet is found in the next one. A home's list costs
         // next to nothing, and a person waits for what the new settings say.
         let mut listed = self.listed_since(Timestamp::MIN, run.invocation).await?;
-        if listed.devices.found.len() <= MAX_HOME {
+        if listed.devices.len() <= MAX_HOME {
             listed = self.listed_since(now, run.invocation).await?;
         }
         // A list without the settings was read before this one, by a clock that may be ahead: its reader
         // may have sealed quarters up to here.
         let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
-        let changed = listed.devices.found.iter().filter(|device| !self.refolded.is_done(device));
+        let changed = listed.devices.iter().filter(|device| !self.refolded.is_done(device));
         for device in changed {
             let sealed_until = sealed_until[sweep_group(&device.id)];
             let is_last = sealed_until >= last_target;
@@ -63,7 +64,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// done if nothing that is sealed later needs it.
     async fn refold_device(
         &self,
-        device: &Device,
+        device: &ListedDevice,
         (sealed_until, is_last): (Timestamp, bool),
         zone: Zone,
         run: &mut Run<'_>,
@@ -81,7 +82,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let last_day = zone.day(zone.date(changed.last));
         let to = last_day.map_or(sealed_until, |day| day.to().min(sealed_until));
         let indexing = self.store.indexing(run.invocation).await?;
-        let mut rules = DeviceRules::of(device).indexed(&indexing);
+        let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
             if run.pace.is_turn_over() {
                 return Ok(());
@@ -108,7 +109,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// have noted yet.
     async fn first_quarter(
         &self,
-        device: &Device,
+        device: &ListedDevice,
         changed: Extent,
         invocation: &Invocation,
     ) -> StoreResult<Timestamp> {

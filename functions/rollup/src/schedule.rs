@@ -123,7 +123,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(BTreeMap::new());
         }
         let listed = self.listed_for(target, run.invocation).await?;
-        if listed.devices.found.len() > MAX_HOME {
+        if listed.devices.len() > MAX_HOME {
             let due = due_group(now);
             let is_late = |group: usize| target.since(sealed_until[group]) > MAX_LAG;
             behind.retain(|group| *group == due || is_late(*group));

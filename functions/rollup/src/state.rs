@@ -76,7 +76,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Begins with the newest quarter: the readings before are complete in rollups only if there are none.
     async fn begin(&self, invocation: &Invocation) -> StoreResult<RollupState> {
         let edge = newest_sealable_edge(self.clock.now());
-        let devices = self.store.all_devices(invocation).await?;
+        let devices = self.store.device_page(None, 1, invocation).await?.listing;
         let is_new = devices.found.is_empty() && devices.unreadable.is_empty();
         let state = RollupState {
             zone: self.settings.zone.name().to_owned(),

@@ -31,15 +31,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Ok(range) = TimeRange::new(sealed_until, window_end(sealed_until, target)) {
             let listed = self.listed_for(target, run.invocation).await?;
             let of_group = |id: &DeviceId| groups.contains(&sweep_group(id));
-            for device in listed.devices.found.iter().filter(|device| of_group(&device.id)) {
+            for device in listed.devices.iter().filter(|device| of_group(&device.id)) {
                 if run.invocation.remaining().is_zero() {
                     return Err(StoreError::TimedOut.into());
                 }
-                self.sweep_device(DeviceRules::of(device).indexed(indexing), range, zone, run)
-                    .await?;
+                self.sweep_device(device.rules(indexing), range, zone, run).await?;
                 run.pace.keep(run.invocation).await;
             }
-            for item in &listed.devices.unreadable {
+            for item in &listed.unreadable {
                 let id: Option<DeviceId> = item.sk.parse().ok();
                 if let Some(id) = id.filter(of_group) {
                     self.leave_unreadable(&id, item, range, run).await?;

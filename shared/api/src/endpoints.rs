@@ -31,6 +31,7 @@ pub enum Operation {
     ListDevices,
     ShowDevice,
     EditDevice,
+    DeleteDevice,
     DeviceReadings,
     DeleteReadings,
     DeviceLatest,
@@ -42,6 +43,7 @@ pub enum Operation {
     ListRooms,
     ShowRoom,
     EditRoom,
+    DeleteRoom,
     RoomDevices,
     RoomReadings,
     RoomLatest,
@@ -50,6 +52,7 @@ pub enum Operation {
     RoomEnergy,
     ListHomes,
     ShowHome,
+    DeleteHome,
     HomeRooms,
     HomeDevices,
     HomeLatest,
@@ -124,9 +127,23 @@ pub enum Kind {
     },
     /// A form of an answer; `Accept` decides without it.
     Format,
+    /// An age such as `2h`.
+    Age,
+    /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
+    Like,
+    /// A condition such as `firmware=1.4`. The parameter may be repeated.
+    Where,
     /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
     /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
     Conditions,
+}
+
+impl Kind {
+    /// Tells whether a parameter of this kind may be given several times.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        matches!(self, Self::Like | Self::Where)
+    }
 }
 
 /// What stands before a metric's name where a parameter has the same name. No metric's name has a dot.
@@ -143,6 +160,8 @@ pub enum Reply {
     Rows(&'static str),
     /// What became of the readings of a request.
     Receipt(&'static str),
+    /// How far a deletion is that takes several requests.
+    Progress(&'static str),
 }
 
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
@@ -207,8 +226,32 @@ const fn limit(default: usize, max: usize) -> Parameter {
 const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 
 /// A page of devices.
-const DEVICES: &[Parameter] =
-    &[parameter("room", Kind::Id, "Only devices in this room"), LATEST, ENTRIES, CURSOR, FORMAT];
+const DEVICES: &[Parameter] = &[
+    parameter("room", Kind::Id, "Only devices in this room"),
+    parameter("name", Kind::Like, "Only devices of this name; kit* is a beginning"),
+    parameter("kind", Kind::Like, "Only devices of this kind; likewise"),
+    parameter(
+        "tag",
+        Kind::Like,
+        "Only devices with this tag, and with each that is given; likewise",
+    ),
+    parameter(
+        "where",
+        Kind::Where,
+        "Only devices for which the condition holds, and each that is given: the name of an attribute or \
+         of a metric, one of = < <= > >=, and a value, such as firmware=1.4",
+    ),
+    parameter(
+        "silent",
+        Kind::Age,
+        "Only devices whose newest reading is older than this, such as 2h",
+    ),
+    LATEST,
+    EXPLAIN,
+    ENTRIES,
+    CURSOR,
+    FORMAT,
+];
 
 /// A page of a room's or a home's devices.
 const SOME_DEVICES: &[Parameter] = &[LATEST, ENTRIES, CURSOR, FORMAT];
@@ -342,6 +385,16 @@ const fn get(
     }
 }
 
+/// An endpoint of `query` that deletes what its path names.
+const fn delete(path: &'static str, operation: Operation, summary: &'static str) -> Endpoint {
+    let reply = Reply::Progress("Deletion");
+    Endpoint {
+        method: "DELETE",
+        access: Access::Admin,
+        ..get(path, operation, &[], reply, summary)
+    }
+}
+
 /// All endpoints.
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -368,9 +421,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Operation::EditDevice,
             &[],
             Reply::One("Device"),
-            "Edit a device's name, room, kind, tags and metrics",
+            "Edit a device's name, room, kind, tags, attributes and metrics",
         )
     },
+    delete(
+        "/devices/{id}",
+        Operation::DeleteDevice,
+        "Delete a device and all that belongs to it, up to 10,000 items a request",
+    ),
     get(
         "/devices/{id}/readings",
         Operation::DeviceReadings,
@@ -445,6 +503,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Edit a room's name and home",
         )
     },
+    delete("/rooms/{id}", Operation::DeleteRoom, "Delete a room in which no device is"),
     get(
         "/rooms/{id}/devices",
         Operation::RoomDevices,
@@ -489,6 +548,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     ),
     get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
     get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
+    delete("/homes/{id}", Operation::DeleteHome, "Take all rooms out of a home"),
     get(
         "/rooms/{id}/conditions",
         Operation::RoomConditions,
@@ -656,7 +716,7 @@ mod tests {
         assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
         assert_eq!(found("GET", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings"), Err(405));
-        assert_eq!(found("DELETE", "/devices/x"), Err(405));
+        assert_eq!(found("DELETE", "/devices"), Err(405));
         assert_eq!(found("DELETE", "/rooms/x/readings"), Err(405));
     }
 

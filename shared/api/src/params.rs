@@ -23,7 +23,8 @@ impl Params {
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
         let (known, given) = (endpoint.parameters, request.query());
         for (n, (name, value)) in given.iter().enumerate() {
-            if given[..n].iter().any(|(earlier, _)| earlier == name) {
+            let is_repeatable = find(known, name).is_some_and(|it| it.kind.is_repeatable());
+            if !is_repeatable && given[..n].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(&excerpt(name), "is given twice"));
             }
             let Some(parameter) = find(known, name) else {
@@ -46,6 +47,11 @@ impl Params {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter that may be repeated, decoded.
+    pub fn each(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is read by its type.
@@ -170,6 +176,9 @@ fn check(kind: Kind, value: &str) -> Result<(), String> {
         | Kind::Metrics
         | Kind::Cursor
         | Kind::Zone
+        | Kind::Age
+        | Kind::Like
+        | Kind::Where
         | Kind::Conditions => None,
         Kind::Flag => {
             (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
@@ -217,6 +226,8 @@ mod tests {
         assert_eq!(params.metrics("metrics").expect("names").map(|names| names.len()), Some(2));
         assert!(read("/devices", "latest=true").expect("a flag").flag("latest"));
         assert!(!read("/devices", "latest=false").expect("a flag").flag("latest"));
+        let params = read("/devices", "where=a%3E=1&tag=x&where=b=*").expect("repeatable");
+        assert_eq!(params.each("where").collect::<Vec<_>>(), ["a>=1", "b=*"]);
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub enum ProblemKind {
     NotFound,
     /// The path exists, the method on it does not.
     MethodNotAllowed,
+    /// What is there does not permit it.
+    Conflict,
+    /// It was there, and is being deleted.
+    Gone,
     /// Too many bytes or readings.
     TooLarge,
     /// A body of a type that cannot be what is expected.
@@ -45,6 +49,8 @@ impl ProblemKind {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
+            Self::Conflict => 409,
+            Self::Gone => 410,
             Self::TooLarge => 413,
             Self::UnsupportedType | Self::UnsupportedCoding => 415,
             Self::Unanswerable => 422,
@@ -61,6 +67,8 @@ impl ProblemKind {
             Self::Forbidden => "The token does not permit this",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
+            Self::Conflict => "What is there does not permit this",
+            Self::Gone => "It is being deleted",
             Self::TooLarge => "The request is too large",
             Self::UnsupportedType => "The body's type is not supported",
             Self::UnsupportedCoding => "The body's coding is not supported",
@@ -78,6 +86,8 @@ impl ProblemKind {
             Self::Forbidden => "forbidden",
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
+            Self::Conflict => "conflict",
+            Self::Gone => "gone",
             Self::TooLarge => "too-large",
             Self::UnsupportedType => "unsupported-type",
             Self::UnsupportedCoding => "unsupported-coding",

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    DeviceId, FoldSettings, Label, MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId,
-    SETTLING, Stay, Tags, Timestamp,
+    AttributeName, AttributeValues, DeviceId, FoldSettings, Label, MAX_SEARCH_ENTRIES, MetricInfo,
+    MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Stay, Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -21,6 +21,8 @@ pub struct Device {
     pub kind: Option<Label>,
     /// The tags; a person sets them.
     pub tags: Tags,
+    /// What people say of it in words of their own, by name.
+    pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that it has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
     /// The timestamp of its earliest reading.
@@ -124,6 +126,7 @@ impl DeviceObservation {
             place: place.unwrap_or_default(),
             kind: None,
             tags: Tags::default(),
+            attributes: BTreeMap::new(),
             metrics: self
                 .metrics
                 .iter()
@@ -249,6 +252,8 @@ pub struct DevicePatch {
     pub kind: Edit<Label>,
     /// The tags.
     pub tags: Edit<Tags>,
+    /// Attributes to set, or to remove where there is no value.
+    pub attributes: BTreeMap<AttributeName, Option<AttributeValues>>,
     /// See [`Device::behind`].
     pub behind: Edit<DeviceId>,
     /// Settings of metrics; the device has to have sent each of them.
@@ -286,6 +291,15 @@ pub enum DevicePatchError {
     /// A metric in the patch is none that the device has sent.
     #[error("is no metric that the device has sent")]
     UnknownMetric(MetricName),
+    /// An attribute in the patch has the name of a metric: a question could mean either.
+    #[error("is a metric that the device has sent")]
+    AttributeIsMetric(AttributeName),
+    /// The device would be found by more values than it may and than it is.
+    #[error(
+        "the device would be found by {0} values: its name, kind, tags and attributes, where one that reads \
+         as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
+    )]
+    TooManyValues(usize),
     /// The device is in the room already, since this timestamp.
     #[error("cannot be changed; the device is in {0} since {1}")]
     InRoom(RoomId, Timestamp),
@@ -302,6 +316,8 @@ impl DevicePatchError {
     pub fn field(&self) -> String {
         match self {
             Self::UnknownMetric(name) => format!("metrics.{name}"),
+            Self::AttributeIsMetric(name) => format!("attributes.{name}"),
+            Self::TooManyValues(_) => "attributes".to_owned(),
             Self::InRoom(..) | Self::BeforeStay(..) => "room_since".to_owned(),
         }
     }
@@ -313,6 +329,7 @@ impl DevicePatch {
         if let Some(name) = self.metrics.keys().find(|name| !device.metrics.contains_key(*name)) {
             return Err(DevicePatchError::UnknownMetric(name.clone()));
         }
+        self.check_attributes(device)?;
         let (Some(since), Some(stay)) = (self.room_since, &device.stay) else { return Ok(()) };
         let Stay { room, since: begun, until } = stay.clone();
         match &self.room {
@@ -330,13 +347,53 @@ impl DevicePatch {
         }
     }
 
+    fn check_attributes(&self, device: &Device) -> Result<(), DevicePatchError> {
+        if !self.is_searchable() {
+            return Ok(());
+        }
+        let set =
+            self.attributes.iter().filter_map(|(name, values)| values.as_ref().and(Some(name)));
+        let is_metric =
+            |name: &&AttributeName| device.metrics.keys().any(|it| it.as_str() == name.as_str());
+        if let Some(name) = set.clone().find(is_metric) {
+            return Err(DevicePatchError::AttributeIsMetric(name.clone()));
+        }
+        let mut edited = device.clone();
+        self.apply_searchable(&mut edited);
+        let (entries, before) = (edited.search_entries().len(), device.search_entries().len());
+        if entries > MAX_SEARCH_ENTRIES.max(before) {
+            return Err(DevicePatchError::TooManyValues(entries));
+        }
+        Ok(())
+    }
+
+    /// Whether the edit changes what the device is found by.
+    #[must_use]
+    pub fn is_searchable(&self) -> bool {
+        self.name != Edit::Keep
+            || self.kind != Edit::Keep
+            || self.tags != Edit::Keep
+            || !self.attributes.is_empty()
+    }
+
+    /// Applies the edit of what the device is found by.
+    fn apply_searchable(&self, device: &mut Device) {
+        self.name.apply(&mut device.name);
+        self.kind.apply(&mut device.kind);
+        self.tags.apply_or_empty(&mut device.tags);
+        for (name, values) in &self.attributes {
+            match values {
+                Some(values) => device.attributes.insert(name.clone(), values.clone()),
+                None => device.attributes.remove(name),
+            };
+        }
+    }
+
     /// Applies the edit to a device that it [may be applied to](Self::check). Applied twice, it changes the
     /// device once.
     pub fn apply(&self, device: &mut Device, now: Timestamp) {
-        self.name.apply(&mut device.name);
-        self.kind.apply(&mut device.kind);
+        self.apply_searchable(device);
         self.apply_room(device, now);
-        self.tags.apply_or_empty(&mut device.tags);
         self.behind.apply(&mut device.behind);
         let before = device.metrics.clone();
         for (name, patch) in &self.metrics {

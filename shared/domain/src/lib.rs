@@ -1,11 +1,13 @@
 //! The domain: readings, devices, rooms, stays, tokens; timestamps and the calendar; rollups and energy. No
 //! I/O, no AWS, no clock, no keys.
 
+mod attributes;
 mod bucket;
 mod calendar;
 mod conditions;
 mod counter;
 mod decimal;
+mod deletion;
 mod device;
 mod energy;
 mod exact;
@@ -20,12 +22,17 @@ mod range;
 mod reading;
 mod rollup;
 mod room;
+mod search;
+mod search_condition;
 mod stay;
 mod sweep_group;
 mod timestamp;
 mod token;
 pub mod z_order;
 
+pub use attributes::{
+    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
+};
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use conditions::{
@@ -35,6 +42,7 @@ pub use conditions::{
 };
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
+pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
     Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
     MAX_INTRODUCED_ROOMS, Span,
@@ -54,6 +62,8 @@ pub use rollup::{
     watts,
 };
 pub use room::{Room, RoomPatch};
+pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
+pub use search_condition::{Comparison, SearchCondition, SearchConditionError, SearchTest};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};

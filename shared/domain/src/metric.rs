@@ -26,16 +26,20 @@ parsed_text! {
 }
 
 fn check(text: &str) -> Result<(), MetricNameError> {
-    let form = (1..=64).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    if !form {
+    if !has_form_of_name(text) {
         return Err(MetricNameError::Form(excerpt(text)));
     }
     if RESERVED.contains(&text) {
         return Err(MetricNameError::Reserved(text.to_owned()));
     }
     Ok(())
+}
+
+/// Tells whether a text is 1 to 64 of a-z, 0-9 and `_`, beginning with a letter.
+pub(super) fn has_form_of_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
 impl MetricName {

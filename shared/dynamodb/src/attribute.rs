@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use table::item::{self, Attribute, Decode};
+use table::item::{self, Attribute, Decode, ItemError, UnreadableItem};
 use table::{StoreError, StoreResult};
 
 /// The SDK's form of an item.
@@ -36,6 +36,15 @@ pub(super) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute
 /// Reads an item that must be what its key says.
 pub(super) fn read<T: Decode>(found: SdkItem) -> StoreResult<T> {
     item::read(from_sdk(found)).map_err(StoreError::Unreadable)
+}
+
+/// Reads an item likewise; `None` for a device that is being deleted, or is deleted.
+pub(super) fn read_present<T: Decode>(found: SdkItem) -> StoreResult<Option<T>> {
+    match item::read(from_sdk(found)) {
+        Ok(present) => Ok(Some(present)),
+        Err(UnreadableItem { why: ItemError::Deleted(_), .. }) => Ok(None),
+        Err(unreadable) => Err(StoreError::Unreadable(unreadable)),
+    }
 }
 
 fn value_from_sdk(value: AttributeValue) -> Attribute {

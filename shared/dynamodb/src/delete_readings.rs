@@ -1,12 +1,8 @@
 //! `DeleteItem` on readings, several at once. Chooses none.
 
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::{StreamExt as _, stream};
 
-use crate::attribute::to_sdk;
-use crate::error::store_error;
-use crate::{DynamoStore, note_write};
-use table::item;
+use crate::DynamoStore;
 use table::keys::Key;
 use table::{DeleteReadings, Invocation, PutOutcome, ReadingKey, StoreResult};
 
@@ -38,15 +34,6 @@ impl DeleteReadings for DynamoStore {
 impl DynamoStore {
     async fn delete(&self, reading: &ReadingKey, invocation: &Invocation) -> StoreResult<()> {
         let key = Key::Reading(reading.device.clone(), reading.at);
-        let answer = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .set_key(Some(to_sdk(item::key(&key))))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
-        note_write(invocation, answer.consumed_capacity());
-        Ok(())
+        self.delete_item(key.pk(), key.sk(), invocation).await
     }
 }

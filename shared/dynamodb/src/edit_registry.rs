@@ -5,15 +5,15 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS, TOLERANCE,
-    UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
+    TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
 use table::layout::Layout;
 use table::{
     Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, StoreError, StoreResult,
-    UpdateOutcome, companions,
+    UpdateOutcome, companions, search_companions,
 };
 
 /// The number of attempts at an edit of a device that others keep changing.
@@ -51,6 +51,11 @@ impl EditRegistry for DynamoStore {
                     companions.push(Companion::RegisterRoom(new.clone()));
                     room = Some(new);
                 }
+            }
+            if self.layout.attribute_index {
+                companions.extend(search_companions(&old, &new));
+            } else if patch.is_searchable() {
+                self.forget_index(invocation).await?;
             }
             let update = device_update(self.layout, patch, &old, &new);
             match self.write_device((&old, &new), update, companions, invocation).await? {
@@ -92,6 +97,9 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
+    if new.attributes != old.attributes {
+        update.set(&[ATTRIBUTES], item::attributes(&new.attributes));
+    }
     if patch.room != Edit::Keep {
         for (name, value) in item::from_place(&new.place) {
             match value {

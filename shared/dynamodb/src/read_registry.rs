@@ -3,11 +3,11 @@
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::attribute::{SdkItem, from_sdk, read, to_sdk};
+use crate::attribute::{SdkItem, from_sdk, read_present, to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_read};
-use domain::{Device, DeviceId, Room, RoomId};
-use table::item::Decode;
+use domain::{Deletion, Device, DeviceId, Room, RoomId};
+use table::item::{Decode, DeviceItem};
 use table::keys::{self, DEVICES, Key, PK, ROOMS, SK};
 use table::layout::{Index, ROOM_INDEX};
 use table::shards::Shards;
@@ -37,9 +37,7 @@ impl ListDevices for DynamoStore {
     async fn all_devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, usize::MAX, invocation).await?.listing)
     }
-}
 
-impl PageRegistry for DynamoStore {
     /// Each partition is asked for its share of the page, several at once, and again only where it may hold
     /// more of the page than that.
     async fn device_page(
@@ -79,13 +77,16 @@ impl PageRegistry for DynamoStore {
             for answer in answers {
                 merged.found.extend(answer.found);
                 merged.unreadable.extend(answer.unreadable);
+                merged.deleted.extend(answer.deleted);
             }
             merged.found.sort_by(|a, b| a.id.cmp(&b.id));
             merged.found.truncate(limit.saturating_add(1));
         }
         Ok(page_of(merged, limit))
     }
+}
 
+impl PageRegistry for DynamoStore {
     async fn room_page(
         &self,
         after: Option<&RoomId>,
@@ -172,6 +173,16 @@ impl LookUpRegistry for DynamoStore {
     async fn device(&self, id: &DeviceId, invocation: &Invocation) -> StoreResult<Option<Device>> {
         self.check_shards(invocation).await?;
         self.find(&self.layout.device_key(id), invocation).await
+    }
+
+    async fn deletion(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        self.check_shards(invocation).await?;
+        let found: Option<DeviceItem> = self.find(&self.layout.device_key(id), invocation).await?;
+        Ok(found.and_then(DeviceItem::deletion))
     }
 
     async fn room(&self, id: &RoomId, invocation: &Invocation) -> StoreResult<Option<Room>> {
@@ -277,6 +288,6 @@ impl DynamoStore {
             .send();
         let answer = invocation.within(answer).await?.map_err(store_error)?;
         note_read(invocation, answer.consumed_capacity());
-        answer.item.map(read).transpose()
+        answer.item.map_or(Ok(None), read_present)
     }
 }

@@ -1,20 +1,45 @@
 //! `PutItem` where nothing is, for devices and rooms; and `UpdateItem` for which device introduced a
-//! room. Never overwrites.
+//! room. Overwrites nothing but the tombstone of a deleted device.
 
 use crate::DynamoStore;
+use crate::attribute::read;
+use crate::put::Put;
 use crate::update::Update;
-use domain::{Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use domain::{DeletedDevice, Device, DeviceId, MAX_INTRODUCED_ROOMS, Room, RoomId};
+use table::item::DeviceItem;
 use table::item::attribute::INTRODUCED_ROOMS;
-use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome, item};
+use table::{
+    Expected, InsertOutcome, Invocation, RegisterDevices, Registration, StoreResult, UpdateOutcome,
+    item,
+};
 
 impl RegisterDevices for DynamoStore {
     async fn register_device(
         &self,
         device: &Device,
         invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Device>> {
+    ) -> StoreResult<Registration> {
         self.claim_shards(invocation).await?;
-        self.put_if_absent(item::from_device(device, self.layout), invocation).await
+        let new = item::from_device(device, self.layout);
+        let deletion = match self.put_if_absent(new, invocation).await? {
+            InsertOutcome::Inserted => return Ok(Registration::Inserted),
+            InsertOutcome::Exists(DeviceItem::Device(known)) => {
+                return Ok(Registration::Exists(*known));
+            }
+            InsertOutcome::Exists(DeviceItem::Deleted(DeletedDevice { deletion, .. })) => deletion,
+        };
+        let Some(ended) = deletion.ended else { return Ok(Registration::Deleted(deletion)) };
+        let mut device = device.clone();
+        device.fold_settings.number = deletion.settings;
+        let put = Put::new(item::from_device(&device, self.layout), Expected::Tombstone(ended));
+        match put.send(self, invocation).await? {
+            UpdateOutcome::Updated(()) => Ok(Registration::Exists(device)),
+            // Somebody was faster, and it is that device which is there.
+            UpdateOutcome::ConditionFailed(known) => match known.map(read).transpose()? {
+                Some(DeviceItem::Device(known)) => Ok(Registration::Exists(*known)),
+                _ => Ok(Registration::Deleted(deletion)),
+            },
+        }
     }
 
     async fn register_room(

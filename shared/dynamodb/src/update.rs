@@ -1,4 +1,5 @@
-//! `UpdateItem` built clause by clause, every name behind a placeholder. Knows no attribute by name.
+//! `UpdateItem` built clause by clause, every name behind a placeholder. Knows no attribute by name but the mark
+//! of a deleted device.
 
 use std::collections::HashMap;
 
@@ -7,9 +8,10 @@ use aws_sdk_dynamodb::types::{
     self, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 
-use crate::attribute::{SdkItem, read, to_sdk, value_to_sdk};
+use crate::attribute::{SdkItem, read, read_present, to_sdk, value_to_sdk};
 use crate::error::store_error;
 use crate::{DynamoStore, note_write};
+use table::item::attribute::DELETED;
 use table::item::{self, Attribute, Decode};
 use table::keys::{Key, PK};
 use table::{Invocation, StoreResult, UpdateOutcome};
@@ -48,11 +50,22 @@ impl Update {
         }
     }
 
-    /// An update of the item under `key`, whose condition fails if there is none.
+    /// An update of the item under `key`, whose condition fails if there is none, and if it is that of a
+    /// device that is being deleted.
     pub(super) fn of(key: Key) -> Self {
+        let is_device = matches!(key, Key::Device(..));
         let mut update = Self::or_put(key);
-        let pk = update.name(&[PK]);
-        update.conditions.push(format!("attribute_exists({pk})"));
+        update.only_if_present(&[PK]);
+        if is_device {
+            update.only_if_still(&[DELETED], None);
+        }
+        update
+    }
+
+    /// An update of the item of a device that is being deleted, whose condition fails if it is not.
+    pub(super) fn of_marked(key: Key) -> Self {
+        let mut update = Self::or_put(key);
+        update.only_if_present(&[DELETED]);
         update
     }
 
@@ -212,7 +225,7 @@ impl Update {
         Ok(match self.send(store, invocation).await? {
             UpdateOutcome::Updated(now) => UpdateOutcome::Updated(read(now)?),
             UpdateOutcome::ConditionFailed(was) => {
-                UpdateOutcome::ConditionFailed(was.map(read).transpose()?)
+                UpdateOutcome::ConditionFailed(was.map_or(Ok(None), read_present)?)
             }
         })
     }

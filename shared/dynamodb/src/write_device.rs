@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, Put as TransactPut, ReturnConsumedCapacity, TransactWriteItem,
+    CancellationReason, Delete, Put as TransactPut, ReturnConsumedCapacity, TransactWriteItem,
 };
 
 use crate::attribute::{self, to_sdk};
@@ -13,6 +13,7 @@ use crate::{DynamoStore, note_write};
 use domain::Device;
 use table::item::attribute::DEVICE_VERSION;
 use table::item::{self, Attribute, Item};
+use table::keys::Key;
 use table::{Companion, Expected, Invocation, StoreError, StoreResult, UpdateOutcome};
 
 /// The outcome of a device's write with its companions.
@@ -83,7 +84,8 @@ impl DynamoStore {
         let reasons = cancelled.cancellation_reasons();
         reasons.iter().for_each(|_| invocation.add_write(CANCELLED_ITEM));
         if let Some(device) = reasons.first().filter(|it| failed(it)) {
-            return device.item.clone().map(attribute::read).transpose().map(DeviceWrite::Lost);
+            let was = device.item.clone().map_or(Ok(None), attribute::read_present);
+            return was.map(DeviceWrite::Lost);
         }
         if reasons.iter().any(failed) {
             return Ok(DeviceWrite::CompanionExists);
@@ -93,14 +95,27 @@ impl DynamoStore {
     }
 
     /// The parts of a transaction that write a companion.
-    fn parts(&self, companion: Companion) -> Vec<TransactWriteItem> {
+    pub(super) fn parts(&self, companion: Companion) -> Vec<TransactWriteItem> {
         match companion {
             Companion::RegisterRoom(room) => {
                 let put = Put::new(item::from_room(&room), Expected::Absent).transact(self);
                 vec![TransactWriteItem::builder().put(put).build()]
             }
+            Companion::KeepEntry(device, entry) => {
+                vec![self.put_part(item::from_search_entry(&device, &entry, self.layout))]
+            }
+            Companion::DropEntry(device, entry) => {
+                vec![self.delete_part(&Key::SearchEntry(device, entry))]
+            }
             Companion::KeepStay(stay) => item::from_stay(&stay).map(|it| self.put_part(it)).into(),
         }
+    }
+
+    /// A deletion, likewise.
+    fn delete_part(&self, key: &Key) -> TransactWriteItem {
+        let key = Some(to_sdk(item::key(key)));
+        let delete = Delete::builder().table_name(&self.table).set_key(key);
+        TransactWriteItem::builder().delete(delete.build().expect("key and table are set")).build()
     }
 
     /// A put without a condition: the condition on the device holds for it too.

@@ -44,7 +44,8 @@ pub struct Config {
     ///
     /// Lambda replaces an environment before its credentials end, so they are read once.
     pub store: StoreConfig,
-    /// How the table is laid out: `ROOM_INDEX`, on without it; `CONDITIONS_INDEX`, off without it; `DEVICE_SHARDS`, 1 without it.
+    /// How the table is laid out: `ROOM_INDEX`, on without it; `ATTRIBUTE_INDEX` and `CONDITIONS_INDEX`, off
+    /// without them; `DEVICE_SHARDS`, 1 without it.
     pub layout: Layout,
     /// `DEAD_LETTER_QUEUE_URL`, with `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL`; of consumers of the stream.
     failures: Option<QueueConfig>,
@@ -156,6 +157,10 @@ impl Config {
                 conditions_index: switched_on(
                     "CONDITIONS_INDEX",
                     optional("CONDITIONS_INDEX").as_deref(),
+                )?,
+                attribute_index: switched_on(
+                    "ATTRIBUTE_INDEX",
+                    optional("ATTRIBUTE_INDEX").as_deref(),
                 )?,
                 shards: shards("DEVICE_SHARDS", optional("DEVICE_SHARDS"))?,
             },
@@ -294,6 +299,7 @@ mod tests {
         for (name, value) in [
             ("ROOM_INDEX", "maybe"),
             ("CONDITIONS_INDEX", "maybe"),
+            ("ATTRIBUTE_INDEX", "maybe"),
             ("DEVICE_SHARDS", "65"),
             ("AUTH", "no"),
             ("AWS_CA_BUNDLE", "/nowhere.pem"),

@@ -2,12 +2,13 @@
 //! and written where something is met for the first time. Decides nothing about what readings say.
 
 mod cache;
+mod gone;
 mod register;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::{Device, DeviceId, DeviceObservation, Room, RoomId};
+use domain::{DeletedDevice, Device, DeviceId, DeviceObservation, Room, RoomId};
 use table::{Invocation, LookUpRegistry, ReadRegistry, RegisterDevices, StoreResult};
 
 use crate::clock::{Clock, Deadline};
@@ -15,7 +16,12 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 use cache::RegistryCache;
 pub use cache::Snapshot;
-pub use register::{Registered, register};
+pub use gone::is_gone;
+pub use register::{Registered, RegisteredDevice, register};
+
+/// How much older than a registry in memory the place of a device may grow that memory does not hold, in times:
+/// each look-up costs a read unit, and in a large fleet most devices never move.
+pub const PLACE_AGE_FACTOR: u32 = 60;
 
 /// The time limit for reading the registry at cold start, before the first request.
 const COLD_START: Duration = Duration::from_secs(5);
@@ -129,8 +135,13 @@ impl<C: Clock> CachedRegistry<C> {
         invocation: &Invocation,
     ) -> StoreResult<Registered> {
         let registered = register(store, id, observation, known, is_known, invocation).await?;
-        self.keep_device(registered.device.clone());
-        registered.rooms.iter().for_each(|room| self.keep_room(room.clone()));
+        match &registered {
+            Registered::Device(RegisteredDevice { device, rooms }) => {
+                self.keep_device(device.clone());
+                rooms.iter().for_each(|room| self.keep_room(room.clone()));
+            }
+            Registered::Deleted(device) => self.keep_deleted(device.clone()),
+        }
         Ok(registered)
     }
 
@@ -142,6 +153,16 @@ impl<C: Clock> CachedRegistry<C> {
     /// Takes over a room that this process has just read or written.
     pub fn keep_room(&self, room: Room) {
         self.cache.keep_room(room);
+    }
+
+    /// Forgets a device whose deletion this process has just begun or met.
+    pub fn keep_deleted(&self, device: DeletedDevice) {
+        self.cache.keep_deleted(device);
+    }
+
+    /// Forgets a room that this process has just removed.
+    pub fn forget_room(&self, id: &RoomId) {
+        self.cache.forget_room(id);
     }
 
     /// The registry as far as this process knows it, however old.

@@ -1,6 +1,8 @@
 //! What is written with a device's own item, in one transaction with it. Writes nothing.
 
-use domain::{Device, DeviceStay, Room};
+use std::collections::BTreeSet;
+
+use domain::{Device, DeviceId, DeviceStay, Room, SearchEntry};
 
 /// A write that has to be done with the one of a device's item, or neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +11,10 @@ pub enum Companion {
     RegisterRoom(Room),
     /// Stores a stay that has begun or ended, among those of the device and among those in the room.
     KeepStay(DeviceStay),
+    /// Stores a value by which the device is found.
+    KeepEntry(DeviceId, SearchEntry),
+    /// Deletes a value by which the device is no longer found.
+    DropEntry(DeviceId, SearchEntry),
 }
 
 /// The companions of a write that makes `new` of `old`, apart from a room to be registered, which neither
@@ -24,6 +30,25 @@ pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
     });
     let stays = ended.into_iter().chain(new.stay.clone());
     stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id.clone(), stay })).collect()
+}
+
+/// The companions of such a write in a table that has its index of attributes. Values that stay are not written.
+#[must_use]
+pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
+    entry_companions(&new.id, &old.search_entries(), &new.search_entries())
+}
+
+/// The companions that make the stored values of a device those that it has.
+#[must_use]
+pub fn entry_companions(
+    device: &DeviceId,
+    stored: &BTreeSet<SearchEntry>,
+    wanted: &BTreeSet<SearchEntry>,
+) -> Vec<Companion> {
+    let dropped = stored.difference(wanted);
+    let dropped = dropped.map(|entry| Companion::DropEntry(device.clone(), entry.clone()));
+    let kept = wanted.difference(stored);
+    dropped.chain(kept.map(|entry| Companion::KeepEntry(device.clone(), entry.clone()))).collect()
 }
 
 #[cfg(test)]
@@ -52,7 +77,7 @@ mod tests {
             let companions = companions(&old, device).into_iter();
             let kept = companions.map(|it| match it {
                 Companion::KeepStay(DeviceStay { stay, .. }) => stay,
-                other @ Companion::RegisterRoom(_) => panic!("{other:?}"),
+                other => panic!("{other:?}"),
             });
             kept.collect()
         };

@@ -8,6 +8,7 @@ mod fields;
 mod reading;
 mod rollup;
 mod room;
+mod search_entry;
 mod shards;
 mod stay;
 mod token;
@@ -16,12 +17,14 @@ use std::collections::BTreeMap;
 
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
-    exchanges, from_device, from_fold_settings, from_place, hold, metric, tags, verdicts,
+    DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
+    hold, metric, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
 pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};
 pub use self::room::from_room;
+pub use self::search_entry::from_search_entry;
 pub use self::shards::from_shards;
 pub use self::stay::{from_stay, newest_stay};
 pub use self::token::from_token;

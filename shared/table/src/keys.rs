@@ -1,7 +1,10 @@
 //! The table's names and keys: the only place that writes or reads `#`. Knows no attributes but keys.
 
 use crate::shards::{Shard, Shards};
-use domain::{Bucket, DeviceId, LocalDate, Quarter, RoomId, TimeRange, Timestamp, TokenHash};
+use domain::{
+    Bucket, Comparison, DeviceId, LocalDate, Quarter, RoomId, SearchEntry, SearchRange,
+    SearchValue, TimeRange, Timestamp, TokenHash,
+};
 
 /// The partition key attribute.
 pub const PK: &str = "pk";
@@ -46,8 +49,18 @@ const CONDITIONS_PREFIX: &str = "conditions#";
 const ROLLUP_STATE: &str = "rollup";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
-/// What the sort key of how far a device's rollups are folded again begins with.
-const REFOLD_PREFIX: &str = "refold#";
+/// The sort key, among a device's rollups, of how far they are folded again.
+const REFOLD: &str = "REFOLD";
+
+/// What the partition of the values by which a device is found begins with.
+pub const ATTRIBUTE_PREFIX: &str = "ATTR#";
+/// The attribute that names what such a value is: the subject, in tables with several partitions of devices
+/// with the number of the device's.
+pub const ATTRIBUTE: &str = "_attr";
+/// The attribute of such a value, with the device's id behind it.
+pub const VALUE: &str = "_value";
+/// The sort key of the mark that every device is in the index of attributes.
+const INDEXED: &str = "indexed";
 
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,6 +78,10 @@ pub enum Key {
     Token(TokenHash),
     /// A rollup.
     Rollup(DeviceId, Bucket),
+    /// A value by which a device is found.
+    SearchEntry(DeviceId, SearchEntry),
+    /// The mark that every device is in the index of attributes. Its partition is that of no device.
+    Indexed,
     /// The state of the rollups.
     RollupState,
     /// How far the rollups of a device are folded again after a change of its settings.
@@ -87,8 +104,10 @@ impl Key {
             Self::Shards => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
-            Self::Rollup(device, _) => rollup_pk(device),
-            Self::RollupState | Self::Refold(_) | Self::ConditionsSchema => STATE.to_owned(),
+            Self::Rollup(device, _) | Self::Refold(device) => rollup_pk(device),
+            Self::SearchEntry(device, _) => search_pk(device),
+            Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
+            Self::RollupState | Self::ConditionsSchema => STATE.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
         }
@@ -105,8 +124,12 @@ impl Key {
             Self::Room(id) => id.to_string(),
             Self::Token(hash) => hash.to_string(),
             Self::Rollup(_, bucket) => bucket_sk(*bucket),
+            Self::SearchEntry(_, entry) => {
+                format!("{}#{}", entry.subject.as_str(), entry.value)
+            }
+            Self::Indexed => INDEXED.to_owned(),
             Self::RollupState => ROLLUP_STATE.to_owned(),
-            Self::Refold(device) => format!("{REFOLD_PREFIX}{device}"),
+            Self::Refold(_) => REFOLD.to_owned(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
@@ -125,12 +148,22 @@ impl Key {
         match pk {
             ROOMS => sk.parse().ok().map(Self::Room),
             TOKENS => sk.parse().ok().map(Self::Token),
+            ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             STATE if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
-            STATE => sk.strip_prefix(REFOLD_PREFIX)?.parse().ok().map(Self::Refold),
             pk => {
+                if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
+                    let (subject, value) = sk.split_once('#')?;
+                    let (subject, value) = (subject.parse().ok()?, SearchValue::parse(value)?);
+                    let entry = SearchEntry { subject, value };
+                    return Some(Self::SearchEntry(device.parse().ok()?, entry));
+                }
                 if let Some(device) = pk.strip_prefix(ROLLUP_PREFIX) {
-                    return Some(Self::Rollup(device.parse().ok()?, parse_bucket(sk)?));
+                    let device = device.parse().ok()?;
+                    if sk == REFOLD {
+                        return Some(Self::Refold(device));
+                    }
+                    return Some(Self::Rollup(device, parse_bucket(sk)?));
                 }
                 if let Some(device) = pk.strip_prefix(STAYS_OF_PREFIX) {
                     return Some(Self::StayOf(device.parse().ok()?, parse_timestamp(sk)?));
@@ -193,6 +226,13 @@ pub fn reading_sk(at: Timestamp) -> String {
     format!("{READING_PREFIX}{at}")
 }
 
+/// The partitions in which all items of a device are, beside its own item of the registry. Its readings come
+/// first: as long as there are any, there may be new rollups.
+#[must_use]
+pub fn partitions_of(device: &DeviceId) -> [String; 3] {
+    [device.to_string(), rollup_pk(device), stays_of_pk(device)]
+}
+
 /// The partition key of a device's rollups.
 #[must_use]
 pub fn rollup_pk(device: &DeviceId) -> String {
@@ -205,6 +245,52 @@ pub fn rollup_pk(device: &DeviceId) -> String {
 pub fn conditions_month(device: &DeviceId, at: Timestamp) -> String {
     let month = &at.to_string()[..7];
     format!("{CONDITIONS_PREFIX}{device}#{month}")
+}
+
+/// The partition key of the values by which a device is found.
+#[must_use]
+pub fn search_pk(device: &DeviceId) -> String {
+    format!("{ATTRIBUTE_PREFIX}{device}")
+}
+
+/// The sort key of an entry of the index of attributes.
+#[must_use]
+pub fn search_place(value: &SearchValue, device: &DeviceId) -> String {
+    format!("{value}#{device}")
+}
+
+/// Reads back what [`search_place`] writes. No id contains `#`, a value may.
+pub(crate) fn parse_search_place(place: &str) -> Option<(SearchValue, DeviceId)> {
+    let (value, device) = place.rsplit_once('#')?;
+    Some((SearchValue::parse(value)?, device.parse().ok()?))
+}
+
+/// Greater than `#` and everything that an id is written with.
+const BEHIND_IDS: char = '~';
+/// Less than everything that an id is written with.
+const BEFORE_IDS: char = '!';
+
+/// Bounds for `BETWEEN`: all entries of a range lie between them, and no others, apart from longer texts that
+/// contain `#`. Neither bound is itself an entry's key.
+#[must_use]
+pub fn search_range(range: &SearchRange, after: Option<&str>) -> (String, String) {
+    let numbers =
+        || (SearchValue::NUMBERS.to_owned(), format!("{}{BEHIND_IDS}", SearchValue::NUMBERS));
+    let (mut first, last) = match range {
+        SearchRange::All => (String::from(BEFORE_IDS), String::from(BEHIND_IDS)),
+        SearchRange::Equals(value) => (format!("{value}#"), format!("{value}#{BEHIND_IDS}")),
+        SearchRange::BeginsWith(value) => (value.to_string(), format!("{value}{}", char::MAX)),
+        SearchRange::Is(Comparison::Below, value) => (numbers().0, value.to_string()),
+        SearchRange::Is(Comparison::AtMost, value) => {
+            (numbers().0, format!("{value}#{BEHIND_IDS}"))
+        }
+        SearchRange::Is(Comparison::Above, value) => (format!("{value}#{BEHIND_IDS}"), numbers().1),
+        SearchRange::Is(Comparison::AtLeast, value) => (value.to_string(), numbers().1),
+    };
+    if let Some(after) = after {
+        first = first.max(format!("{after}{BEFORE_IDS}"));
+    }
+    (first, last)
 }
 
 /// The partition key of a device's stays.
@@ -273,7 +359,7 @@ pub fn stays_begun_before_end(range: TimeRange) -> (String, String) {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use domain::RESERVED_IDS;
+    use domain::{Decimal, RESERVED_IDS, Subject};
     use proptest::prelude::*;
 
     fn id() -> impl Strategy<Value = String> {
@@ -303,6 +389,10 @@ mod tests {
                 let date = at.to_string()[..10].parse().expect("a date");
                 Key::Rollup(id.parse().expect("an id"), Bucket::Day(date))
             }),
+            (id(), subject(), value()).prop_map(|(id, subject, value)| {
+                Key::SearchEntry(id.parse().expect("an id"), SearchEntry { subject, value })
+            }),
+            Just(Key::Indexed),
             Just(Key::RollupState),
             Just(Key::ConditionsSchema),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
@@ -313,7 +403,66 @@ mod tests {
         ]
     }
 
+    fn subject() -> impl Strategy<Value = Subject> {
+        let attribute =
+            "[a-c]{1,3}".prop_map(|name| Subject::Attribute(name.parse().expect("a name")));
+        prop_oneof![Just(Subject::Name), Just(Subject::Kind), Just(Subject::Tag), attribute]
+    }
+
+    fn decimal() -> impl Strategy<Value = Decimal> {
+        (-20_i32..20).prop_map(|n| Decimal::parse(&n.to_string()).expect("a number"))
+    }
+
+    fn value() -> impl Strategy<Value = SearchValue> {
+        let number = decimal().prop_map(|number| SearchValue::number(&number));
+        prop_oneof!["[ab#!~ é]{0,4}".prop_map(|text| SearchValue::text(&text)), number]
+    }
+
+    fn range() -> impl Strategy<Value = SearchRange> {
+        let comparison = prop_oneof![
+            Just(Comparison::Below),
+            Just(Comparison::AtMost),
+            Just(Comparison::Above),
+            Just(Comparison::AtLeast)
+        ];
+        let text = || "[ab#!~ é]{0,3}".prop_map(|text| SearchValue::text(&text));
+        prop_oneof![
+            Just(SearchRange::All),
+            text().prop_map(SearchRange::Equals),
+            text().prop_map(SearchRange::BeginsWith),
+            (comparison, decimal()).prop_map(|(comparison, limit)| {
+                SearchRange::Is(comparison, SearchValue::number(&limit))
+            }),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn a_range_of_values_holds_their_entries(range in range(), value in value(), id in id()) {
+            let device = id.parse().expect("an id");
+            let place = search_place(&value, &device);
+            prop_assert_eq!(parse_search_place(&place), Some((value.clone(), device)));
+            let (first, last) = search_range(&range, None);
+            prop_assert!(first < last && first != place && last != place);
+            let is_between = (&first..=&last).contains(&&place);
+            if range.contains(&value) {
+                prop_assert!(is_between);
+            } else if let SearchRange::Equals(wanted) = &range {
+                let longer = format!("{wanted}#");
+                prop_assert!(!is_between || value.as_str().starts_with(&longer));
+            } else {
+                prop_assert!(!is_between);
+            }
+        }
+
+        #[test]
+        fn behind_an_entry_are_those_that_come_later(a in value(), b in value(), x in id(), y in id()) {
+            let place = |value, id: &str| search_place(value, &id.parse().expect("an id"));
+            let (a, b) = (place(&a, &x), place(&b, &y));
+            let (first, last) = search_range(&SearchRange::All, Some(&a));
+            prop_assert_eq!((first..=last).contains(&b), b > a);
+        }
+
         #[test]
         fn the_order_of_keys_is_the_order_of_timestamps(a in timestamp(), b in timestamp()) {
             prop_assert_eq!(reading_sk(a).cmp(&reading_sk(b)), a.cmp(&b));

@@ -34,6 +34,14 @@ pub const CONDITIONS_INDEX: Index = Index {
 /// The attributes that [`CONDITIONS_INDEX`] holds beside keys: all that its answers need.
 pub const CONDITIONS_ATTRIBUTES: [&str; 3] = [CONDITIONS_VALUES, ROOMS, keys::TTL];
 
+/// The index of attributes: the values by which devices are found.
+pub const ATTRIBUTE_INDEX: Index = Index {
+    name: "attribute-index",
+    partition_key: keys::ATTRIBUTE,
+    sort_key: keys::VALUE,
+    projection: "KEYS_ONLY",
+};
+
 /// What a deployed table has of what it may have. The default is that of the template's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
@@ -41,13 +49,20 @@ pub struct Layout {
     pub room_index: bool,
     /// Whether it has [`CONDITIONS_INDEX`]. Without it conditions are looked for in all rollups of a range.
     pub conditions_index: bool,
+    /// Whether it has [`ATTRIBUTE_INDEX`]. Without it devices are looked for in a function's memory alone.
+    pub attribute_index: bool,
     /// The number of partitions of the registry's devices.
     pub shards: Shards,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { room_index: true, conditions_index: false, shards: Shards::ONE }
+        Self {
+            room_index: true,
+            attribute_index: false,
+            conditions_index: false,
+            shards: Shards::ONE,
+        }
     }
 }
 
@@ -61,6 +76,8 @@ impl Layout {
     /// The indexes that the table has.
     pub fn indexes(self) -> impl Iterator<Item = &'static Index> {
         let room = self.room_index.then_some(&ROOM_INDEX);
-        room.into_iter().chain(self.conditions_index.then_some(&CONDITIONS_INDEX))
+        let attributes = self.attribute_index.then_some(&ATTRIBUTE_INDEX);
+        let conditions = self.conditions_index.then_some(&CONDITIONS_INDEX);
+        room.into_iter().chain(attributes).chain(conditions)
     }
 }

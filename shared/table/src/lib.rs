@@ -12,6 +12,7 @@ pub mod shards;
 
 mod companion;
 mod deadline;
+mod deletion_ports;
 mod error;
 mod expected;
 mod invocation;
@@ -22,21 +23,25 @@ mod ports;
 mod range_query;
 mod rollup;
 mod rollup_ports;
+mod search;
 mod stay_query;
 
-pub use companion::{Companion, companions};
+pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
+pub use deletion_ports::{
+    Belonging, Belongings, ItemKey, MarkDeletions, RemoveBelongings, RemoveRooms,
+};
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, UpdateOutcome};
+pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
-    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, LookUpRegistry,
-    ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings, QueryRoomReadings,
-    ReadRegistry, ReadStays, RegisterDevices, UpdateRegistry,
+    AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
+    LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings,
+    QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, SearchDevices, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{
@@ -47,4 +52,5 @@ pub use rollup_ports::{
     KeepRollupState, ListDevices, PutConditionsSchema, PutRollups, QueryConditions,
     ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
+pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use stay_query::{StayKey, StayPage, StayQuery};

@@ -1,6 +1,8 @@
 //! A list of the registry, with the items that could not be read. Reads no table.
 
-use crate::item::{self, Attribute, Decode, UnreadableItem};
+use domain::DeletedDevice;
+
+use crate::item::{self, Attribute, Decode, ItemError, UnreadableItem};
 
 /// How many devices, and how many rooms, a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
@@ -12,6 +14,8 @@ pub struct Listing<T> {
     pub found: Vec<T>,
     /// Those that cannot.
     pub unreadable: Vec<UnreadableItem>,
+    /// The devices that are being deleted, or are deleted and not forgotten yet.
+    pub deleted: Vec<DeletedDevice>,
 }
 
 /// A page of a list of the registry, sorted by id.
@@ -25,7 +29,7 @@ pub struct ListPage<T> {
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        Self { found: Vec::new(), unreadable: Vec::new() }
+        Self { found: Vec::new(), unreadable: Vec::new(), deleted: Vec::new() }
     }
 }
 
@@ -34,6 +38,9 @@ impl<T: Decode> Listing<T> {
     pub fn add(&mut self, attributes: impl IntoIterator<Item = (String, Attribute)>) {
         match item::read(attributes) {
             Ok(found) => self.found.push(found),
+            Err(UnreadableItem { why: ItemError::Deleted(device), .. }) => {
+                self.deleted.push(*device);
+            }
             Err(unreadable) => self.unreadable.push(unreadable),
         }
     }

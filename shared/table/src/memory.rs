@@ -1,6 +1,7 @@
 //! The ports in memory, with failures on demand: for tests. Counts no capacity units.
 
 mod conditions;
+mod deletions;
 mod rollups;
 mod stays;
 
@@ -13,12 +14,14 @@ use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
     Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
     PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, Refold, RegisterDevices, RollupKey, RollupState, StayKey, StoreError, StoreResult,
-    StoredRollup, UpdateOutcome, UpdateRegistry, companions,
+    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, SearchDevices,
+    SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup,
+    UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, Order, Reading, Room,
-    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
+    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit,
+    MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token,
+    TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -30,6 +33,7 @@ struct State {
     readings: BTreeMap<ReadingKey, Reading>,
     arrivals: BTreeMap<ReadingKey, String>,
     devices: BTreeMap<DeviceId, Device>,
+    deletions: BTreeMap<DeviceId, Deletion>,
     rooms: BTreeMap<RoomId, Room>,
     stays: BTreeMap<StayKey, Stay>,
     tokens: BTreeMap<TokenHash, Token>,
@@ -38,12 +42,25 @@ struct State {
     sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
     conditions: conditions::State,
+    index: Index,
     failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,
     not_stored: Vec<usize>,
     panic: Option<(usize, String)>,
     write_panic: Option<String>,
     calls: Calls,
+}
+
+/// The index of attributes.
+#[derive(Debug, Default)]
+enum Index {
+    /// There is none, or it does not hold every device.
+    #[default]
+    Absent,
+    /// It shows the devices as they are.
+    UpToDate,
+    /// It shows the devices as they were.
+    Late(BTreeMap<DeviceId, Device>),
 }
 
 /// How often the table was asked.
@@ -66,6 +83,17 @@ impl MemoryStore {
     /// Lets a call fail with this error after that many have not.
     pub fn fail_after(&self, calls: usize, error: StoreError) {
         self.state().failures.extend((0..calls).map(|_| None).chain([Some(error)]));
+    }
+
+    /// Lets every device be in the index of attributes, as it is now and will be.
+    pub fn index_attributes(&self) {
+        self.state().index = Index::UpToDate;
+    }
+
+    /// Lets the index of attributes show the devices as they are now, whatever becomes of them.
+    pub fn delay_index(&self) {
+        let mut state = self.state();
+        state.index = Index::Late(state.devices.clone());
     }
 
     /// Lets nothing fail any more.
@@ -168,6 +196,11 @@ impl MemoryStore {
 }
 
 impl State {
+    fn deleted(&self, is_asked: impl Fn(&DeviceId) -> bool) -> Vec<DeletedDevice> {
+        let asked = self.deletions.iter().filter(|(id, _)| is_asked(id));
+        asked.map(|(id, it)| DeletedDevice { id: id.clone(), deletion: *it }).collect()
+    }
+
     fn pop_failure(&mut self) -> Option<StoreError> {
         if self.failures.is_empty() { None } else { self.failures.remove(0) }
     }
@@ -209,6 +242,8 @@ impl State {
         for companion in companions {
             match companion {
                 Companion::RegisterRoom(room) => drop(self.rooms.insert(room.id.clone(), room)),
+                // The index is made of the devices.
+                Companion::KeepEntry(..) | Companion::DropEntry(..) => {}
                 Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
             }
         }
@@ -341,26 +376,18 @@ impl QueryRoomReadings for MemoryStore {
 
 impl ReadRegistry for MemoryStore {
     async fn devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 
     async fn rooms(&self, _invocation: &Invocation) -> StoreResult<Listing<Room>> {
         let found = self.read()?.rooms.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
     }
 }
 
 impl PageRegistry for MemoryStore {
-    async fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        _invocation: &Invocation,
-    ) -> StoreResult<ListPage<Device>> {
-        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
-    }
-
     async fn room_page(
         &self,
         after: Option<&RoomId>,
@@ -390,12 +417,20 @@ fn list_page<'a, T: Clone + 'a>(
     let mut asked = all.filter(|it| is_asked(it));
     let found = asked.by_ref().take(limit).cloned().collect();
     let has_more = asked.next().is_some();
-    ListPage { listing: Listing { found, unreadable: Vec::new() }, has_more }
+    ListPage { listing: Listing { found, ..Listing::default() }, has_more }
 }
 
 impl LookUpRegistry for MemoryStore {
     async fn device(&self, id: &DeviceId, _invocation: &Invocation) -> StoreResult<Option<Device>> {
         Ok(self.read()?.devices.get(id).cloned())
+    }
+
+    async fn deletion(
+        &self,
+        id: &DeviceId,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        Ok(self.read()?.deletions.get(id).copied())
     }
 
     async fn room(&self, id: &RoomId, _invocation: &Invocation) -> StoreResult<Option<Room>> {
@@ -411,7 +446,7 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Device>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.devices.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, deleted: state.deleted(|id| ids.contains(id)), ..Listing::default() })
     }
 
     async fn find_rooms(
@@ -421,7 +456,38 @@ impl FindRegistry for MemoryStore {
     ) -> StoreResult<Listing<Room>> {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        Ok(Listing { found, ..Listing::default() })
+    }
+}
+
+impl SearchDevices for MemoryStore {
+    async fn is_indexed(&self, _invocation: &Invocation) -> StoreResult<bool> {
+        Ok(!matches!(self.read()?.index, Index::Absent))
+    }
+
+    async fn search(
+        &self,
+        query: &SearchQuery<'_>,
+        _invocation: &Invocation,
+    ) -> StoreResult<SearchPage> {
+        let state = self.read()?;
+        let devices = match &state.index {
+            Index::Late(devices) => devices,
+            Index::Absent | Index::UpToDate => &state.devices,
+        };
+        let after = query.after.map(SearchHit::place);
+        let (first, last) = keys::search_range(query.range, after.as_deref());
+        let hits_of = |device: &Device| -> Vec<SearchHit> {
+            let entries = device.search_entries().into_iter();
+            let entries = entries.filter(|it| it.subject == *query.subject);
+            entries.map(|it| SearchHit { value: it.value, device: device.id.clone() }).collect()
+        };
+        let mut hits: Vec<SearchHit> = devices.values().flat_map(hits_of).collect();
+        hits.retain(|hit| (&first..=&last).contains(&&hit.place()));
+        hits.sort_by_key(SearchHit::place);
+        let has_more = hits.len() > query.limit;
+        hits.truncate(query.limit);
+        Ok(SearchPage { hits, has_more })
     }
 }
 
@@ -470,13 +536,22 @@ impl RegisterDevices for MemoryStore {
         &self,
         device: &Device,
         _invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Device>> {
+    ) -> StoreResult<Registration> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
-            return Ok(InsertOutcome::Exists(known.clone()));
+            return Ok(Registration::Exists(known.clone()));
         }
-        state.devices.insert(device.id.clone(), device.clone());
-        Ok(InsertOutcome::Inserted)
+        let mut new = device.clone();
+        let replaced = match state.deletions.get(&device.id) {
+            Some(deletion) if deletion.ended.is_none() => {
+                return Ok(Registration::Deleted(*deletion));
+            }
+            deletion => deletion.map(|it| it.settings),
+        };
+        state.deletions.remove(&device.id);
+        new.fold_settings.number = replaced.unwrap_or(new.fold_settings.number);
+        state.devices.insert(device.id.clone(), new.clone());
+        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(new)))
     }
 
     async fn register_room(

@@ -1,7 +1,7 @@
 //! The outcomes of writes that are not errors. Writes nothing.
 
 use crate::StoreError;
-use domain::{Device, Room};
+use domain::{Deletion, Device, Room};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,17 @@ pub enum InsertOutcome<T> {
     Inserted,
     /// This item was there and stays.
     Exists(T),
+}
+
+/// The outcome of the registration of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registration {
+    /// It is registered as given.
+    Inserted,
+    /// This device was there and stays, or is there now because it was deleted before.
+    Exists(Device),
+    /// The device is being deleted: it is not registered.
+    Deleted(Deletion),
 }
 
 /// The outcome of an update. `F` is the item where a condition failed.

@@ -6,6 +6,7 @@
 pub enum Action {
     BatchGetItem,
     BatchWriteItem,
+    ConditionCheckItem,
     DeleteItem,
     GetItem,
     PutItem,
@@ -28,6 +29,10 @@ pub enum Target {
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
+    /// The values by which devices are found.
+    Attributes,
+    /// The index of these.
+    AttributeIndex,
     /// The stays, each in the partitions of its device's and its room's.
     Stays,
     /// The index by room.

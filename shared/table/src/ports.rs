@@ -5,13 +5,14 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay, Timestamp,
-    Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay,
+    Timestamp, Token, TokenHash,
 };
 
 use crate::{
     Action, Added, Edited, InsertOutcome, Invocation, ListPage, Listing, Page, Permission,
-    PutOutcome, RangeQuery, ReadingKey, StayPage, StayQuery, StoreResult, Target, UpdateOutcome,
+    PutOutcome, RangeQuery, ReadingKey, Registration, SearchPage, SearchQuery, StayPage, StayQuery,
+    StoreResult, Target, UpdateOutcome,
 };
 
 /// Pattern 1: store readings.
@@ -133,23 +134,13 @@ pub trait ReadRegistry: Send + Sync {
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
 }
 
-/// Patterns 2f and 2g: a page of the registry, however many devices and rooms there are.
+/// Patterns 2g and 2h: a page of rooms, and of a room's devices, however many there are.
 pub trait PageRegistry: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::Query, Target::Devices),
-        (Action::Query, Target::Rooms),
-        (Action::Query, Target::RoomIndex),
-    ];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::Rooms), (Action::Query, Target::RoomIndex)];
 
-    /// The devices behind an id, sorted by id, as they are this moment.
-    fn device_page(
-        &self,
-        after: Option<&DeviceId>,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
-    /// The rooms behind an id, likewise.
+    /// The rooms behind an id, sorted by id, as they are this moment.
     fn room_page(
         &self,
         after: Option<&RoomId>,
@@ -182,6 +173,12 @@ pub trait LookUpRegistry: Send + Sync {
         id: &DeviceId,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Device>>> + Send;
+    /// The deletion of a device; `None` where the device is there, and where nothing is known of it.
+    fn deletion(
+        &self,
+        id: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
     /// One room, as it is this moment.
     fn room(
         &self,
@@ -211,6 +208,58 @@ pub trait FindRegistry: Send + Sync {
         ids: &[RoomId],
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Room>>> + Send;
+}
+
+/// Pattern 12: find devices by the values of the index of attributes.
+pub trait SearchDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::AttributeIndex), (Action::GetItem, Target::Attributes)];
+
+    /// Tells whether the index holds every device, apart from what was written a moment ago.
+    fn is_indexed(&self, invocation: &Invocation)
+    -> impl Future<Output = StoreResult<bool>> + Send;
+    /// Some entries of the index. It may lag behind the devices.
+    fn search(
+        &self,
+        query: &SearchQuery<'_>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
+}
+
+/// Keeps the index of attributes complete: for the command line, not for functions.
+pub trait IndexDevices: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::ConditionCheckItem, Target::Devices),
+        (Action::Query, Target::Attributes),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
+        (Action::UpdateItem, Target::Attributes),
+    ];
+
+    /// Notes that a run has begun. A complete index stays complete.
+    fn begin_index(
+        &self,
+        run: &str,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Makes the stored values of a device those that it has, and returns how many were wrong. Done twice, the
+    /// second time none is.
+    fn index_device(
+        &self,
+        device: &Device,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<usize>> + Send;
+    /// Notes that the index is complete, unless another run has begun since, or an edit without the index was
+    /// made. Returns whether it is noted.
+    fn end_index(
+        &self,
+        run: &str,
+        at: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
 }
 
 /// Looks up an access token.
@@ -267,12 +316,13 @@ pub trait RegisterDevices: Send + Sync {
         (Action::Query, Target::Devices),
     ];
 
-    /// Registers a device, unless it is registered.
+    /// Registers a device, unless it is registered or being deleted. A tombstone is replaced; the device then
+    /// counts its fold settings on from it.
     fn register_device(
         &self,
         device: &Device,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<InsertOutcome<Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<Registration>> + Send;
     /// Registers a room, unless it is registered.
     fn register_room(
         &self,
@@ -337,6 +387,8 @@ pub trait EditRegistry: Send + Sync {
         (Action::PutItem, Target::Rooms),
         (Action::Query, Target::Devices),
         (Action::PutItem, Target::Stays),
+        (Action::PutItem, Target::Attributes),
+        (Action::DeleteItem, Target::Attributes),
     ];
 
     /// Edits a device, if it is registered and the patch may be applied to it

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::{
-    Action, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation, Listing,
-    Permission, QueueDepth, Refold, RollupKey, RollupState, StoreResult, StoredReading,
-    StoredRollup, StoredSchema, Target,
+    Action, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
+    ListPage, Listing, Permission, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
+    StoredReading, StoredRollup, StoredSchema, Target,
 };
 
 /// Patterns 8 and 9: rollups of a device in a range.
@@ -94,9 +94,10 @@ pub trait ReadRollupState: Send + Sync {
 pub trait KeepRollupState: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
-        (Action::GetItem, Target::RollupState),
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
+        (Action::GetItem, Target::Rollups),
+        (Action::UpdateItem, Target::Rollups),
     ];
 
     /// Stores the first state, unless there is one.
@@ -214,11 +215,19 @@ pub trait QueryConditions: Send + Sync {
 }
 
 /// Pattern 2e: lists every device, however many there are.
+/// Patterns 2e and 2f: every device, at once or page by page, however many there are.
 pub trait ListDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::Devices)];
 
-    /// All devices, as they are this moment.
+    /// The devices behind an id, sorted by id, as they are this moment.
+    fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<ListPage<Device>>> + Send;
+    /// All devices, sorted by id, as they are this moment.
     fn all_devices(
         &self,
         invocation: &Invocation,

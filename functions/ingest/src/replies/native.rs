@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Outcome;
 
-/// 201 all stored, 207 some refused, 400 none valid, 429 or 503 not all stored.
+/// 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
-    let Outcome { accepted, rejected, not_stored, cause } = outcome;
+    let Outcome { accepted, rejected, of_deleted, not_stored, cause } = outcome;
     if let Some(cause) = cause {
         let detail = format!(
             "Of {} readings {accepted} are stored; send those of not_stored again. With a \
@@ -19,6 +19,10 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
         );
         let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
         return problem.respond();
+    }
+    if accepted == 0 && of_deleted == rejected.len() {
+        let gone = "Every reading is of a device that is being deleted; nothing is stored.";
+        return Problem { errors: rejected, ..Problem::new(ProblemKind::Gone, gone) }.respond();
     }
     if accepted == 0 {
         let none = Problem::new(ProblemKind::BadRequest, "No reading of the request is valid.");

@@ -4,7 +4,7 @@ use domain::{MAX_JUDGEMENTS, MAX_TAGS};
 use serde_json::{Value, json};
 
 use super::reference;
-use crate::patch::MAX_PATCHED_METRICS;
+use crate::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
@@ -19,6 +19,9 @@ pub(super) fn schemas() -> Value {
                 "room_since": {"type": ["string", "number"], "description": "Since when the device is in the room, or in none; now without it. Only together with room"},
                 "kind": text,
                 "tags": {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_TAGS},
+                "attributes": {"type": "object", "maxProperties": MAX_PATCHED_ATTRIBUTES, "additionalProperties": {
+                    "type": ["string", "number", "array", "null"], "items": {"type": ["string", "number"]}, "minItems": 1,
+                }, "description": "Named [a-z][a-z0-9_]{0,63}; null removes one"},
                 "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],

@@ -24,9 +24,10 @@ pub(super) fn schemas() -> Value {
             "required": ["deleted", "has_more"],
             "properties": {
                 "deleted": {"type": "integer"},
-                "has_more": {"type": "boolean", "description": "Whether readings are left in the range: send the request again"},
-                "left": {"type": "integer", "description": "The number of readings left in the range"},
-                "left_at_least": {"type": "integer", "description": "Instead of left, where more readings are left than are counted"},
+                "has_more": {"type": "boolean", "description": "Whether it is not over: send the request again"},
+                "left": {"type": "integer", "description": "The number of readings or items that are left"},
+                "left_at_least": {"type": "integer", "description": "Instead of left, where more are left than are counted"},
+                "wait_seconds": {"type": "integer", "description": "Nothing is left; after so many seconds the same request ends the deletion, if nothing has come meanwhile"},
             },
         },
         "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {

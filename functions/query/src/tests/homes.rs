@@ -17,7 +17,7 @@ impl Bench {
             let id = device.parse().expect("an id");
             let mut device = DeviceObservation::of(&reading).new_device(id, |_| true);
             let known = bench.store.register_device(&device, &invocation()).await.expect("memory");
-            if let table::InsertOutcome::Exists(known) = known {
+            if let table::Registration::Exists(known) = known {
                 let learned = known.diff(&DeviceObservation::of(&reading), |_| true);
                 device = known;
                 bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");

@@ -1,6 +1,6 @@
 //! The registry in memory: read once at cold start, and again when it is too old. Writes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::telemetry::chain;
-use domain::{Device, DeviceId, HomeId, Room, RoomId, Timestamp};
+use domain::{DeletedDevice, Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub devices: BTreeMap<DeviceId, Device>,
     /// Rooms by id, likewise.
     pub rooms: BTreeMap<RoomId, Room>,
+    /// The devices that are being deleted, or are deleted and not forgotten yet.
+    pub deleted: BTreeMap<DeviceId, Deletion>,
     /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
     /// device is asked of the table.
     pub has_all_devices: bool,
@@ -43,6 +45,12 @@ impl Snapshot {
     /// The devices in a room, by id.
     pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
         self.devices.values().filter(move |device| device.place.room() == Some(room))
+    }
+
+    /// Whether a device is being deleted.
+    #[must_use]
+    pub fn is_being_deleted(&self, id: &DeviceId) -> bool {
+        self.deleted.get(id).is_some_and(|deletion| deletion.ended.is_none())
     }
 
     /// The rooms of a home, by id.
@@ -81,6 +89,8 @@ pub(super) struct RegistryCache<C> {
 struct Kept {
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Room>,
+    deleted: BTreeMap<DeviceId, Deletion>,
+    removed_rooms: BTreeSet<RoomId>,
 }
 
 /// When each list was last found to be longer than memory holds.
@@ -233,6 +243,8 @@ impl<C: Clock> RegistryCache<C> {
         let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
+        let mut deleted: BTreeMap<_, _> =
+            devices.deleted.into_iter().map(|it| (it.id, it.deletion)).collect();
         let mut devices: BTreeMap<_, _> =
             devices.found.into_iter().map(|it| (it.id.clone(), it)).collect();
         let mut rooms: BTreeMap<_, _> =
@@ -245,9 +257,14 @@ impl<C: Clock> RegistryCache<C> {
         if has_all_rooms {
             rooms.extend(kept.rooms.clone());
         }
+        devices.retain(|id, _| !kept.deleted.contains_key(id));
+        rooms.retain(|id, _| !kept.removed_rooms.contains(id));
+        deleted.retain(|id, _| !kept.devices.contains_key(id));
+        deleted.extend(kept.deleted.clone());
         let snapshot = Arc::new(Snapshot {
             devices,
             rooms,
+            deleted,
             has_all_devices,
             has_all_rooms,
             unreadable,
@@ -267,9 +284,40 @@ impl<C: Clock> RegistryCache<C> {
         if kept.devices.len() < MAX_KEPT {
             kept.devices.insert(device.id.clone(), device.clone());
         }
+        kept.deleted.remove(&device.id);
         let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_devices && it.devices.len() < MAX_KEPT;
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
-            Arc::make_mut(snapshot).devices.insert(device.id.clone(), device);
+            let snapshot = Arc::make_mut(snapshot);
+            snapshot.deleted.remove(&device.id);
+            snapshot.devices.insert(device.id.clone(), device);
+        }
+    }
+
+    /// Forgets a device whose deletion this process has just begun or met.
+    pub(super) fn keep_deleted(&self, DeletedDevice { id, deletion }: DeletedDevice) {
+        let mut kept = self.kept();
+        kept.devices.remove(&id);
+        if kept.deleted.len() < MAX_KEPT {
+            kept.deleted.insert(id.clone(), deletion);
+        }
+        if let Some(snapshot) = self.write().as_mut() {
+            let snapshot = Arc::make_mut(snapshot);
+            snapshot.devices.remove(&id);
+            if snapshot.deleted.len() < MAX_KEPT {
+                snapshot.deleted.insert(id, deletion);
+            }
+        }
+    }
+
+    /// Forgets a room that this process has just removed.
+    pub(super) fn forget_room(&self, id: &RoomId) {
+        let mut kept = self.kept();
+        kept.rooms.remove(id);
+        if kept.removed_rooms.len() < MAX_KEPT {
+            kept.removed_rooms.insert(id.clone());
+        }
+        if let Some(snapshot) = self.write().as_mut() {
+            Arc::make_mut(snapshot).rooms.remove(id);
         }
     }
 
@@ -282,6 +330,7 @@ impl<C: Clock> RegistryCache<C> {
         if kept.rooms.len() < MAX_KEPT {
             kept.rooms.insert(room.id.clone(), room.clone());
         }
+        kept.removed_rooms.remove(&room.id);
         let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_rooms && it.rooms.len() < MAX_KEPT;
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             Arc::make_mut(snapshot).rooms.insert(room.id.clone(), room);

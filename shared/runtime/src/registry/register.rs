@@ -1,11 +1,22 @@
 //! Registers what readings name for the first time: a device, and the rooms that it introduces. Reads no list.
 
-use domain::{Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId};
-use table::{InsertOutcome, Invocation, RegisterDevices, StoreResult, UpdateOutcome};
+use domain::{
+    DeletedDevice, Device, DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Room, RoomId,
+};
+use table::{InsertOutcome, Invocation, RegisterDevices, Registration, StoreResult, UpdateOutcome};
 
 /// The result of [`register`].
 #[derive(Debug)]
-pub struct Registered {
+pub enum Registered {
+    /// The device is registered.
+    Device(RegisteredDevice),
+    /// The device is being deleted; neither it nor a room is registered.
+    Deleted(DeletedDevice),
+}
+
+/// A device that is registered, with the rooms that it introduced.
+#[derive(Debug)]
+pub struct RegisteredDevice {
     /// The device as it is now.
     pub device: Device,
     /// The rooms that it has introduced, as they are now.
@@ -30,8 +41,11 @@ pub async fn register(
         None => {
             let new = observation.new_device(id.clone(), &is_known);
             match store.register_device(&new, invocation).await? {
-                InsertOutcome::Inserted => new,
-                InsertOutcome::Exists(device) => device,
+                Registration::Inserted => new,
+                Registration::Exists(device) => device,
+                Registration::Deleted(deletion) => {
+                    return Ok(Registered::Deleted(DeletedDevice { id: id.clone(), deletion }));
+                }
             }
         }
     };
@@ -57,5 +71,5 @@ pub async fn register(
             InsertOutcome::Exists(room) => room,
         });
     }
-    Ok(Registered { device, rooms })
+    Ok(Registered::Device(RegisteredDevice { device, rooms }))
 }

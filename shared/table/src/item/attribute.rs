@@ -20,12 +20,20 @@ pub const STAY_ROOM: &str = "stay_room";
 pub const UNTIL: &str = "until";
 /// The number of times that the item was written, where each write expects the version that it read.
 pub const VERSION: &str = "ver";
+/// When the deletion of a device began.
+pub const DELETED: &str = "_deleted";
+/// When something of a device that is being deleted was found last.
+pub const FOUND: &str = "_found";
+/// When the deletion of a device ended.
+pub const ENDED: &str = "_ended";
 pub const NAME: &str = "name";
 /// The home of a room.
 pub const HOME: &str = "home";
 pub const ROOM_AT: &str = "room_at";
 pub const KIND: &str = "kind";
 pub const TAGS: &str = "tags";
+/// What people say of a device in words of their own.
+pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
@@ -49,6 +57,10 @@ pub const FROZEN: &str = "frozen";
 pub const ROOMS: &str = "rooms";
 /// The rollups of the metrics.
 pub const ROLLED_UP: &str = "m";
+/// The number of the run that puts every device into the index of attributes.
+pub const RUN: &str = "run";
+/// When such a run had done so.
+pub const DONE: &str = "done";
 pub const ZONE: &str = "tz";
 pub const START: &str = "start";
 pub const END: &str = "end";

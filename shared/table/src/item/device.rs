@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    BEHIND, CHANGES, DEVICE_VERSION, EXCHANGES, FIRST_SEEN, HOLD, INTRODUCED_ROOMS, KIND, MAX_W,
-    METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CHANGES, DELETED, DEVICE_VERSION, ENDED, EXCHANGES, FIRST_SEEN, FOUND,
+    HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS,
+    TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -15,8 +16,9 @@ use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
-    Decimal, Device, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName,
-    Place, RoomId, Tags, Timestamp, Verdict,
+    AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
+    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags,
+    Timestamp, Verdict,
 };
 
 /// The item of a device, in its partition.
@@ -35,6 +37,9 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
     if !device.introduced_rooms.is_empty() {
         let rooms = device.introduced_rooms.iter().map(RoomId::to_string).collect();
         item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
+    }
+    if !device.attributes.is_empty() {
+        item.insert(ATTRIBUTES.to_owned(), attributes(&device.attributes));
     }
     // Always there, even empty: a nested attribute can be set only where its parent exists.
     let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
@@ -115,6 +120,74 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
     }
 }
 
+/// The attributes that a device loses when its deletion begins. What a device registered anew may not know
+/// stays: the number of its fold settings.
+pub const DESCRIPTION: [&str; 11] = [
+    STAY,
+    keys::ROOM,
+    ROOM_AT,
+    NAME,
+    KIND,
+    TAGS,
+    METRICS,
+    FIRST_SEEN,
+    BEHIND,
+    CHANGES,
+    INTRODUCED_ROOMS,
+];
+
+/// How long a deleted device is remembered: longer than the stream keeps records of its readings, a day.
+const TOMBSTONE_DAYS: i64 = 7;
+
+/// When the item of a device whose deletion ended expires.
+#[must_use]
+pub fn tombstone_expiry(ended: Timestamp) -> Attribute {
+    let expires = ended.saturating_add(TimeDelta::days(TOMBSTONE_DAYS));
+    Attribute::N((expires.as_millis() / 1_000).to_string())
+}
+
+/// An item of the registry's devices, whether or not the device is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceItem {
+    /// The device.
+    Device(Box<Device>),
+    /// The mark of a deletion.
+    Deleted(DeletedDevice),
+}
+
+impl DeviceItem {
+    /// The deletion, if the device is deleted.
+    #[must_use]
+    pub fn deletion(self) -> Option<Deletion> {
+        match self {
+            Self::Device(_) => None,
+            Self::Deleted(device) => Some(device.deletion),
+        }
+    }
+}
+
+impl Decode for DeviceItem {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        match Device::decode(attributes) {
+            Ok(device) => Ok(Self::Device(Box::new(device))),
+            Err(ItemError::Deleted(device)) => Ok(Self::Deleted(*device)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn to_deletion(item: &mut Item) -> Result<Option<Deletion>, ItemError> {
+    let Some(begun) = timestamp(item, DELETED)? else { return Ok(None) };
+    Ok(Some(Deletion {
+        begun,
+        found: timestamp(item, FOUND)?.ok_or(ItemError::Missing(FOUND))?,
+        ended: timestamp(item, ENDED)?,
+        settings: whole_number(item, SETTINGS)?.unwrap_or_default(),
+    }))
+}
+
 impl Decode for Device {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
@@ -125,6 +198,9 @@ impl Decode for Device {
 
 fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let Key::Device(id, _) = parse_key(&item)? else { return Err(other_kind(&item)) };
+    if let Some(deletion) = to_deletion(&mut item)? {
+        return Err(ItemError::Deleted(Box::new(DeletedDevice { id, deletion })));
+    }
     let first_seen = timestamp(&mut item, FIRST_SEEN)?.ok_or(ItemError::Missing(FIRST_SEEN))?;
     let metrics = match item.remove(METRICS) {
         Some(Attribute::M(metrics)) => metrics,
@@ -137,6 +213,10 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let introduced_rooms = match item.remove(INTRODUCED_ROOMS) {
         Some(Attribute::Ss(rooms)) => rooms,
         _ => Vec::new(),
+    };
+    let attributes = match item.remove(ATTRIBUTES) {
+        Some(Attribute::M(attributes)) => attributes,
+        _ => Item::new(),
     };
     let fold_settings = to_fold_settings(&mut item)?;
     let stay = to_newest_stay(&mut item)?;
@@ -155,6 +235,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .collect::<Result<Vec<Label>, _>>()?
             .try_into()
             .map_err(invalid(TAGS))?,
+        attributes: attributes.into_iter().map(to_attribute).collect::<Result<_, _>>()?,
         metrics: metrics
             .into_iter()
             .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
@@ -175,6 +256,35 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
 #[must_use]
 pub fn tags(tags: &Tags) -> Attribute {
     Attribute::L(tags.iter().map(|tag| Attribute::S(tag.to_string())).collect())
+}
+
+/// The attribute of what people say of a device in words of their own.
+#[must_use]
+pub fn attributes(attributes: &BTreeMap<AttributeName, AttributeValues>) -> Attribute {
+    let value = |value: &AttributeValue| match value {
+        AttributeValue::Text(text) => Attribute::S(text.to_string()),
+        AttributeValue::Number(number) => Attribute::N(number.to_string()),
+    };
+    let values = |values: &AttributeValues| Attribute::L(values.iter().map(value).collect());
+    Attribute::M(attributes.iter().map(|(name, it)| (name.to_string(), values(it))).collect())
+}
+
+fn to_attribute(
+    (name, values): (String, Attribute),
+) -> Result<(AttributeName, AttributeValues), ItemError> {
+    let value = |value| match value {
+        Attribute::S(text) => {
+            Label::try_from(text).map(AttributeValue::Text).map_err(invalid(ATTRIBUTES))
+        }
+        Attribute::N(text) => {
+            Decimal::parse(&text).map(AttributeValue::Number).map_err(invalid(ATTRIBUTES))
+        }
+        _ => Err(ItemError::Missing(ATTRIBUTES)),
+    };
+    let Attribute::L(values) = values else { return Err(ItemError::Missing(ATTRIBUTES)) };
+    let values: Vec<AttributeValue> = values.into_iter().map(value).collect::<Result<_, _>>()?;
+    let name = name.try_into().map_err(invalid(ATTRIBUTES))?;
+    Ok((name, values.try_into().map_err(invalid(ATTRIBUTES))?))
 }
 
 /// The attribute of what is known of a metric.
@@ -300,6 +410,14 @@ mod tests {
         device.name = Some(label("Smart meter"));
         device.kind = Some(label("power"));
         device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
+        let attribute = |text| AttributeValue::Text(label(text));
+        let figure = AttributeValue::Number(Decimal::parse("1.10").expect("a number"));
+        for (name, values) in
+            [("model", vec![attribute("x 1")]), ("serves", vec![attribute("4"), figure])]
+        {
+            let values = values.try_into().expect("values");
+            device.attributes.insert(name.parse().expect("a name"), values);
+        }
         device.place = Place::Chosen("hall".parse().expect("an id"));
         let info = device.metrics.values_mut().next().expect("one");
         let number = |text: &str| Decimal::parse(text).expect("a number");

@@ -1,5 +1,7 @@
 //! The errors of items that are not what their keys say. Says nothing of requests.
 
+use domain::DeletedDevice;
+
 /// The error of an item that is not what its key says.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
@@ -9,6 +11,9 @@ pub enum ItemError {
     /// The key is not one of the table's, or belongs to another kind of item.
     #[error("the key {0:?}, {1:?} is not that of such an item")]
     Key(String, String),
+    /// The device is being deleted, or is deleted.
+    #[error("the device is deleted")]
+    Deleted(Box<DeletedDevice>),
     /// An attribute whose content cannot be.
     #[error("{attribute} is not valid")]
     Invalid {

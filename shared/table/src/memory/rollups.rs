@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 
-use super::MemoryStore;
+use super::{MemoryStore, list_page};
 use crate::{
-    DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices, Listing,
-    PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups, ReadStoredReadings,
+    DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage,
+    Listing, PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups, ReadStoredReadings,
     ReadingKey, Refold, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
@@ -117,6 +117,7 @@ impl PutRollups for MemoryStore {
         let mut state = self.write()?;
         let known = state.rollups.get(&stored.key);
         let is_as_expected = match expected {
+            Expected::Tombstone(_) => unreachable!("no rollup takes a device's place"),
             Expected::Absent => known.is_none(),
             Expected::Version(version) => known.is_some_and(|it| {
                 it.version == version
@@ -197,9 +198,19 @@ impl KeepRollupState for MemoryStore {
 }
 
 impl ListDevices for MemoryStore {
+    async fn device_page(
+        &self,
+        after: Option<&DeviceId>,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<ListPage<Device>> {
+        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
+    }
+
     async fn all_devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        let found = self.read()?.devices.values().cloned().collect();
-        Ok(Listing { found, unreadable: Vec::new() })
+        let state = self.read()?;
+        let found = state.devices.values().cloned().collect();
+        Ok(Listing { found, deleted: state.deleted(|_| true), ..Listing::default() })
     }
 }
 

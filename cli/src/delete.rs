@@ -1,0 +1,213 @@
+//! `roomtide delete`: deletes a device, a room or a home through the API, request by request. Accesses no table.
+
+use std::io::{self, BufRead, IsTerminal as _, Write as _};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::{Args as ClapArgs, Subcommand};
+use domain::{DeviceId, HomeId, RoomId};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+
+use crate::client::{self, Ask, Client};
+use crate::output::{counted, print};
+
+/// The command line of `roomtide delete`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// Do not ask whether to delete
+    #[arg(long, global = true)]
+    yes: bool,
+    /// The address of the server
+    #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// An admin token; @FILE reads it from a file, because every user of the machine sees a command line
+    #[arg(long, global = true)]
+    token: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Delete a device with all its readings, rollups and stays, for ever
+    ///
+    /// It is in no list at once, and its readings are refused until the deletion is over. An interrupted
+    /// deletion goes on when the command is run again; until then the device stays hidden.
+    Device {
+        /// The device
+        #[arg(allow_hyphen_values = true)]
+        id: DeviceId,
+    },
+    /// Delete a room in which no device is
+    Room {
+        /// The room
+        #[arg(allow_hyphen_values = true)]
+        id: RoomId,
+    },
+    /// Take all rooms out of a home, which then is none; the rooms stay
+    Home {
+        /// The home
+        #[arg(allow_hyphen_values = true)]
+        id: HomeId,
+    },
+}
+
+impl What {
+    fn path(&self) -> String {
+        match self {
+            Self::Device { id } => format!("/devices/{id}"),
+            Self::Room { id } => format!("/rooms/{id}"),
+            Self::Home { id } => format!("/homes/{id}"),
+        }
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Device { id } => id.as_str(),
+            Self::Room { id } => id.as_str(),
+            Self::Home { id } => id.as_str(),
+        }
+    }
+
+    fn question(&self) -> String {
+        match self {
+            Self::Device { id } => {
+                format!("Delete the device {id} with all its readings for ever?")
+            }
+            Self::Room { id } => format!("Delete the room {id}?"),
+            Self::Home { id } => format!("Take all rooms out of the home {id}?"),
+        }
+    }
+}
+
+/// How far the server is.
+#[derive(Debug, Deserialize)]
+struct Progress {
+    deleted: u64,
+    has_more: bool,
+    left: Option<u64>,
+    left_at_least: Option<u64>,
+    wait_seconds: Option<u64>,
+}
+
+/// Runs the subcommand.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    // The client and the terminal block the thread.
+    tokio::task::spawn_blocking(move || delete(&args)).await?
+}
+
+fn delete(args: &Args) -> anyhow::Result<()> {
+    if !args.yes {
+        if !io::stdin().is_terminal() {
+            bail!("there is nobody to ask; --yes deletes without a question");
+        }
+        confirm(&args.what, &mut io::stdin().lock())?;
+    }
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    let client = Client::new(&args.url, token.as_deref())?;
+    let deleted = to_the_end(&args.what.path(), &client, thread::sleep)?;
+    let items =
+        counted(deleted, if matches!(args.what, What::Home { .. }) { "room" } else { "item" });
+    print(match &args.what {
+        What::Home { id } => format!("the home {id} is no more: {items} taken out of it"),
+        _ => format!("{} is deleted: {items}", args.what.id()),
+    });
+    Ok(())
+}
+
+/// Asks for the id, which no habit types.
+fn confirm(what: &What, input: &mut impl BufRead) -> anyhow::Result<()> {
+    print(format_args!("{} Type {} to go on:", what.question(), what.id()));
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    if answer.trim() != what.id() {
+        bail!("nothing is deleted");
+    }
+    Ok(())
+}
+
+/// Repeats the request until nothing is left. Returns how many items are deleted.
+fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
+    let style = "  {bar:40} {pos} of {len} deleted  {msg}";
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+    let mut deleted = 0;
+    loop {
+        let progress = ask(path, client).inspect_err(|_| bar.abandon())?;
+        deleted += progress.deleted;
+        if !progress.has_more {
+            bar.finish_and_clear();
+            return Ok(deleted);
+        }
+        let left = progress.left.or(progress.left_at_least).unwrap_or_default();
+        bar.set_length(deleted + left);
+        bar.set_position(deleted);
+        bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
+        for second in (0..progress.wait_seconds.unwrap_or_default()).rev() {
+            bar.set_message(format!(
+                "over in {} min {:02} s",
+                (second + 1) / 60,
+                (second + 1) % 60
+            ));
+            sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+fn ask(path: &str, client: &Client) -> anyhow::Result<Progress> {
+    let request = Ask { method: "DELETE", path, body: None };
+    let answer = client.send(request, &AtomicBool::new(false))?;
+    match answer.status {
+        200 | 202 => serde_json::from_str(&answer.text)
+            .with_context(|| format!("{path} is answered, but not as Roomtide does")),
+        _ => Err(client.error(path, &answer)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn a_deletion_is_repeated_and_waited_for_until_it_is_over() {
+        let server = fake_server::serve(|n, request| {
+            assert_eq!((request.method.as_str(), request.path.as_str()), ("DELETE", "/devices/d"));
+            let (status, text) = match n {
+                0 => (202, r#"{"deleted": 10000, "has_more": true, "left_at_least": 10000}"#),
+                1 => (429, r#"{"detail": "slower"}"#),
+                2 => (202, r#"{"deleted": 7, "has_more": true, "left": 0, "wait_seconds": 3}"#),
+                _ => (200, r#"{"deleted": 0, "has_more": false, "left": 0}"#),
+            };
+            Reply::of(status, text)
+        });
+        let client = Client::impatient(&server.url, Duration::from_millis(1));
+        let slept = Mutex::new(0);
+        let sleep = |time: Duration| *slept.lock().unwrap() += time.as_secs();
+        assert_eq!(to_the_end("/devices/d", &client, sleep).unwrap(), 10_007);
+        assert_eq!(*slept.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_refusal_is_told() {
+        let detail = r#"{"detail": "The device d is in the room r."}"#;
+        let server = fake_server::serve(move |_, _| Reply::of(409, detail));
+        let client = Client::new(&server.url, None).unwrap();
+        let error = to_the_end("/rooms/r", &client, |_| {}).unwrap_err().to_string();
+        assert!(error.contains("answers 409: The device d is in the room r."), "{error}");
+    }
+
+    #[test]
+    fn only_who_types_the_id_deletes() {
+        let what = What::Device { id: "d".parse().unwrap() };
+        assert!(confirm(&what, &mut &b"d\n"[..]).is_ok());
+        for answer in ["", "\n", "y\n", "D\n"] {
+            assert!(confirm(&what, &mut answer.as_bytes()).is_err(), "{answer:?}");
+        }
+    }
+}

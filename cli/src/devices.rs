@@ -1,0 +1,203 @@
+//! `roomtide devices set`: edits many devices, one PATCH for each line of a CSV file. Accesses no table itself.
+
+mod edits;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::client::{self, Ask, Client};
+use crate::import::Refusal;
+use crate::output::{counted, print, print_error};
+use edits::DeviceEdit;
+
+/// The command line of `roomtide devices`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Set names, kinds, rooms, tags and attributes of many devices
+    ///
+    /// The column `device_id` names the device. The columns `name`, `kind`, `room` and `tags` are set, and every
+    /// other column is an attribute of that name. An empty cell changes nothing, and null removes. Several tags,
+    /// or values of an attribute, are a JSON array such as ["a", "b"].
+    ///
+    /// If any line is wrong, nothing is sent. The exit code is 3 if the server refuses some lines.
+    Set(Set),
+}
+
+#[derive(Debug, clap::Args)]
+struct Set {
+    /// The CSV file
+    file: PathBuf,
+    /// The address of the server
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// An admin token, or @FILE with one
+    #[arg(long)]
+    token: Option<String>,
+    /// Only read the file and say what would be edited
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The number of requests that are under way at once.
+const CONCURRENCY: usize = 8;
+/// The most lines that are shown with what is wrong.
+const MAX_SHOWN: usize = 20;
+/// The exit code if the server refused some lines.
+const SOME_REFUSED: u8 = 3;
+
+/// Runs the subcommand.
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Action::Set(set) = args.action;
+    // Files and the client block the thread.
+    tokio::task::spawn_blocking(move || set_all(&set)).await?
+}
+
+fn set_all(set: &Set) -> anyhow::Result<ExitCode> {
+    let name = set.file.display();
+    let file = std::fs::File::open(&set.file).with_context(|| format!("cannot read {name}"))?;
+    let (edits, wrong) = edits::read(file).with_context(|| format!("{name}"))?;
+    if !wrong.is_empty() {
+        show(&wrong);
+        bail!("{name} has {}; nothing is sent", counted(number(wrong.len()), "error"));
+    }
+    if set.dry_run {
+        let cells = edits.iter().map(|edit| edit.members).sum();
+        let (devices, cells) =
+            (counted(number(edits.len()), "device"), counted(number(cells), "value"));
+        print(format_args!("{devices} would be edited, {cells} set or removed"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let token = set.token.as_deref().map(client::token).transpose()?;
+    let client = Client::new(&set.url, token.as_deref())?;
+    let refused = send(&edits, &client)?;
+    let edited = counted(number(edits.len() - refused.len()), "device");
+    print(format_args!("{edited} edited, {} refused", refused.len()));
+    show(&refused);
+    Ok(if refused.is_empty() { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
+}
+
+fn show(refusals: &[Refusal]) {
+    refusals.iter().take(MAX_SHOWN).for_each(print_error);
+    if refusals.len() > MAX_SHOWN {
+        print_error(format_args!("and {} more", refusals.len() - MAX_SHOWN));
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Sends the edits, several at once. Returns those that the server refuses, by line.
+fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
+    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
+    let bar = ProgressBar::new(number(edits.len()));
+    bar.set_style(ProgressStyle::with_template(style)?);
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (refused, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+    let work = || {
+        while let Some(edit) = edits.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match send_one(edit, client, &stop) {
+                Ok(None) => {}
+                Ok(Some(refusal)) => refused.lock().expect("no thread panics").push(refusal),
+                Err(error) => {
+                    if !stop.swap(true, Ordering::AcqRel) {
+                        *failed.lock().expect("no thread panics") = Some(error);
+                    }
+                    return;
+                }
+            }
+            bar.inc(1);
+        }
+    };
+    thread::scope(|scope| (0..CONCURRENCY).for_each(|_| drop(scope.spawn(work))));
+    bar.finish_and_clear();
+    if let Some(error) = failed.into_inner().expect("no thread panics") {
+        return Err(
+            error.context("some lines may be set already; the same command sets the others")
+        );
+    }
+    let mut refused = refused.into_inner().expect("no thread panics");
+    refused.sort_by_key(|refusal: &Refusal| refusal.line);
+    Ok(refused)
+}
+
+fn send_one(
+    edit: &DeviceEdit,
+    client: &Client,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Refusal>> {
+    let path = format!("/devices/{}", edit.device);
+    let body = Some(("application/json", edit.body.as_str()));
+    let answer = client.send(Ask { method: "PATCH", path: &path, body }, stop)?;
+    match answer.status {
+        200 => Ok(None),
+        400 | 404 | 422 => {
+            let detail = answer.problem().detail;
+            let reason = match column(&detail) {
+                Some((column, why)) => format!("column {column}: {why}"),
+                None => detail,
+            };
+            Ok(Some(Refusal { line: edit.line, reason }))
+        }
+        _ => Err(client.error(&path, &answer)),
+    }
+}
+
+/// The column of the member that a problem names, and what is wrong with it.
+fn column(detail: &str) -> Option<(&str, &str)> {
+    let (field, why) = detail.split_once(": ")?;
+    Some((field.strip_prefix("attributes.").unwrap_or(field), why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    #[test]
+    fn each_line_is_one_edit_and_a_refused_one_is_named() {
+        let server = fake_server::serve(|_, request| match request.path.as_str() {
+            "/devices/none" => Reply::of(404, r#"{"detail": "There is no device \"none\"."}"#),
+            "/devices/metric" => Reply::of(
+                400,
+                r#"{"detail": "attributes.t: is a metric that the device has sent"}"#,
+            ),
+            "/devices/a" if request.body == r#"{"name":"A"}"# => Reply::of(200, "{}"),
+            "/devices/b" if request.body == r#"{"attributes":{"t":"1"}}"# => Reply::of(200, "{}"),
+            other => panic!("{other} {}", request.body),
+        });
+        let file = "device_id,name,t\nnone,,1\na,A,\nmetric,,1\nb,,1\n";
+        let (edits, wrong) = edits::read(file.as_bytes()).unwrap();
+        assert!(wrong.is_empty());
+        let refused = send(&edits, &Client::new(&server.url, None).unwrap()).unwrap();
+        let refused: Vec<String> = refused.iter().map(Refusal::to_string).collect();
+        assert_eq!(
+            refused,
+            [
+                "line 2: There is no device \"none\".",
+                "line 4: column t: is a metric that the device has sent",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_that_fails_ends_the_command() {
+        let server = fake_server::serve(|_, _| Reply::of(403, r#"{"detail": "no"}"#));
+        let (edits, _) = edits::read(&b"device_id,name\na,A\nb,B\n"[..]).unwrap();
+        let error = send(&edits, &Client::new(&server.url, None).unwrap()).unwrap_err();
+        assert!(format!("{error:#}").contains("answers 403"), "{error:#}");
+    }
+}

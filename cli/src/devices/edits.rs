@@ -1,0 +1,255 @@
+//! The edits of devices that a CSV file describes, and what is wrong with its cells. Sends nothing.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use anyhow::{Context as _, bail, ensure};
+use domain::{AttributeName, DeviceId, Label, RoomId, Tags, excerpt};
+use serde_json::{Map, Value};
+
+use crate::import::Refusal;
+
+/// The column that names the device.
+const DEVICE: &str = "device_id";
+/// The cell that removes a value.
+const REMOVED: &str = "null";
+
+/// The edit of one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DeviceEdit {
+    /// The line of the file, from 1.
+    pub(super) line: u64,
+    /// The device.
+    pub(super) device: DeviceId,
+    /// The body of the PATCH.
+    pub(super) body: String,
+    /// The number of values that it sets or removes.
+    pub(super) members: usize,
+}
+
+/// What a column says of a device.
+#[derive(Debug)]
+enum Column {
+    Device,
+    Name,
+    Kind,
+    Room,
+    Tags,
+    Attribute(AttributeName),
+}
+
+/// Reads the edits, in the order of the file, and everything that is wrong.
+pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
+    let columns = columns(reader.headers()?)?;
+    let (mut edits, mut wrong) = (Vec::new(), Vec::new());
+    let mut lines = HashMap::new();
+    for record in reader.records() {
+        let record = record.context("the file is no CSV")?;
+        let line = record.position().map_or(0, csv::Position::line);
+        match edit(&columns, &record, line) {
+            Err(reasons) => {
+                wrong.extend(reasons.into_iter().map(|reason| Refusal { line, reason }));
+            }
+            Ok(edit) => {
+                if let Some(first) = lines.insert(edit.device.clone(), line) {
+                    let reason =
+                        format!("the device {} stands in line {first} already", edit.device);
+                    wrong.push(Refusal { line, reason });
+                }
+                // A line with empty cells changes nothing.
+                edits.extend(Some(edit).filter(|edit| edit.members > 0));
+            }
+        }
+    }
+    Ok((edits, wrong))
+}
+
+fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
+    let column = |name: &str| {
+        Ok(match name.trim_start_matches('\u{feff}') {
+            DEVICE => Column::Device,
+            "name" => Column::Name,
+            "kind" => Column::Kind,
+            "room" => Column::Room,
+            "tags" => Column::Tags,
+            other => match other.parse() {
+                Ok(name) => Column::Attribute(name),
+                Err(why) => bail!("line 1, column {:?}: {why}", excerpt(other)),
+            },
+        })
+    };
+    let columns: Vec<Column> = header.iter().map(column).collect::<anyhow::Result<_>>()?;
+    let devices = columns.iter().filter(|column| matches!(column, Column::Device)).count();
+    ensure!(devices == 1, "line 1 needs one column {DEVICE}; it has {devices}");
+    for (n, name) in header.iter().enumerate() {
+        let is_twice = header.iter().take(n).any(|earlier| earlier == name);
+        ensure!(!is_twice, "line 1: the column {name} stands there twice");
+    }
+    ensure!(columns.len() > 1, "line 1 has no column besides {DEVICE}: there is nothing to set");
+    Ok(columns)
+}
+
+/// The edit of a line, or all that is wrong with it.
+fn edit(
+    columns: &[Column],
+    record: &csv::StringRecord,
+    line: u64,
+) -> Result<DeviceEdit, Vec<String>> {
+    let (mut device, mut wrong) = (None, Vec::new());
+    let (mut body, mut attributes) = (Map::new(), Map::new());
+    for (column, cell) in columns.iter().zip(record) {
+        let (name, into) = match column {
+            Column::Device => {
+                match cell.parse() {
+                    Ok(id) => device = Some(id),
+                    Err(why) => wrong.push(format!("column {DEVICE}: {why}")),
+                }
+                continue;
+            }
+            Column::Name => ("name", &mut body),
+            Column::Kind => ("kind", &mut body),
+            Column::Room => ("room", &mut body),
+            Column::Tags => ("tags", &mut body),
+            Column::Attribute(name) => (name.as_str(), &mut attributes),
+        };
+        if cell.is_empty() {
+            continue;
+        }
+        match value(column, cell) {
+            Ok(value) => drop(into.insert(name.to_owned(), value)),
+            Err(why) => wrong.push(format!("column {name}: {why}")),
+        }
+    }
+    let members = body.len() + attributes.len();
+    if !attributes.is_empty() {
+        body.insert("attributes".to_owned(), attributes.into());
+    }
+    match device {
+        Some(device) if wrong.is_empty() => {
+            Ok(DeviceEdit { line, device, body: Value::from(body).to_string(), members })
+        }
+        _ => Err(wrong),
+    }
+}
+
+/// The value of a cell, which the server takes.
+fn value(column: &Column, cell: &str) -> Result<Value, String> {
+    if cell == REMOVED {
+        return Ok(Value::Null);
+    }
+    let text = |why: &dyn ToString| why.to_string();
+    match column {
+        Column::Name | Column::Kind => {
+            cell.parse::<Label>().map_err(|why| text(&why))?;
+            Ok(cell.into())
+        }
+        Column::Room => {
+            cell.parse::<RoomId>().map_err(|why| text(&why))?;
+            Ok(cell.into())
+        }
+        Column::Tags => {
+            let tags = list(cell)?.unwrap_or_else(|| vec![cell.into()]);
+            let label = |tag: &Value| match tag {
+                Value::String(tag) => tag.parse::<Label>().map_err(|why| text(&why)),
+                other => Err(format!("{other} is no text")),
+            };
+            let labels = tags.iter().map(label).collect::<Result<Vec<_>, _>>()?;
+            Tags::try_from(labels).map_err(|why| text(&why))?;
+            Ok(tags.into())
+        }
+        Column::Device | Column::Attribute(_) => match list(cell)? {
+            Some(values) => Ok(values.into()),
+            None => {
+                cell.parse::<Label>().map_err(|why| text(&why))?;
+                // As text, which keeps the zero of a version 1.10; as a number it is found all the same.
+                Ok(cell.into())
+            }
+        },
+    }
+}
+
+/// The elements of a cell that is a JSON array.
+fn list(cell: &str) -> Result<Option<Vec<Value>>, String> {
+    if !cell.starts_with('[') {
+        return Ok(None);
+    }
+    let elements = serde_json::from_str(cell);
+    elements.map(Some).map_err(|_| format!("{:?} is no JSON array", excerpt(cell)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_sets_what_its_cells_say() {
+        let file = "\u{feff}device_id, name,kind,room,tags,firmware,serves\n\
+                    a,Kitchen,sensor,r,\"[\"\"x\"\", \"\"y\"\"]\",1.10,\"[\"\"hall\"\", 4]\"\n\
+                    b,,,,window,,\n\
+                    c,null,,null,null,null,\n\
+                    d,,,,,,\n";
+        let (edits, wrong) = read(file.as_bytes()).unwrap();
+        assert_eq!(wrong, []);
+        let edits: Vec<_> = edits
+            .iter()
+            .map(|it| (it.line, it.device.as_str(), it.body.as_str(), it.members))
+            .collect();
+        assert_eq!(
+            edits,
+            [
+                (
+                    2,
+                    "a",
+                    r#"{"attributes":{"firmware":"1.10","serves":["hall",4]},"kind":"sensor","name":"Kitchen","room":"r","tags":["x","y"]}"#,
+                    6
+                ),
+                (3, "b", r#"{"tags":["window"]}"#, 1),
+                (
+                    4,
+                    "c",
+                    r#"{"attributes":{"firmware":null},"name":null,"room":null,"tags":null}"#,
+                    4
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_wrong_cell_is_named_by_line_and_column() {
+        let file = "device_id,name,room,tags,model\n\
+                    a b,,,,\n\
+                    a,\"x\ty\",no room,\"[1]\",[\n\
+                    b,B,,,\n\
+                    b,C,,,\n";
+        let (_, wrong) = read(file.as_bytes()).unwrap();
+        let wrong: Vec<String> = wrong.iter().map(Refusal::to_string).collect();
+        assert_eq!(
+            wrong,
+            [
+                "line 2: column device_id: contains ' '; only letters, digits and - _ . : are allowed",
+                "line 3: column name: contains a control character",
+                "line 3: column room: contains ' '; only letters, digits and - _ . : are allowed",
+                "line 3: column tags: 1 is no text",
+                "line 3: column model: \"[\" is no JSON array",
+                "line 5: the device b stands in line 4 already",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_meant_is_refused() {
+        for (header, why) in [
+            ("name,room", "needs one column device_id; it has 0"),
+            ("device_id", "no column besides device_id"),
+            ("device_id,name,name", "the column name stands there twice"),
+            ("device_id,Model", "column \"Model\": \"Model\" is not an attribute's name"),
+            ("device_id,first_seen", "\"first_seen\" is a reserved name"),
+        ] {
+            let error = read(format!("{header}\n").as_bytes()).unwrap_err();
+            assert!(format!("{error:#}").contains(why), "{header}: {error:#}");
+        }
+        let error = read(&b"device_id,name\na\n"[..]).unwrap_err();
+        assert!(format!("{error:#}").contains("no CSV"), "{error:#}");
+    }
+}

@@ -1,0 +1,204 @@
+//! `roomtide reindex`: puts every device into the index of attributes, and notes that it is complete. Searches
+//! nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use domain::{Device, Timestamp};
+use dynamodb::DynamoStore;
+use futures_util::future::try_join_all;
+use indicatif::{ProgressBar, ProgressStyle};
+use runtime::clock::{Clock as _, SystemClock};
+use serde::{Deserialize, Serialize};
+use table::{IndexDevices as _, ListDevices as _};
+
+use crate::output::{counted, print};
+use crate::place::Place;
+use crate::progress_file;
+use crate::rollups::patiently;
+
+/// The command line of `roomtide reindex`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in the
+    /// current directory
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Start at the first device even if the command was interrupted
+    #[arg(long)]
+    again: bool,
+}
+
+/// The number of devices that are compared at once.
+const CONCURRENCY: usize = 16;
+
+/// How far a run came.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    /// What tells the run from others.
+    run: String,
+    /// The last device that is done.
+    after: Option<String>,
+    /// The number of values that were missing or wrong.
+    wrong: usize,
+}
+
+/// Runs the command. Ctrl-C ends it; then the same command continues.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let Args { place, state, again } = args;
+    let file = state.unwrap_or_else(|| place.progress_file("reindex"));
+    let table = place.open().await?.with_devices().await?;
+    let work = async {
+        let store = table.store.clone();
+        let store = patiently(async |it| store.clone().as_laid_out(it).await).await?;
+        if !store.layout().attribute_index {
+            bail!(
+                "{} has no index of attributes; deploy it with AttributeIndex=on, or start the server with \
+                 --attribute-index on",
+                table.name
+            )
+        }
+        reindex(&store, &file, again, SystemClock.now()).await
+    };
+    let result = tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => {
+            Err(anyhow::anyhow!("interrupted; the same command continues where it stopped"))
+        }
+    };
+    table.close().await?;
+    print(result?);
+    Ok(())
+}
+
+async fn reindex(
+    store: &DynamoStore,
+    file: &Path,
+    again: bool,
+    now: Timestamp,
+) -> anyhow::Result<String> {
+    let read = || serde_json::from_slice(&fs::read(file).ok()?).ok();
+    let mut progress: Progress = match (!again).then(read).flatten() {
+        Some(progress) => progress,
+        None => Progress { run: new_run()?, after: None, wrong: 0 },
+    };
+    patiently(async |it| store.begin_index(&progress.run, it).await).await?;
+    let listing = patiently(async |it| store.all_devices(it).await).await?;
+    if let Some(unreadable) = listing.unreadable.first() {
+        bail!("a device of the registry cannot be read: {unreadable}");
+    }
+    let mut devices = listing.found;
+    devices.sort_by(|a, b| a.id.cmp(&b.id));
+    let count = u64::try_from(devices.len())?;
+    let bar = ProgressBar::new(count);
+    let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style)?);
+    let done =
+        |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id.as_str() <= it);
+    let first = devices.iter().take_while(done).count();
+    bar.inc(u64::try_from(first)?);
+    for some in devices[first..].chunks(CONCURRENCY) {
+        let each = some.iter().map(async |device| {
+            patiently(async |it| store.index_device(device, it).await)
+                .await
+                .with_context(|| format!("the device {}", device.id))
+        });
+        progress.wrong += try_join_all(each).await?.into_iter().sum::<usize>();
+        progress.after = some.last().map(|device| device.id.to_string());
+        progress_file::replace(file, &serde_json::to_vec(&progress)?).with_context(|| {
+            format!("cannot write {}; --state FILE keeps it elsewhere", file.display())
+        })?;
+        bar.inc(u64::try_from(some.len())?);
+    }
+    bar.finish_and_clear();
+    let is_complete = patiently(async |it| store.end_index(&progress.run, now, it).await).await?;
+    drop(fs::remove_file(file));
+    if !is_complete {
+        bail!(
+            "meanwhile a function without the index edited a device, or another run began; wait until the \
+             deployment is complete, and run the command again"
+        );
+    }
+    let wrong = counted(u64::try_from(progress.wrong)?, "value");
+    Ok(format!(
+        "{}, {wrong} stored or deleted; devices are now found by the index",
+        counted(count, "device")
+    ))
+}
+
+fn new_run() -> anyhow::Result<String> {
+    let mut bits = [0; 8];
+    getrandom::fill(&mut bits).context("the operating system has no randomness")?;
+    Ok(u64::from_le_bytes(bits).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{DeviceObservation, DevicePatch, Edit, Reading};
+    use local::{Options, System};
+    use runtime::clock::Deadline;
+    use table::{
+        EditRegistry as _, Invocation, RegisterDevices as _, SearchDevices as _, SearchQuery,
+    };
+
+    use super::*;
+
+    fn invocation() -> Invocation {
+        Invocation::until(Deadline::after(std::time::Duration::from_secs(60)))
+    }
+
+    async fn named(store: &DynamoStore, range: std::ops::Range<usize>) {
+        for n in range {
+            let id: domain::DeviceId = format!("d{n:02}").parse().unwrap();
+            let metrics = [("t".parse().unwrap(), domain::Decimal::parse("1").unwrap())];
+            let reading = Reading::new(id.clone(), Timestamp::MIN, None, metrics.into()).unwrap();
+            let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+            store.register_device(&device, &invocation()).await.unwrap();
+            let name = Edit::Set(format!("Name {n}").parse().unwrap());
+            let patch = DevicePatch { name, ..DevicePatch::default() };
+            store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_completes_the_index_and_an_interrupted_one_continues() {
+        let options = Options { attribute_index: Some(true), listens: false, ..Options::default() };
+        let system = System::start(options).await.unwrap();
+        let config = system.store_config();
+        let without = DynamoStore::connect(config, table::layout::Layout::default());
+        named(&without, 0..40).await;
+        let store = without.clone().as_laid_out(&invocation()).await.unwrap();
+        let is_indexed = async || store.is_indexed(&invocation()).await.unwrap();
+        assert!(store.layout().attribute_index && !is_indexed().await);
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("reindex");
+        let run = async |again| reindex(&store, &file, again, Timestamp::MIN).await;
+
+        let interrupted =
+            Progress { run: "7".to_owned(), after: Some("d19".to_owned()), wrong: 20 };
+        progress_file::replace(&file, &serde_json::to_vec(&interrupted).unwrap()).unwrap();
+        let said = run(false).await.unwrap();
+        assert!(said.starts_with("40 devices, 40 values stored or deleted"), "{said}");
+        assert!(is_indexed().await && !file.exists());
+        let query = SearchQuery {
+            subject: &domain::Subject::Name,
+            range: &domain::SearchRange::All,
+            after: None,
+            limit: 100,
+        };
+        let found = async || store.search(&query, &invocation()).await.unwrap().hits.len();
+        assert_eq!(found().await, 20, "what the interrupted run had done is not looked at");
+        assert!(run(true).await.unwrap().starts_with("40 devices, 20 values"));
+        assert_eq!(found().await, 40);
+        assert!(run(true).await.unwrap().starts_with("40 devices, 0 values"));
+
+        named(&without, 40..41).await;
+        assert!(!is_indexed().await);
+        assert!(run(false).await.unwrap().starts_with("41 devices, 1 value stored"));
+        assert!(is_indexed().await);
+        system.shutdown().await.unwrap();
+    }
+}

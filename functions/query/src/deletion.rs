@@ -1,0 +1,268 @@
+//! DELETE of devices, rooms and homes. Deletes no single reading.
+//!
+//! A device is marked first: from then on no list has it, nobody stores a reading of it and nothing
+//! registers it. Then each request removes some of what belongs to it. The deletion ends when nothing has been
+//! found for so long that no invocation can be at work any more which did not know of the mark.
+
+use std::time::Duration;
+
+use api::{Problem, ProblemKind, Response};
+use chrono::TimeDelta;
+use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR, Snapshot};
+use serde_json::{Value, json};
+use table::{
+    Belongings, LookUpRegistry, MarkDeletions, PageRegistry, ReadRegistry, RemoveBelongings,
+    RemoveRooms, StoreResult,
+};
+
+use crate::lookup::{self, not_found};
+
+/// The largest number of belongings that one request removes.
+const MAX_REMOVED: usize = 10_000;
+/// The number up to which one request counts the belongings left.
+const MAX_COUNTED: usize = 10_000;
+/// How many are removed before the time that is left is looked at.
+const CHUNK: usize = 320;
+/// A request that has less time left answers, with what is left to remove.
+const MIN_REMAINING: Duration = Duration::from_secs(3);
+/// The number of devices that a refusal names.
+const MAX_NAMED: usize = 5;
+/// The longest time in which an invocation that stores readings ends, beyond the age of its registry.
+const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
+
+/// The times without anything of a device after which its deletion ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quiet {
+    /// Where memory holds the registry.
+    pub(crate) known: TimeDelta,
+    /// Where it does not, and ingest remembers for longer that a device is registered.
+    pub(crate) remembered: TimeDelta,
+}
+
+impl Quiet {
+    /// The times where the registry in memory has at most this age.
+    pub(crate) fn of(registry_max_age: Duration) -> Self {
+        let beyond = |age: Duration| {
+            let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
+            domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
+        };
+        let remembered = registry_max_age.saturating_mul(PLACE_AGE_FACTOR);
+        Self { known: beyond(registry_max_age), remembered: beyond(remembered) }
+    }
+}
+
+/// `DELETE /devices/{id}`
+///
+/// Sent again, it goes on; by two people at once, both remove.
+pub(crate) async fn device(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + LookUpRegistry + MarkDeletions + RemoveBelongings),
+    clock: &impl Clock,
+    quiet: Quiet,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let id = lookup::device_id(call)?;
+    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
+    let deletion = begin(registry, &snapshot, store, clock, &id, call).await?;
+    if deletion.ended.is_some() {
+        return Ok(answer(0, &Belongings::default(), 0, None));
+    }
+    let limit = MAX_REMOVED + MAX_COUNTED - 1;
+    let found = store.belongings(&id, limit, call.invocation).await;
+    let found = found.map_err(|error| call.failed(&error))?;
+    if found.found.is_empty() {
+        return end(registry, store, clock, quiet, (id, deletion), call).await;
+    }
+    // Before it is removed: the time without anything begins when the last is gone, not earlier.
+    let noted = store.note_found(&id, clock.now(), call.invocation).await;
+    noted.map_err(|error| call.failed(&error))?;
+    let removed = remove(store, &found, call).await?;
+    Ok(answer(removed, &found, found.found.len() - removed, Some(quiet)))
+}
+
+/// Marks a device that is there, and finds the mark of one that is not.
+async fn begin(
+    registry: &CachedRegistry<impl Clock>,
+    snapshot: &Snapshot,
+    store: &impl MarkDeletions,
+    clock: &impl Clock,
+    id: &DeviceId,
+    call: &mut Call<'_>,
+) -> Result<Deletion, Problem> {
+    let is_behind = |it: &&domain::Device| it.behind.as_ref() == Some(id);
+    let behind: Vec<_> = snapshot.devices.values().filter(is_behind).map(|it| &it.id).collect();
+    if !behind.is_empty() {
+        let detail = format!(
+            "{} behind the meter {id}, and sums would count twice; PATCH the member behind of each first.",
+            named(&behind, "is", "are")
+        );
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    let begun = store.begin_deletion(id, clock.now(), call.invocation).await;
+    let begun = begun.map_err(|error| call.failed(&error))?;
+    let deletion = begun.ok_or_else(|| not_found("device", id.as_str()))?;
+    registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
+    Ok(deletion)
+}
+
+/// Removes what is found as far as the time suffices; returns how many.
+async fn remove(
+    store: &impl RemoveBelongings,
+    found: &Belongings,
+    call: &mut Call<'_>,
+) -> Result<usize, Problem> {
+    let mut removed = 0;
+    let most = found.found.len().min(MAX_REMOVED);
+    for chunk in found.found[..most].chunks(CHUNK) {
+        let outcome = store.remove_belongings(chunk, call.invocation).await;
+        removed += chunk.len() - outcome.not_stored.len();
+        match outcome.cause {
+            // What is removed stays removed; sent again, the request goes on with the rest.
+            Some(cause) if removed == 0 => return Err(call.failed(&cause)),
+            Some(cause) => {
+                call.log.warn("table.error", &cause);
+                break;
+            }
+            None if call.invocation.remaining() < MIN_REMAINING => break,
+            None => {}
+        }
+    }
+    Ok(removed)
+}
+
+/// Ends a deletion, if it may end: nothing of the device is left.
+async fn end(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl MarkDeletions,
+    clock: &impl Clock,
+    quiet: TimeDelta,
+    (id, deletion): (DeviceId, Deletion),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let now = clock.now();
+    let wait = deletion.found.saturating_add(quiet).since(now);
+    if deletion.may_end(now, quiet) {
+        let ended = store.end_deletion(&id, &deletion, now, call.invocation).await;
+        if ended.map_err(|error| call.failed(&error))? {
+            let deletion = Deletion { ended: Some(now), ..deletion };
+            registry.keep_deleted(DeletedDevice { id, deletion });
+            return Ok(answer(0, &Belongings::default(), 0, None));
+        }
+    }
+    Ok(answer(0, &Belongings::default(), 0, Some(wait)))
+}
+
+/// 200 where it is over, else 202: what is left, or how long the last look has to wait.
+fn answer(removed: usize, found: &Belongings, left: usize, wait: Option<TimeDelta>) -> Response {
+    let (name, left) = if found.has_more { ("left_at_least", left + 1) } else { ("left", left) };
+    let mut body = json!({"deleted": removed, "has_more": wait.is_some(), name: left});
+    let Some(wait) = wait else { return Response::json(200, &body) };
+    if left > 0 {
+        return Response::json(202, &body);
+    }
+    // At least a second: who asks again at once asks in vain.
+    let seconds = wait.num_seconds().max(0) + 1;
+    body["wait_seconds"] = Value::from(seconds);
+    Response::json(202, &body).with("retry-after", seconds)
+}
+
+/// `DELETE /rooms/{id}`
+///
+/// Stays in the room are history of their devices and go with these.
+pub(crate) async fn room(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + RemoveRooms),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let id = lookup::room_id(call)?;
+    let found = store.room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
+    ensure_empty(registry, store, &id, call).await?;
+    let Some(room) = found else { return Err(not_found("room", id.as_str())) };
+    store.remove_room(&id, call.invocation).await.map_err(|error| call.failed(&error))?;
+    registry.forget_room(&id);
+    if let Err(problem) = ensure_empty(registry, store, &id, call).await {
+        // A device has moved in meanwhile, so the room is put back as it was.
+        let back = store.put_back_room(&room, call.invocation).await;
+        back.map_err(|error| call.failed(&error))?;
+        registry.keep_room(room);
+        return Err(problem);
+    }
+    Ok(Response::json(200, &json!({"deleted": 1, "has_more": false, "left": 0})))
+}
+
+/// 409: devices are in the room, as the table has it this moment.
+async fn ensure_empty(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + PageRegistry),
+    id: &RoomId,
+    call: &mut Call<'_>,
+) -> Result<(), Problem> {
+    let now = registry.refresh(store, call.invocation, call.log).await;
+    let now = now.map_err(|error| call.failed(&error))?;
+    let page;
+    let devices: Vec<&DeviceId> = if now.has_all_devices {
+        now.devices_in(id).map(|device| &device.id).collect()
+    } else {
+        let rooms = [id.clone()].into();
+        page = lookup::devices_of_rooms(store, &rooms, None, MAX_NAMED + 1, call).await?;
+        page.listing.found.iter().map(|device| &device.id).collect()
+    };
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} in the room {id}; PATCH the room of each, or DELETE it, first.",
+        named(&devices, "is", "are")
+    );
+    Err(Problem::new(ProblemKind::Conflict, detail))
+}
+
+/// Some of the devices by name, and how many more there are.
+fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
+    let names: Vec<&str> = devices.iter().take(MAX_NAMED).map(|id| id.as_str()).collect();
+    let more = devices.len() - names.len();
+    let names = names.join(", ");
+    match (devices.len(), more) {
+        (1, _) => format!("The device {names} {one}"),
+        (_, 0) => format!("The devices {names} {several}"),
+        _ => format!("The devices {names} and {more} more {several}"),
+    }
+}
+
+/// `DELETE /homes/{id}`: takes its rooms out of it; then it is no home.
+pub(crate) async fn home(
+    registry: &CachedRegistry<impl Clock>,
+    store: &(impl ReadRegistry + RemoveRooms),
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let (home, _) = lookup::home(registry, store, call).await?;
+    let now = registry.refresh(store, call.invocation, call.log).await;
+    let now = now.map_err(|error| call.failed(&error))?;
+    let mut rooms: Vec<_> = now.rooms_of(&home).cloned().collect();
+    let mut taken = 0;
+    while let Some(mut room) = rooms.pop() {
+        leave(store, &room.id, &home, call).await.map_err(|error| call.failed(&error))?;
+        room.home = None;
+        registry.keep_room(room);
+        taken += 1;
+        if call.invocation.remaining() < MIN_REMAINING {
+            break;
+        }
+    }
+    let left = rooms.len();
+    let status = if left == 0 { 200 } else { 202 };
+    Ok(Response::json(status, &json!({"deleted": taken, "has_more": left > 0, "left": left})))
+}
+
+async fn leave(
+    store: &impl RemoveRooms,
+    room: &RoomId,
+    home: &HomeId,
+    call: &Call<'_>,
+) -> StoreResult<bool> {
+    store.leave_home(room, home, call.invocation).await
+}

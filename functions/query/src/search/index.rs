@@ -1,0 +1,199 @@
+//! The plan that asks the index of attributes, where the registry is larger than memory. Trusts no entry: each
+//! device is read and tested.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::Problem;
+use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
+use futures_util::future::try_join_all;
+use runtime::http::Call;
+use table::{
+    FindRegistry, QueryReadings, ReadRollups, SearchDevices, SearchHit, SearchPage, SearchQuery,
+};
+
+use super::newest::MAX_DEVICES;
+use super::{Found, Plan, Search, not_indexed, unanswerable};
+use crate::cursor;
+use crate::pagination::ListRequest;
+
+/// The number of entries that are read of the index at once, and of devices then.
+const HITS: usize = 100;
+/// The number of entries of the index that one request reads; its page then ends early.
+const MAX_HITS: usize = 2_000;
+
+/// The devices of a page.
+pub(super) async fn find<'a>(
+    search: &Search,
+    store: &(impl QueryReadings + ReadRollups + SearchDevices + FindRegistry),
+    list: &ListRequest,
+    call: &mut Call<'_>,
+) -> Result<Found<'a>, Problem> {
+    let is_indexed =
+        store.is_indexed(call.invocation).await.map_err(|error| call.failed(&error))?;
+    if !is_indexed {
+        return Err(not_indexed());
+    }
+    let attributes = known_attributes(search, store, call).await?;
+    let (own, newest) = search.parts(|name| attributes.contains(name));
+    if own.is_empty() {
+        return Err(unanswerable(
+            "There are more devices than can be read one by one; name at least one name, kind, tag or attribute.",
+        ));
+    }
+    let Driver { condition, after, estimated } = driver(&own, store, list, call).await?;
+    let range = condition.range();
+    let (mut candidates, mut hits_read, mut last, mut has_more) = (Vec::new(), 0, after, true);
+    let is_full = |found: usize| newest.is_empty() && found > list.limit();
+    while has_more && hits_read < MAX_HITS && !is_full(candidates.len()) {
+        let query = SearchQuery {
+            subject: &condition.subject,
+            range: &range,
+            after: last.as_ref(),
+            limit: HITS,
+        };
+        let page = store.search(&query, call.invocation).await;
+        let SearchPage { hits, has_more: is_cut } = page.map_err(|error| call.failed(&error))?;
+        (has_more, hits_read) = (is_cut, hits_read + hits.len());
+        last = hits.last().cloned().or(last);
+        for (hit, device) in devices_of(hits, store, call).await? {
+            let is_first = first_hit(&device, &condition.subject, &range).as_ref() == Some(&hit);
+            if is_first
+                && search.is_in_room(&device)
+                && own.iter().all(|it| it.holds_for(&device))
+                && newest.may_hold_for(&device)
+            {
+                candidates.push((hit, device));
+            }
+        }
+    }
+    let tested = if newest.is_empty() { 0 } else { candidates.len() };
+    if tested > MAX_DEVICES {
+        return Err(unanswerable(format!(
+            "The newest values of more than {MAX_DEVICES} devices would decide; narrow them by another condition."
+        )));
+    }
+    if !newest.is_empty() {
+        let devices = candidates.iter().map(|(_, device)| device);
+        let mut holds = newest.hold_for(devices, store, call).await?.into_iter();
+        candidates.retain(|_| holds.next().expect("one for each"));
+    }
+    let n = own.iter().position(|it| *it == condition).expect("it is one of them");
+    let place = |hit: &SearchHit| format!("{n} {}", hit.place());
+    let rest = if candidates.len() > list.limit() {
+        candidates.truncate(list.limit());
+        candidates.last().map(|(hit, _)| place(hit))
+    } else {
+        last.as_ref().filter(|_| has_more).map(place)
+    };
+    Ok(Found {
+        devices: candidates
+            .into_iter()
+            .map(|(hit, device)| (Cow::Owned(device), place(&hit)))
+            .collect(),
+        rest,
+        plan: search.is_explained.then(|| Plan {
+            source: "index",
+            driver: Some(condition.to_string()),
+            newest_values: tested,
+            estimated_read_units: estimated,
+            consumed_read_units: call.invocation.read_units(),
+        }),
+        is_of_readings: !newest.is_empty(),
+    })
+}
+
+/// Those of the conditions' names that any device has as an attribute.
+async fn known_attributes(
+    search: &Search,
+    store: &impl SearchDevices,
+    call: &mut Call<'_>,
+) -> Result<BTreeSet<AttributeName>, Problem> {
+    let names: BTreeSet<&AttributeName> =
+        search.conditions.iter().filter_map(SearchCondition::attribute).collect();
+    let asked = names.into_iter().map(async |name| {
+        let subject = Subject::Attribute(name.clone());
+        let query =
+            SearchQuery { subject: &subject, range: &SearchRange::All, after: None, limit: 1 };
+        let page = store.search(&query, call.invocation).await?;
+        Ok((!page.hits.is_empty()).then(|| name.clone()))
+    });
+    let found = try_join_all(asked).await.map_err(|error| call.failed(&error))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The condition whose entries are read, from where, and the read units that this is expected to take.
+struct Driver<'c> {
+    condition: &'c SearchCondition,
+    after: Option<SearchHit>,
+    estimated: f64,
+}
+
+/// The condition that the cursor goes on with; of a first page the one with the fewest entries, as far as the
+/// first page of each tells.
+async fn driver<'c>(
+    own: &[&'c SearchCondition],
+    store: &impl SearchDevices,
+    list: &ListRequest,
+    call: &mut Call<'_>,
+) -> Result<Driver<'c>, Problem> {
+    if let Some(place) = list.place() {
+        let (condition, after) = parse_place(place, own).ok_or_else(cursor::foreign)?;
+        return Ok(Driver { condition, after: Some(after), estimated: estimate(HITS) });
+    }
+    let pages = own.iter().map(async |condition| {
+        let (subject, range) = (&condition.subject, condition.range());
+        let query = SearchQuery { subject, range: &range, after: None, limit: HITS };
+        store.search(&query, call.invocation).await
+    });
+    let pages = try_join_all(pages).await.map_err(|error| call.failed(&error))?;
+    let size = |(condition, page): &(&&'c SearchCondition, SearchPage)| {
+        let is_exact = matches!(condition.test, SearchTest::Equals(_));
+        (page.has_more, page.has_more && !is_exact, page.hits.len())
+    };
+    let (condition, page) = own.iter().zip(pages).min_by_key(size).expect("there is one");
+    Ok(Driver { condition, after: None, estimated: estimate(page.hits.len()) })
+}
+
+/// A unit for each device that is read, and half a unit for the entries.
+fn estimate(hits: usize) -> f64 {
+    f64::from(u32::try_from(hits).unwrap_or(u32::MAX)) + 0.5
+}
+
+fn parse_place<'c>(
+    place: &str,
+    own: &[&'c SearchCondition],
+) -> Option<(&'c SearchCondition, SearchHit)> {
+    let (n, hit) = place.split_once(' ')?;
+    Some((*own.get(n.parse::<usize>().ok()?)?, SearchHit::parse(hit)?))
+}
+
+/// The entry at which a device is found: its first one in the order of the index, so that a device with several
+/// values in the range is found once.
+fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
+    let entries = device.search_entries().into_iter();
+    let entries = entries.filter(|it| it.subject == *subject && range.contains(&it.value));
+    let hits = entries.map(|it| SearchHit { value: it.value, device: device.id.clone() });
+    hits.min_by_key(SearchHit::place)
+}
+
+/// The devices of some entries as they are now, in the order of the entries; without those that are gone.
+async fn devices_of(
+    hits: Vec<SearchHit>,
+    store: &impl FindRegistry,
+    call: &mut Call<'_>,
+) -> Result<Vec<(SearchHit, Device)>, Problem> {
+    let ids: BTreeSet<&DeviceId> = hits.iter().map(|hit| &hit.device).collect();
+    let ids: Vec<DeviceId> = ids.into_iter().cloned().collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = store.find_devices(&ids, call.invocation).await;
+    let found = found.map_err(|error| call.failed(&error))?.found;
+    let found: BTreeMap<&DeviceId, &Device> = found.iter().map(|it| (&it.id, it)).collect();
+    let device = |hit: SearchHit| {
+        let device = *found.get(&hit.device)?;
+        Some((hit, device.clone()))
+    };
+    Ok(hits.into_iter().filter_map(device).collect())
+}

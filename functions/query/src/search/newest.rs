@@ -1,0 +1,55 @@
+//! Conditions on what a device sent last: values of metrics, and when. Finds no device.
+
+use api::Problem;
+use domain::{Device, MetricName, SearchCondition, Timestamp};
+use runtime::http::Call;
+use table::{QueryReadings, ReadRollups};
+
+use crate::latest::newest_of;
+use crate::rows::LatestValues;
+
+/// The number of devices whose newest values one request reads.
+pub(super) const MAX_DEVICES: usize = 1_000;
+
+/// Conditions on newest values.
+#[derive(Debug)]
+pub(super) struct NewestValues<'a> {
+    pub(super) metrics: Vec<(MetricName, &'a SearchCondition)>,
+    pub(super) silent_since: Option<Timestamp>,
+}
+
+impl NewestValues<'_> {
+    /// Whether there is no such condition.
+    pub(super) fn is_empty(&self) -> bool {
+        self.metrics.is_empty() && self.silent_since.is_none()
+    }
+
+    /// Whether the device has sent every metric, as far as the registry knows.
+    pub(super) fn may_hold_for(&self, device: &Device) -> bool {
+        let has = |name: &MetricName| device.metrics.contains_key(name);
+        device.knows_enough_metrics() || self.metrics.iter().all(|(name, _)| has(name))
+    }
+
+    /// Tells for each of the devices whether the conditions hold.
+    pub(super) async fn hold_for(
+        &self,
+        devices: impl IntoIterator<Item = &Device>,
+        store: &(impl QueryReadings + ReadRollups),
+        call: &mut Call<'_>,
+    ) -> Result<Vec<bool>, Problem> {
+        let wanted = || self.metrics.iter().map(|(name, _)| name).collect();
+        let asked = devices.into_iter().map(|device| (device, wanted())).collect();
+        let latest = newest_of(store, asked, call.invocation).await;
+        let latest = latest.map_err(|error| call.failed(&error))?;
+        Ok(latest.iter().map(|latest| self.hold(latest.as_ref())).collect())
+    }
+
+    fn hold(&self, latest: Option<&LatestValues>) -> bool {
+        let is_silent = |since| latest.is_none_or(|latest| latest.timestamp < since);
+        let holds = |(name, condition): &(MetricName, &SearchCondition)| {
+            let value = latest.and_then(|latest| latest.value(name));
+            value.is_some_and(|value| condition.holds_for_metric(value))
+        };
+        self.silent_since.is_none_or(is_silent) && self.metrics.iter().all(holds)
+    }
+}

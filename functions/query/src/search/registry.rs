@@ -1,0 +1,78 @@
+//! The plan that looks through all devices in memory, by id. Asks no index.
+
+use std::borrow::Cow;
+
+use api::Problem;
+use domain::Device;
+use runtime::http::Call;
+use runtime::registry::Snapshot;
+use table::{QueryReadings, ReadRollups};
+
+use super::newest::MAX_DEVICES;
+use super::{Found, Plan, Search, unanswerable};
+use crate::pagination::ListRequest;
+
+/// The devices of a page.
+pub(super) async fn find<'a>(
+    search: &Search,
+    snapshot: &'a Snapshot,
+    store: &(impl QueryReadings + ReadRollups),
+    list: &ListRequest,
+    call: &mut Call<'_>,
+) -> Result<Found<'a>, Problem> {
+    let all = || snapshot.devices.values();
+    let (own, newest) = search.parts(|name| all().any(|it| it.attributes.contains_key(name)));
+    let is_candidate = |device: &&Device| {
+        search.is_in_room(device)
+            && own.iter().all(|condition| condition.holds_for(device))
+            && newest.may_hold_for(device)
+    };
+    let is_behind = |device: &&Device| list.place().is_none_or(|after| device.id.as_str() > after);
+    let mut estimated = 0;
+    let mut candidates: Vec<&Device> = if newest.is_empty() {
+        // One more than the page, which tells that there are more.
+        all().filter(is_behind).filter(is_candidate).take(list.limit() + 1).collect()
+    } else {
+        let candidates: Vec<_> = all().filter(is_candidate).collect();
+        if candidates.len() > MAX_DEVICES {
+            return Err(unanswerable(format!(
+                "The newest values of {} devices would decide, and at most {MAX_DEVICES} can be read at once; \
+                 narrow them by room, name, kind, tag or an attribute.",
+                candidates.len()
+            )));
+        }
+        let candidates: Vec<_> = candidates.into_iter().filter(is_behind).collect();
+        estimated = candidates.len();
+        candidates
+    };
+    let mut tested = 0;
+    if !newest.is_empty() {
+        let mut found = Vec::new();
+        for some in candidates.chunks(list.limit()) {
+            tested += some.len();
+            let holds = newest.hold_for(some.iter().copied(), store, call).await?;
+            found.extend(some.iter().zip(holds).filter(|(_, holds)| *holds).map(|(it, _)| *it));
+            if found.len() > list.limit() {
+                break;
+            }
+        }
+        candidates = found;
+    }
+    let has_more = candidates.len() > list.limit();
+    candidates.truncate(list.limit());
+    let devices: Vec<_> =
+        candidates.into_iter().map(|it| (Cow::Borrowed(it), it.id.to_string())).collect();
+    Ok(Found {
+        rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
+        devices,
+        plan: search.is_explained.then(|| Plan {
+            source: "registry",
+            driver: None,
+            newest_values: tested,
+            // Half a unit for each of at most 1,000 devices.
+            estimated_read_units: f64::from(u32::try_from(estimated).unwrap_or(u32::MAX)) / 2.0,
+            consumed_read_units: call.invocation.read_units(),
+        }),
+        is_of_readings: !newest.is_empty(),
+    })
+}

@@ -1,0 +1,309 @@
+//! Random devices and random questions: both plans answer as a filter over all devices does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::Request;
+use api::endpoints::{Access, find_path};
+use domain::{
+    AttributeValue, Decimal, DeviceId, DeviceObservation, DevicePatch, Edit, Label, Reading,
+};
+use form_urlencoded::byte_serialize;
+use runtime::authentication::Authenticator;
+use runtime::clock::{Deadline, TestClock};
+use runtime::telemetry::WideEvent;
+use table::memory::MemoryStore;
+use table::{
+    EditRegistry as _, Invocation, PutReadings as _, ReadRegistry as _, RegisterDevices as _,
+};
+
+use super::*;
+
+const NAMES: [&str; 6] = ["Kitchen", "kitchen 2", "Küche", "KU\u{308}CHE #1", "hall", "1.5"];
+const KINDS: [&str; 3] = ["Sensor", "plug", "sensor 2"];
+const TAGS: [&str; 5] = ["window", "Window 2", "wind#w", "west", "ouest"];
+const VERSIONS: [&str; 6] = ["1.4", "1.10", "1.40", "2", "-3", "beta"];
+const SERVED: [i64; 4] = [-7, 0, 3, 12];
+
+const QUESTIONS: [&str; 32] = [
+    "name=kitchen",
+    "name=KIT*",
+    "name=ku\u{308}c*",
+    "name=*",
+    "name=1.5",
+    "kind=sensor",
+    "kind=sens*",
+    "kind=plug",
+    "tag=window",
+    "tag=win*",
+    "tag=w*",
+    "tag=wind",
+    "where=firmware=1.4",
+    "where=firmware<1.4",
+    "where=firmware<=1.4",
+    "where=firmware>1.1",
+    "where=firmware>=-3",
+    "where=firmware=beta",
+    "where=firmware=1*",
+    "where=firmware=*",
+    "where=rooms_served>3",
+    "where=rooms_served>=3",
+    "where=rooms_served<0",
+    "where=rooms_served=3",
+    "where=rooms_served=*",
+    "where=tag=west",
+    "where=unknown=1",
+    "where=battery<20",
+    "where=battery>=20",
+    "where=battery=20",
+    "silent=2h",
+    "room=r1",
+];
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(1_768_147_200_000).expect("a timestamp")
+}
+
+fn invocation() -> Invocation {
+    Invocation::until(Deadline::after(Duration::from_secs(60)))
+}
+
+fn label(text: &str) -> Label {
+    text.parse().expect("a label")
+}
+
+struct Fleet {
+    store: MemoryStore,
+    batteries: BTreeMap<String, (Option<i64>, Timestamp)>,
+}
+
+fn some<'a>(rng: &mut fastrand::Rng, all: &[&'a str], most: usize) -> Vec<&'a str> {
+    let mut all = all.to_vec();
+    rng.shuffle(&mut all);
+    all.truncate(rng.usize(0..=most));
+    all
+}
+
+fn patch(rng: &mut fastrand::Rng) -> DevicePatch {
+    let mut patch = DevicePatch {
+        name: Edit::Set(label(rng.choice(NAMES).expect("some"))),
+        ..DevicePatch::default()
+    };
+    patch.kind = match some(rng, &KINDS, 1)[..] {
+        [kind] => Edit::Set(label(kind)),
+        _ => Edit::Clear,
+    };
+    let tags: Vec<Label> = some(rng, &TAGS, 3).into_iter().map(label).collect();
+    patch.tags = Edit::Set(tags.try_into().expect("tags"));
+    let number = |n: i64| AttributeValue::Number(decimal(n));
+    let mut set = |name: &str, values: Vec<AttributeValue>| {
+        let values = (!values.is_empty()).then(|| values.try_into().expect("different"));
+        patch.attributes.insert(name.parse().expect("a name"), values);
+    };
+    let versions = some(rng, &VERSIONS, 2);
+    set("firmware", versions.into_iter().map(|it| AttributeValue::Text(label(it))).collect());
+    set(
+        "rooms_served",
+        rng.choice(SERVED).filter(|_| rng.bool()).map(number).into_iter().collect(),
+    );
+    patch
+}
+
+fn decimal(number: i64) -> Decimal {
+    Decimal::parse(&number.to_string()).expect("a number")
+}
+
+impl Fleet {
+    async fn random(rng: &mut fastrand::Rng) -> Self {
+        let fleet = Self { store: MemoryStore::default(), batteries: BTreeMap::new() };
+        let mut batteries = BTreeMap::new();
+        for n in 0..rng.usize(1..60) {
+            let id: DeviceId = format!("d{n}").parse().expect("an id");
+            let battery = rng.bool().then(|| rng.i64(18..23));
+            let at = now().saturating_add(-TimeDelta::minutes(rng.i64(0..240)));
+            let (metric, value) = battery.map_or(("t", 1), |battery| ("battery", battery));
+            let values = [(metric.parse().expect("a name"), decimal(value))];
+            let room = Some(format!("r{}", rng.u8(0..3)).parse().expect("an id"));
+            let reading = Reading::new(id.clone(), at, room, values.into()).expect("a reading");
+            fleet.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+            let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+            fleet.store.register_device(&device, &invocation()).await.expect("memory");
+            batteries.insert(id.to_string(), (battery, at));
+            if rng.u8(0..4) > 0 {
+                fleet.edit(&id, &patch(rng)).await;
+            }
+        }
+        Self { batteries, ..fleet }
+    }
+
+    async fn edit(&self, id: &DeviceId, patch: &DevicePatch) {
+        self.store.edit_device(id, patch, now(), &invocation()).await.expect("memory");
+    }
+
+    async fn devices(&self) -> BTreeMap<DeviceId, Device> {
+        let devices = self.store.devices(&invocation()).await.expect("memory").found;
+        devices.into_iter().map(|device| (device.id.clone(), device)).collect()
+    }
+
+    /// The answer as the devices and their readings have it, one after the other.
+    fn expected(&self, devices: &BTreeMap<DeviceId, Device>, asked: &[&str]) -> BTreeSet<String> {
+        let is_attribute = |name: &str| {
+            devices.values().flat_map(|it| it.attributes.keys()).any(|it| it.as_str() == name)
+        };
+        let holds = |device: &Device, question: &str| {
+            let (battery, at) = self.batteries[device.id.as_str()];
+            let (parameter, value) = question.split_once('=').expect("a parameter");
+            match parameter {
+                "room" => device.place.room().is_some_and(|room| room.as_str() == value),
+                "silent" => at < now().saturating_add(-TimeDelta::hours(2)),
+                "where" => {
+                    let condition: SearchCondition = value.parse().expect("a condition");
+                    let name = condition.subject.as_str();
+                    if name == "battery" && !is_attribute(name) {
+                        let battery = battery.map(decimal);
+                        battery.is_some_and(|it| condition.holds_for_metric(&it))
+                    } else {
+                        condition.holds_for(device)
+                    }
+                }
+                name => SearchCondition::like(name.parse().expect("a subject"), value)
+                    .expect("a condition")
+                    .holds_for(device),
+            }
+        };
+        let found = devices.values().filter(|device| asked.iter().all(|it| holds(device, it)));
+        found.map(|device| device.id.to_string()).collect()
+    }
+
+    /// All pages of a plan's answer.
+    async fn walk(
+        &self,
+        asked: &[&str],
+        limit: usize,
+        in_memory: bool,
+    ) -> Result<Vec<String>, Problem> {
+        let devices = self.devices().await;
+        let snapshot = Snapshot {
+            devices,
+            rooms: BTreeMap::new(),
+            deleted: BTreeMap::new(),
+            has_all_devices: in_memory,
+            has_all_rooms: true,
+            unreadable: Vec::new(),
+            read_at: now(),
+        };
+        let mut query: Vec<String> = asked
+            .iter()
+            .map(|it| {
+                let (name, value) = it.split_once('=').expect("a parameter");
+                format!("{name}={}", byte_serialize(value.as_bytes()).collect::<String>())
+            })
+            .collect();
+        query.push(format!("limit={limit}"));
+        let query = query.join("&");
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let cursor_part = cursor.map(|it: String| format!("&cursor={it}")).unwrap_or_default();
+            let request = Request {
+                path: "/devices".to_owned(),
+                raw_query: format!("{query}{cursor_part}"),
+                ..Request::default()
+            };
+            let (endpoint, _) = find_path("GET", "/devices").expect("an endpoint");
+            let params = Params::of(&request, endpoint)?;
+            let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
+            let open = Authenticator::new(false, TestClock::at(now()));
+            let grant = open
+                .authorize(&request, Access::Public, &self.store, &invocation, &mut log)
+                .await?;
+            let list = ListRequest::of(&request, &params)?;
+            let search = Search::of(&params, now())?;
+            let mut call = Call {
+                endpoint,
+                id: String::new(),
+                params,
+                grant,
+                request: &request,
+                invocation: &invocation,
+                log: &mut log,
+            };
+            let page = find(&search, &snapshot, &self.store, &list, &mut call).await?;
+            assert!(page.devices.len() <= limit);
+            found.extend(page.devices.iter().map(|(device, _)| device.id.to_string()));
+            match page.rest {
+                Some(place) => cursor = Some(list.cursor_behind(&place)),
+                None => return Ok(found),
+            }
+        }
+    }
+}
+
+/// The questions of which at least one is for the index.
+fn questions(rng: &mut fastrand::Rng) -> Vec<&'static str> {
+    let mut asked = some(rng, &QUESTIONS, 3);
+    let own = &QUESTIONS[rng.usize(0..26)];
+    if !asked.contains(own) {
+        asked.push(own);
+    }
+    let is_once = |name: &str| asked.iter().filter(|it| it.starts_with(name)).count() < 2;
+    if is_once("silent") && is_once("room") { asked } else { vec![own] }
+}
+
+#[tokio::test]
+async fn both_plans_find_what_a_filter_over_all_devices_finds() {
+    for seed in 0..150 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let fleet = Fleet::random(&mut rng).await;
+        fleet.store.index_attributes();
+        let devices = fleet.devices().await;
+        for _ in 0..10 {
+            let (asked, limit) = (questions(&mut rng), rng.usize(1..20));
+            let expected = fleet.expected(&devices, &asked);
+            for in_memory in [true, false] {
+                let found = match fleet.walk(&asked, limit, in_memory).await {
+                    Ok(found) => found,
+                    // No device has the attribute, so that the name is a metric's and nothing is left to ask.
+                    Err(problem) => {
+                        assert!(
+                            !in_memory && problem.detail.contains("name at least"),
+                            "{problem:?}"
+                        );
+                        continue;
+                    }
+                };
+                let distinct: BTreeSet<String> = found.iter().cloned().collect();
+                assert_eq!(distinct.len(), found.len(), "{seed} {asked:?} {in_memory}: one twice");
+                assert_eq!(distinct, expected, "{seed} {asked:?} {in_memory} {limit}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
+    for seed in 0..100 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let fleet = Fleet::random(&mut rng).await;
+        fleet.store.delay_index();
+        let before = fleet.devices().await;
+        for id in before.keys() {
+            if rng.bool() {
+                fleet.edit(id, &patch(&mut rng)).await;
+            }
+        }
+        let devices = fleet.devices().await;
+        for _ in 0..5 {
+            let (asked, limit) = (questions(&mut rng), rng.usize(1..20));
+            let Ok(found) = fleet.walk(&asked, limit, false).await else { continue };
+            let found: BTreeSet<String> = found.into_iter().collect();
+            let expected = fleet.expected(&devices, &asked);
+            assert!(found.is_subset(&expected), "{seed} {asked:?}: {found:?} of {expected:?}");
+            let same = |id: &&String| {
+                let id: DeviceId = id.parse().expect("an id");
+                devices[&id] == before[&id]
+            };
+            let unchanged: BTreeSet<String> = expected.iter().filter(same).cloned().collect();
+            assert!(unchanged.is_subset(&found), "{seed} {asked:?}: {unchanged:?} of {found:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What people say of a device in words of their own: model, firmware, anything. Knows no metric.
+
+use serde::{Serialize, Serializer};
+
+use super::metric::has_form_of_name;
+use super::parsed_text::parsed_text;
+use super::{Decimal, Label, MAX_SEARCH_ENTRIES, excerpt};
+
+/// Names that a device's own members or a question for devices use for something else.
+const RESERVED: [&str; 16] = [
+    "attributes",
+    "behind",
+    "device_id",
+    "first_seen",
+    "home",
+    "kind",
+    "last_seen",
+    "latest",
+    "metrics",
+    "name",
+    "room",
+    "room_pinned",
+    "silent",
+    "tag",
+    "tags",
+    "timestamp",
+];
+
+/// The reasons for which a text is not an [`AttributeName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttributeNameError {
+    /// The text does not have the form of a name.
+    #[error(
+        "{0:?} is not an attribute's name; write 1 to 64 of a-z, 0-9 and _, beginning with a letter"
+    )]
+    Form(String),
+    /// The name is reserved.
+    #[error("{0:?} is a reserved name")]
+    Reserved(String),
+}
+
+parsed_text! {
+    /// The name of an attribute: `[a-z][a-z0-9_]{0,63}`, as a metric's, and not a reserved name.
+    AttributeName, check, AttributeNameError
+}
+
+fn check(text: &str) -> Result<(), AttributeNameError> {
+    if !has_form_of_name(text) {
+        return Err(AttributeNameError::Form(excerpt(text)));
+    }
+    if RESERVED.contains(&text) {
+        return Err(AttributeNameError::Reserved(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// One value of an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum AttributeValue {
+    /// A text of one line.
+    Text(Label),
+    /// A number.
+    Number(Decimal),
+}
+
+impl AttributeValue {
+    /// The value as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) => text.as_str(),
+            Self::Number(number) => number.as_str(),
+        }
+    }
+
+    /// The value as a number, also of a text that reads as one.
+    #[must_use]
+    pub fn number(&self) -> Option<Decimal> {
+        match self {
+            Self::Text(text) => Decimal::parse(text.as_str()).ok(),
+            Self::Number(number) => Some(number.clone()),
+        }
+    }
+}
+
+/// The values of one attribute, in the order that a person gave them: at least one, none
+/// twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeValues(Vec<AttributeValue>);
+
+/// The reasons for which values are not [`AttributeValues`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttributeValuesError {
+    /// There is none.
+    #[error("has no value; null removes it")]
+    Empty,
+    /// There are more than a device is found by.
+    #[error("has {0} values; at most {MAX_SEARCH_ENTRIES} are allowed")]
+    TooMany(usize),
+    /// One value occurs twice.
+    #[error("has the value {0:?} twice")]
+    Twice(String),
+}
+
+impl TryFrom<Vec<AttributeValue>> for AttributeValues {
+    type Error = AttributeValuesError;
+
+    fn try_from(values: Vec<AttributeValue>) -> Result<Self, AttributeValuesError> {
+        if values.is_empty() {
+            return Err(AttributeValuesError::Empty);
+        }
+        if values.len() > MAX_SEARCH_ENTRIES {
+            return Err(AttributeValuesError::TooMany(values.len()));
+        }
+        match values.iter().enumerate().find(|(n, value)| values[..*n].contains(value)) {
+            Some((_, twice)) => Err(AttributeValuesError::Twice(excerpt(twice.as_str()))),
+            None => Ok(Self(values)),
+        }
+    }
+}
+
+impl std::ops::Deref for AttributeValues {
+    type Target = [AttributeValue];
+
+    fn deref(&self) -> &[AttributeValue] {
+        &self.0
+    }
+}
+
+/// One value by itself, several as a list.
+impl Serialize for AttributeValues {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [value] => value.serialize(serializer),
+            values => values.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_attribute_has_the_name_of_something_else() {
+        for name in ["model", "firmware", "rooms_served", "battery"] {
+            assert!(name.parse::<AttributeName>().is_ok(), "{name}");
+        }
+        for name in RESERVED {
+            assert_eq!(
+                name.parse::<AttributeName>(),
+                Err(AttributeNameError::Reserved(name.to_owned()))
+            );
+        }
+        for name in ["", "Model", "a-b", "2g", "a.b"] {
+            assert!(matches!(name.parse::<AttributeName>(), Err(AttributeNameError::Form(_))));
+        }
+    }
+
+    #[test]
+    fn an_attribute_has_some_values_of_which_none_is_there_twice() {
+        let text = |text: &str| AttributeValue::Text(text.parse().expect("a label"));
+        let number = AttributeValue::Number(Decimal::parse("4").expect("a number"));
+        assert_eq!(AttributeValues::try_from(Vec::new()), Err(AttributeValuesError::Empty));
+        let twice = AttributeValues::try_from(vec![text("a"), text("b"), text("a")]);
+        assert_eq!(twice, Err(AttributeValuesError::Twice("a".to_owned())));
+        let many = vec![number.clone(); MAX_SEARCH_ENTRIES + 1];
+        assert_eq!(AttributeValues::try_from(many), Err(AttributeValuesError::TooMany(33)));
+        let both = AttributeValues::try_from(vec![text("a"), number.clone()]).expect("two");
+        assert_eq!(serde_json::to_string(&both).expect("JSON"), r#"["a",4]"#);
+        let one = AttributeValues::try_from(vec![number]).expect("one");
+        assert_eq!(serde_json::to_string(&one).expect("JSON"), "4");
+    }
+}

@@ -1,0 +1,267 @@
+//! The values by which a device is found, as texts whose order is that of the values. Asks nothing.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::{AttributeName, AttributeNameError, Comparison, Decimal, Device};
+
+/// The number of values by which one device is found: its name, kind, tags and attributes, where a value
+/// that reads as a number counts twice.
+///
+/// All of them can be replaced by others in one transaction, which takes 100 items.
+pub const MAX_SEARCH_ENTRIES: usize = 32;
+
+/// The part of a normalised text that is kept for search: bytes.
+const MAX_TEXT: usize = 256;
+/// What a text begins with.
+const TEXT: &str = "s:";
+
+/// What of a device a value is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// Its name.
+    Name,
+    /// Its kind.
+    Kind,
+    /// One of its tags.
+    Tag,
+    /// An attribute.
+    Attribute(AttributeName),
+}
+
+impl Subject {
+    /// The name of the subject.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Name => "name",
+            Self::Kind => "kind",
+            Self::Tag => "tag",
+            Self::Attribute(name) => name.as_str(),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = AttributeNameError;
+
+    fn from_str(text: &str) -> Result<Self, AttributeNameError> {
+        let known = [Self::Name, Self::Kind, Self::Tag];
+        match known.into_iter().find(|subject| subject.as_str() == text) {
+            Some(subject) => Ok(subject),
+            None => text.parse().map(Self::Attribute),
+        }
+    }
+}
+
+/// A value as search keeps it: `s:` and a normalised text, or `n:` and a number as [`ordered`] writes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SearchValue(String);
+
+impl SearchValue {
+    /// What all numbers begin with.
+    pub const NUMBERS: &'static str = "n:";
+
+    /// A text: equal for texts that differ in case or in the composition of their characters only.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        let normalised = normalise(text);
+        let end = normalised.floor_char_boundary(MAX_TEXT);
+        Self(format!("{TEXT}{}", &normalised[..end]))
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn number(number: &Decimal) -> Self {
+        Self(format!("{}{}", Self::NUMBERS, ordered(number)))
+    }
+
+    /// A value that search has kept.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        (text.starts_with(TEXT) || text.starts_with(Self::NUMBERS)).then(|| Self(text.to_owned()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SearchValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Values of one subject that are neighbours in the order of their texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchRange {
+    /// All of them.
+    All,
+    /// This one.
+    Equals(SearchValue),
+    /// The texts that begin so.
+    BeginsWith(SearchValue),
+    /// The numbers on this side of one.
+    Is(Comparison, SearchValue),
+}
+
+impl SearchRange {
+    /// Tells whether a value is in the range.
+    #[must_use]
+    pub fn contains(&self, value: &SearchValue) -> bool {
+        match self {
+            Self::All => true,
+            Self::Equals(wanted) => value == wanted,
+            Self::BeginsWith(beginning) => value.0.starts_with(&beginning.0),
+            Self::Is(comparison, limit) => {
+                value.0.starts_with(SearchValue::NUMBERS) && comparison.holds(value, limit)
+            }
+        }
+    }
+}
+
+/// The text in lower case and in normal form C. Each character is lowered by itself, so that the beginning
+/// of a text is normalised as it is within the text.
+#[must_use]
+pub fn normalise(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).nfc().collect()
+}
+
+/// A text of 42 digits, whose order is that of the numbers: sign, exponent, 38 digits. Of a negative number
+/// exponent and digits are complements.
+fn ordered(number: &Decimal) -> String {
+    const DIGITS: usize = 38;
+    let text = number.as_str();
+    let (is_negative, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
+    let (mantissa, exponent) = size.split_once('E').unwrap_or((size, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = [whole, fraction].concat();
+    let digits = all.trim_start_matches('0');
+    if digits.is_empty() {
+        return "1".to_owned() + &"0".repeat(DIGITS + 3);
+    }
+    let leading = all.len() - digits.len();
+    let place = |length: usize| i32::try_from(length).expect("a few hundred digits");
+    let exponent: i32 = exponent.parse().expect("a decimal's text is canonical");
+    // From -129 to 126, so three digits.
+    let point = place(whole.len()) - place(leading) + exponent + 200;
+    let digits = digits.trim_end_matches('0');
+    let size = format!("{point:03}{digits:0<DIGITS$}");
+    if is_negative {
+        let complement = size.bytes().map(|digit| char::from(b'0' + b'9' - digit));
+        "0".to_owned() + &complement.collect::<String>()
+    } else {
+        "2".to_owned() + &size
+    }
+}
+
+/// One value by which a device is found.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SearchEntry {
+    /// What the value is.
+    pub subject: Subject,
+    /// The value.
+    pub value: SearchValue,
+}
+
+impl Device {
+    /// The values by which the device is found. Of an attribute that reads as a number both, the text and
+    /// the number.
+    #[must_use]
+    pub fn search_entries(&self) -> BTreeSet<SearchEntry> {
+        let entry = |subject, value| SearchEntry { subject, value };
+        let mut entries = BTreeSet::new();
+        let labels = self.name.iter().map(|name| (Subject::Name, name));
+        let labels = labels.chain(self.kind.iter().map(|kind| (Subject::Kind, kind)));
+        for (subject, text) in labels.chain(self.tags.iter().map(|tag| (Subject::Tag, tag))) {
+            entries.insert(entry(subject, SearchValue::text(text.as_str())));
+        }
+        for (name, values) in &self.attributes {
+            let subject = || Subject::Attribute(name.clone());
+            for value in values.iter() {
+                entries.insert(entry(subject(), SearchValue::text(value.as_str())));
+                let number = value.number().map(|number| SearchValue::number(&number));
+                entries.extend(number.map(|number| entry(subject(), number)));
+            }
+        }
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decimal() -> impl Strategy<Value = Decimal> {
+        ("-?[0-9]{1,38}", -130_i32..=126).prop_filter_map("in range", |(digits, exponent)| {
+            Decimal::parse(&format!("{digits}E{exponent}")).ok()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_texts_is_the_order_of_numbers(a in decimal(), b in decimal()) {
+            prop_assert_eq!(SearchValue::number(&a).cmp(&SearchValue::number(&b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn neighbours_are_in_order(whole in -999_i32..999, digits in "[0-9]{1,35}") {
+            let parse = |text: &str| Decimal::parse(text).expect("a number");
+            let (a, b) = (parse(&whole.to_string()), parse(&format!("{whole}.{digits}")));
+            prop_assert_eq!(SearchValue::number(&a).cmp(&SearchValue::number(&b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn a_text_is_found_however_its_characters_are_composed(text in "\\PC{0,40}") {
+            let normalised = normalise(&text);
+            prop_assert_eq!(&normalise(&text.nfd().collect::<String>()), &normalised);
+            prop_assert_eq!(&normalise(&normalised), &normalised);
+        }
+    }
+
+    #[test]
+    fn every_number_has_one_width_and_the_ends_are_in_order() {
+        let numbers = [
+            "-9.9999999999999999999999999999999999999E125",
+            "-10",
+            "-1.5",
+            "-1.45",
+            "-1.4",
+            "-1",
+            "-1E-130",
+            "0",
+            "1E-130",
+            "0.5",
+            "1",
+            "1.1",
+            "1.4",
+            "9",
+            "10",
+            "100",
+            "1E125",
+        ];
+        let texts = numbers.map(|text| ordered(&Decimal::parse(text).expect("a number")));
+        assert!(texts.is_sorted());
+        assert!(texts.iter().all(|text| text.len() == 42));
+    }
+
+    #[test]
+    fn case_and_composition_make_no_difference_and_long_texts_are_cut_between_characters() {
+        for (a, b) in [("Küche", "kU\u{308}CHE"), ("STRASSE", "strasse"), ("ΟΔΟΣ", "οδοσ")]
+        {
+            assert_eq!(SearchValue::text(a), SearchValue::text(b));
+        }
+        assert_ne!(SearchValue::text("kuche"), SearchValue::text("Küche"));
+        assert_eq!(SearchValue::text(&"é".repeat(200)).as_str().len(), 2 + 256);
+        assert_eq!(SearchValue::text(&"a€".repeat(200)).as_str().len(), 2 + 256);
+        assert_eq!(SearchValue::text(&"€".repeat(200)).as_str().len(), 2 + 255);
+    }
+}

@@ -1,0 +1,285 @@
+//! Conditions on what a device is found by, such as `firmware=1.4`, and their exact test. Reads nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::search::{SearchRange, SearchValue, Subject, normalise};
+use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
+
+/// A condition on one of a device's values; one that has several needs one that meets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchCondition {
+    /// Which values.
+    pub subject: Subject,
+    /// What is said of them.
+    pub test: SearchTest,
+}
+
+/// What a condition says of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchTest {
+    /// It is this text, which is normalised.
+    Equals(String),
+    /// It begins with this text, which is normalised.
+    BeginsWith(String),
+    /// It is a number on this side of the given one.
+    Is(Comparison, Decimal),
+}
+
+/// The side of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the signs")]
+pub enum Comparison {
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
+}
+
+impl Comparison {
+    /// The signs of all, longest first: the first one that a text begins with is meant.
+    const SIGNS: [(&'static str, Self); 4] =
+        [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
+
+    fn sign(self) -> &'static str {
+        let sign = Self::SIGNS.into_iter().find(|(_, it)| *it == self);
+        sign.map(|(sign, _)| sign).expect("each has a sign")
+    }
+
+    pub(super) fn holds<T: Ord>(self, value: &T, limit: &T) -> bool {
+        match self {
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+        }
+    }
+}
+
+/// The reasons for which a text is not a [`SearchCondition`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SearchConditionError {
+    /// It has no sign.
+    #[error(
+        "{0:?} is no condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
+    )]
+    NoSign(String),
+    /// What is before the sign is no name.
+    #[error(transparent)]
+    Name(#[from] AttributeNameError),
+    /// Nothing is behind the sign.
+    #[error("{0} has no value to compare with")]
+    NoValue(String),
+    /// A number is needed.
+    #[error("{name} is compared with {value:?}, which is not a number")]
+    NotNumber {
+        /// The name.
+        name: String,
+        /// What stands behind the sign.
+        value: String,
+    },
+    /// A name, a kind or a tag is compared by size.
+    #[error("{0} is a text; only = compares it")]
+    OnlyText(String),
+}
+
+impl SearchCondition {
+    /// The condition that a value is `text`, or begins with what is before its last character, where that
+    /// is `*`.
+    pub fn like(subject: Subject, text: &str) -> Result<Self, SearchConditionError> {
+        let test = match text.trim() {
+            "" => return Err(SearchConditionError::NoValue(subject.as_str().to_owned())),
+            text => match text.strip_suffix('*') {
+                Some(beginning) => SearchTest::BeginsWith(normalise(beginning)),
+                None => SearchTest::Equals(normalise(text)),
+            },
+        };
+        Ok(Self { subject, test })
+    }
+
+    /// Tells whether one of the device's own values meets the condition.
+    #[must_use]
+    pub fn holds_for(&self, device: &Device) -> bool {
+        let text = |text: &str| self.holds_for_value(text, || None);
+        match &self.subject {
+            Subject::Name => device.name.as_ref().is_some_and(|name| text(name.as_str())),
+            Subject::Kind => device.kind.as_ref().is_some_and(|kind| text(kind.as_str())),
+            Subject::Tag => device.tags.iter().any(|tag| text(tag.as_str())),
+            Subject::Attribute(name) => device.attributes.get(name).is_some_and(|values| {
+                values.iter().any(|it| self.holds_for_value(it.as_str(), || it.number()))
+            }),
+        }
+    }
+
+    /// Tells whether a metric's value meets the condition. A metric is a number and nothing else.
+    #[must_use]
+    pub fn holds_for_metric(&self, value: &Decimal) -> bool {
+        match &self.test {
+            SearchTest::Equals(text) => Decimal::parse(text).is_ok_and(|number| number == *value),
+            SearchTest::BeginsWith(beginning) => beginning.is_empty(),
+            SearchTest::Is(comparison, limit) => comparison.holds(value, limit),
+        }
+    }
+
+    fn holds_for_value(&self, text: &str, number: impl Fn() -> Option<Decimal>) -> bool {
+        match &self.test {
+            SearchTest::Equals(wanted) => normalise(text) == *wanted,
+            SearchTest::BeginsWith(beginning) => normalise(text).starts_with(beginning.as_str()),
+            SearchTest::Is(comparison, limit) => {
+                number().is_some_and(|it| comparison.holds(&it, limit))
+            }
+        }
+    }
+
+    /// The values that may meet the condition; those of longer texts are cut, so that not all of them do.
+    #[must_use]
+    pub fn range(&self) -> SearchRange {
+        match &self.test {
+            SearchTest::Equals(text) => SearchRange::Equals(SearchValue::text(text)),
+            SearchTest::BeginsWith(beginning) => {
+                SearchRange::BeginsWith(SearchValue::text(beginning))
+            }
+            SearchTest::Is(comparison, limit) => {
+                SearchRange::Is(*comparison, SearchValue::number(limit))
+            }
+        }
+    }
+
+    /// The attribute that the condition is about.
+    #[must_use]
+    pub const fn attribute(&self) -> Option<&AttributeName> {
+        match &self.subject {
+            Subject::Attribute(name) => Some(name),
+            Subject::Name | Subject::Kind | Subject::Tag => None,
+        }
+    }
+}
+
+impl fmt::Display for SearchCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.subject.as_str();
+        match &self.test {
+            SearchTest::Equals(text) => write!(f, "{name}={text}"),
+            SearchTest::BeginsWith(beginning) => write!(f, "{name}={beginning}*"),
+            SearchTest::Is(comparison, limit) => write!(f, "{name}{}{limit}", comparison.sign()),
+        }
+    }
+}
+
+impl FromStr for SearchCondition {
+    type Err = SearchConditionError;
+
+    fn from_str(text: &str) -> Result<Self, SearchConditionError> {
+        let sign = text.find(['=', '<', '>']);
+        let (name, rest) =
+            text.split_at(sign.ok_or_else(|| SearchConditionError::NoSign(excerpt(text)))?);
+        let subject: Subject = name.trim().parse()?;
+        if let Some(value) = rest.strip_prefix('=') {
+            return Self::like(subject, value);
+        }
+        let (value, comparison) = Comparison::SIGNS
+            .into_iter()
+            .find_map(|(sign, comparison)| Some((rest.strip_prefix(sign)?.trim(), comparison)))
+            .expect("it begins with < or >");
+        let name = || subject.as_str().to_owned();
+        if value.is_empty() {
+            return Err(SearchConditionError::NoValue(name()));
+        }
+        if !matches!(subject, Subject::Attribute(_)) {
+            return Err(SearchConditionError::OnlyText(name()));
+        }
+        let number = Decimal::parse(value)
+            .map_err(|_| SearchConditionError::NotNumber { name: name(), value: excerpt(value) })?;
+        Ok(Self { subject, test: SearchTest::Is(comparison, number) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AttributeValue, AttributeValues, DeviceObservation, Reading, Timestamp};
+
+    fn device() -> Device {
+        let reading = Reading::new(
+            "d".parse().expect("an id"),
+            Timestamp::MIN,
+            None,
+            [("t".parse().expect("a name"), Decimal::parse("1").expect("a number"))].into(),
+        );
+        let observation = DeviceObservation::of(&reading.expect("a reading"));
+        let mut device = observation.new_device("d".parse().expect("an id"), |_| true);
+        device.name = Some("Küche #2".parse().expect("a label"));
+        device.tags = vec!["Window".parse().expect("a label")].try_into().expect("tags");
+        let text = |text: &str| AttributeValue::Text(text.parse().expect("a label"));
+        let number = |text| AttributeValue::Number(Decimal::parse(text).expect("a number"));
+        for (name, values) in
+            [("firmware", vec![text("1.10")]), ("serves", vec![text("Hall"), number("4")])]
+        {
+            let values = AttributeValues::try_from(values).expect("values");
+            device.attributes.insert(name.parse().expect("a name"), values);
+        }
+        device
+    }
+
+    #[test]
+    fn a_condition_holds_for_one_of_the_values() {
+        let device = device();
+        for (condition, holds) in [
+            ("name=kÜche #2", true),
+            ("name=ku\u{308}c*", true),
+            ("name=che*", false),
+            ("name=*", true),
+            ("kind=*", false),
+            ("tag=window", true),
+            ("tag=win", false),
+            ("firmware=1.10", true),
+            ("firmware=1.1", false),
+            ("firmware<1.4", true),
+            ("firmware>=1.1", true),
+            ("firmware>1.1", false),
+            ("firmware <= 1.1", true),
+            ("serves=hall", true),
+            ("serves>3", true),
+            ("serves=4", true),
+            ("serves<4", false),
+            ("t=1", false),
+        ] {
+            let parsed: SearchCondition = condition.parse().expect(condition);
+            assert_eq!(parsed.holds_for(&device), holds, "{condition}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed), "{condition}");
+        }
+    }
+
+    #[test]
+    fn a_metric_is_compared_as_a_number() {
+        let value = Decimal::parse("20").expect("a number");
+        for (condition, holds) in [
+            ("battery<20", false),
+            ("battery<=2e1", true),
+            ("battery=20.0", true),
+            ("battery=2*", false),
+            ("battery=*", true),
+            ("battery=low", false),
+        ] {
+            let parsed: SearchCondition = condition.parse().expect(condition);
+            assert_eq!(parsed.holds_for_metric(&value), holds, "{condition}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_named() {
+        for (text, why) in [
+            ("firmware", "is no condition"),
+            ("firmware!=1", "\"firmware!\" is not an attribute's name"),
+            ("=1", "\"\" is not an attribute's name"),
+            ("room=hall", "\"room\" is a reserved name"),
+            ("firmware=", "firmware has no value"),
+            ("firmware< ", "firmware has no value"),
+            ("battery<low", "battery is compared with \"low\", which is not a number"),
+            ("name>5", "name is a text; only = compares it"),
+        ] {
+            let error = text.parse::<SearchCondition>().expect_err(text).to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

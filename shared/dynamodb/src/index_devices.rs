@@ -1,0 +1,163 @@
+//! The stored values by which devices are found, and the mark that all of them are stored. Searches nothing.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, ReturnConsumedCapacity, TransactWriteItem,
+};
+
+use crate::attribute::to_sdk;
+use crate::error::store_error;
+use crate::update::Update;
+use crate::{DynamoStore, note_read, note_write};
+use domain::{Device, DeviceId, SearchEntry, Timestamp};
+use table::item::attribute::{DEVICE_VERSION, DONE, RUN};
+use table::item::{self, Attribute};
+use table::keys::{Key, PK, SK, search_pk};
+use table::{
+    Companion, IndexDevices, Invocation, LookUpRegistry as _, StoreError, StoreResult,
+    UpdateOutcome, entry_companions,
+};
+
+/// The number of values that one transaction writes, beside the check of the device.
+const MAX_ENTRIES: usize = 90;
+/// The number of attempts at a device that others keep changing.
+const MAX_ATTEMPTS: usize = 5;
+
+impl IndexDevices for DynamoStore {
+    async fn begin_index(&self, run: &str, invocation: &Invocation) -> StoreResult<()> {
+        let mut update = Update::or_put(Key::Indexed);
+        update.set(&[RUN], Attribute::S(run.to_owned()));
+        update.send(self, invocation).await.map(drop)
+    }
+
+    async fn index_device(&self, device: &Device, invocation: &Invocation) -> StoreResult<usize> {
+        let mut device = device.clone();
+        for _ in 0..MAX_ATTEMPTS {
+            let stored = self.stored_entries(&device.id, invocation).await?;
+            let wrong = entry_companions(&device.id, &stored, &device.search_entries());
+            let mut is_still = true;
+            for some in wrong.chunks(MAX_ENTRIES) {
+                is_still = is_still && self.write_entries(&device, some, invocation).await?;
+            }
+            if is_still {
+                return Ok(wrong.len());
+            }
+            let id = &device.id;
+            match self.device(id, invocation).await? {
+                Some(now) => device = now,
+                None => return Ok(0),
+            }
+        }
+        Err(StoreError::Unavailable(format!("the item of {} kept changing", device.id).into()))
+    }
+
+    async fn end_index(
+        &self,
+        run: &str,
+        at: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut update = Update::of(Key::Indexed);
+        update.only_if_still(&[RUN], Some(Attribute::S(run.to_owned())));
+        update.set(&[DONE], Attribute::S(at.to_string()));
+        let outcome = update.send(self, invocation).await?;
+        Ok(matches!(outcome, UpdateOutcome::Updated(_)))
+    }
+}
+
+impl DynamoStore {
+    /// Takes the mark away, because what is written next is not in the index.
+    pub(super) async fn forget_index(&self, invocation: &Invocation) -> StoreResult<()> {
+        let answer = self
+            .client
+            .delete_item()
+            .table_name(&self.table)
+            .set_key(Some(to_sdk(item::key(&Key::Indexed))))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        let answer = invocation.within(answer).await?.map_err(store_error)?;
+        note_write(invocation, answer.consumed_capacity());
+        Ok(())
+    }
+
+    async fn stored_entries(
+        &self,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<BTreeSet<SearchEntry>> {
+        let pk = search_pk(device);
+        let mut entries = BTreeSet::new();
+        let mut start = None;
+        loop {
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("#p = :p")
+                .expression_attribute_names("#p", PK)
+                .expression_attribute_values(":p", AttributeValue::S(pk.clone()))
+                .consistent_read(true)
+                .set_exclusive_start_key(start)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send();
+            let answer = invocation.within(answer).await?.map_err(store_error)?;
+            note_read(invocation, answer.consumed_capacity());
+            for item in answer.items.into_iter().flatten() {
+                let sk = item.get(SK).and_then(|sk| sk.as_s().ok());
+                if let Some(Key::SearchEntry(_, entry)) = sk.and_then(|sk| Key::parse(&pk, sk)) {
+                    entries.insert(entry);
+                }
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(entries);
+            }
+        }
+    }
+
+    /// Writes values of a device that is still what it was. Returns whether it is.
+    async fn write_entries(
+        &self,
+        device: &Device,
+        entries: &[Companion],
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let version = (device.version > 0).then(|| device.version.to_string());
+        let check = ConditionCheck::builder()
+            .table_name(&self.table)
+            .set_key(Some(to_sdk(item::key(&self.layout.device_key(&device.id)))))
+            .expression_attribute_names("#v", DEVICE_VERSION)
+            .expression_attribute_names("#p", PK)
+            .condition_expression(match version {
+                Some(_) => "attribute_exists(#p) AND #v = :v",
+                None => "attribute_exists(#p) AND attribute_not_exists(#v)",
+            })
+            .set_expression_attribute_values(
+                version.map(|it| [(":v".to_owned(), AttributeValue::N(it))].into()),
+            )
+            .build()
+            .expect("key, table and condition are set");
+        let entries = entries.iter().flat_map(|it| self.parts(it.clone()));
+        let parts = [TransactWriteItem::builder().condition_check(check).build()];
+        let answer = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(parts.into_iter().chain(entries).collect()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send();
+        match invocation.within(answer).await? {
+            Ok(answer) => {
+                let units = answer.consumed_capacity().iter();
+                units.for_each(|units| note_write(invocation, Some(units)));
+                Ok(true)
+            }
+            Err(error) => match error.as_service_error() {
+                // An edit was faster, or is being made.
+                Some(TransactWriteItemsError::TransactionCanceledException(_)) => Ok(false),
+                _ => Err(store_error(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Whether a deleted device is gone, so that a late record of one of its readings says nothing. Marks none.
+
+use domain::{DeletedDevice, Order, TimeRange, Timestamp};
+use table::{Invocation, QueryReadings, RangeQuery, StoreResult};
+
+/// Whether the device is gone. While it is being deleted it is, whatever of it is left. Afterwards it is as
+/// long as it has no readings: the stream may deliver a record of a reading a day after the reading was
+/// deleted, but a reading that is there was sent anew.
+pub async fn is_gone(
+    store: &impl QueryReadings,
+    device: &DeletedDevice,
+    invocation: &Invocation,
+) -> StoreResult<bool> {
+    if device.deletion.ended.is_none() {
+        return Ok(true);
+    }
+    let range = TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("one is before the other");
+    let order = Order::Descending;
+    let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
+    let page = store.device_readings(&device.id, &query, invocation).await?;
+    Ok(page.readings.is_empty())
+}

@@ -1,0 +1,131 @@
+//! The ports of deletion in memory.
+
+use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
+
+use super::MemoryStore;
+use crate::keys::Key;
+use crate::{
+    Belonging, Belongings, Invocation, ItemKey, MarkDeletions, PutOutcome, RemoveBelongings,
+    RemoveRooms, StoreResult,
+};
+
+impl MarkDeletions for MemoryStore {
+    async fn begin_deletion(
+        &self,
+        id: &DeviceId,
+        at: Timestamp,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        let mut state = self.write()?;
+        if let Some(device) = state.devices.remove(id) {
+            let begun = Deletion::begin(at, device.fold_settings.number);
+            state.deletions.insert(id.clone(), begun);
+        }
+        Ok(state.deletions.get(id).copied())
+    }
+
+    async fn note_found(
+        &self,
+        id: &DeviceId,
+        at: Timestamp,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<Deletion>> {
+        let mut state = self.write()?;
+        let under_way = state.deletions.get_mut(id).filter(|it| it.ended.is_none());
+        Ok(under_way.map(|deletion| {
+            deletion.found = at;
+            *deletion
+        }))
+    }
+
+    async fn end_deletion(
+        &self,
+        id: &DeviceId,
+        known: &Deletion,
+        at: Timestamp,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut state = self.write()?;
+        let known =
+            state.deletions.get_mut(id).filter(|it| **it == *known && known.ended.is_none());
+        Ok(known.map(|deletion| deletion.ended = Some(at)).is_some())
+    }
+}
+
+impl RemoveBelongings for MemoryStore {
+    async fn belongings(
+        &self,
+        id: &DeviceId,
+        limit: usize,
+        _invocation: &Invocation,
+    ) -> StoreResult<Belongings> {
+        let state = self.read()?;
+        let readings = state.readings.keys().filter(|key| key.device == *id);
+        let readings = readings.map(|key| Key::Reading(id.clone(), key.at));
+        let rollups = state.rollups.keys().filter(|key| key.device == *id);
+        let rollups = rollups.map(|key| Key::Rollup(id.clone(), key.bucket));
+        let refold = state.refolds.contains_key(id).then(|| Key::Refold(id.clone()));
+        let all = readings.chain(rollups).chain(refold);
+        let mut found: Vec<Belonging> = all.map(|key| Belonging(vec![ItemKey::of(&key)])).collect();
+        let stays = state.stays.iter().filter(|(key, _)| key.device == *id);
+        found.extend(stays.map(|(key, stay)| Belonging::of_stay(id, &stay.room, key.since)));
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Belongings { found, has_more })
+    }
+
+    async fn remove_belongings(
+        &self,
+        belongings: &[Belonging],
+        _invocation: &Invocation,
+    ) -> PutOutcome {
+        let mut state = self.call();
+        if let Some(cause) = state.pop_failure() {
+            return PutOutcome { not_stored: (0..belongings.len()).collect(), cause: Some(cause) };
+        }
+        for key in belongings.iter().flat_map(|it| &it.0) {
+            match Key::parse(&key.pk, &key.sk) {
+                Some(Key::Reading(device, at)) => {
+                    let key = crate::ReadingKey { at, device };
+                    state.readings.remove(&key);
+                    state.arrivals.remove(&key);
+                    state.expiries.remove(&key);
+                }
+                Some(Key::Rollup(device, bucket)) => {
+                    state.rollups.remove(&crate::RollupKey { device, bucket });
+                }
+                Some(Key::Refold(device)) => drop(state.refolds.remove(&device)),
+                Some(Key::StayOf(device, since)) => {
+                    state.stays.remove(&crate::StayKey { since, device });
+                }
+                // Both sides of a stay are one here.
+                Some(Key::StayIn(..)) => {}
+                other => unreachable!("nothing else belongs to a device: {other:?}"),
+            }
+        }
+        PutOutcome::default()
+    }
+}
+
+impl RemoveRooms for MemoryStore {
+    async fn remove_room(&self, id: &RoomId, _invocation: &Invocation) -> StoreResult<()> {
+        self.write()?.rooms.remove(id);
+        Ok(())
+    }
+
+    async fn put_back_room(&self, room: &Room, _invocation: &Invocation) -> StoreResult<()> {
+        self.write()?.rooms.entry(room.id.clone()).or_insert_with(|| room.clone());
+        Ok(())
+    }
+
+    async fn leave_home(
+        &self,
+        room: &RoomId,
+        home: &HomeId,
+        _invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        let mut state = self.write()?;
+        let room = state.rooms.get_mut(room).filter(|room| room.home.as_ref() == Some(home));
+        Ok(room.map(|room| room.home = None).is_some())
+    }
+}

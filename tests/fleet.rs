@@ -1,0 +1,334 @@
+//! A fleet: more devices than memory holds, listed and fed through the functions, and what its month costs.
+//! Folds no rollup.
+//!
+//! With `ROOMTIDE_FLEET=1000000` the fleet is that large, and its figures are printed.
+
+use std::fmt;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use domain::{DeviceObservation, Room};
+use dynamodb::DynamoStore;
+use futures_util::{StreamExt as _, stream};
+use ingest::Ingest;
+use query::Query;
+use runtime::clock::{Deadline, TestClock};
+use runtime::telemetry::Telemetry;
+use serde_json::{Map, Value, json};
+use table::item::{self, Attribute, Item};
+use table::layout::Layout;
+use table::shards::Shards;
+use table::{FindRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _};
+
+use crate::engine::{Engine, Table};
+use crate::given::{Answer, at, clock, device, invocation, reading_in, request, room};
+
+/// The number of partitions of the fleet's devices.
+const SHARDS: u64 = 4;
+/// The number of devices in a room.
+const ROOM: usize = 10;
+/// The number of readings of a request.
+const BATCH: usize = 500;
+/// The numbers of devices whose readings are stored, of a fleet that is measured and of one that is checked.
+const MEASURED: usize = 200_000;
+const CHECKED: usize = 1_500;
+
+/// The table and the functions, and the ids of the devices, sorted.
+struct Fleet {
+    table: Table,
+    ids: Vec<String>,
+    query: Query<DynamoStore, TestClock>,
+    ingest: Ingest<DynamoStore, TestClock>,
+}
+
+fn room_of(n: usize) -> String {
+    format!("room-{:06}", n / ROOM)
+}
+
+fn print(line: fmt::Arguments<'_>) {
+    drop(writeln!(std::io::stderr(), "{line}"));
+}
+
+/// The memory of this process with its engine, where the system tells.
+fn print_memory(when: &str) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(line) = status.lines().find(|line| line.starts_with("VmRSS")) {
+        print(format_args!("{when}: {line}"));
+    }
+}
+
+fn to_json(attribute: Attribute) -> Value {
+    match attribute {
+        Attribute::S(text) => json!({"S": text}),
+        Attribute::N(number) => json!({"N": number}),
+        Attribute::L(list) => json!({"L": list.into_iter().map(to_json).collect::<Vec<_>>()}),
+        Attribute::M(item) => json!({"M": object(item)}),
+        Attribute::Ss(set) => json!({"SS": set}),
+        // No item of the registry has one.
+        Attribute::B(_) | Attribute::Other => Value::Null,
+    }
+}
+
+fn object(item: Item) -> Map<String, Value> {
+    item.into_iter().map(|(name, value)| (name, to_json(value))).collect()
+}
+
+impl Fleet {
+    /// The devices have UUIDs. The first is registered by the port, the others are put as the port would.
+    async fn of(number: usize) -> Self {
+        let engine = Engine::embedded().await;
+        let table = engine.table_of(&[("DeviceShards", &SHARDS.to_string())]).await;
+        let mut rng = fastrand::Rng::with_seed(11);
+        let mut ids: Vec<String> = (0..number)
+            .map(|_| {
+                let hex = format!("{:032x}", rng.u128(..));
+                format!("{}-{}-{}", &hex[..8], &hex[8..16], &hex[16..])
+            })
+            .collect();
+        ids.sort_unstable();
+        let shards = Shards::new(SHARDS).expect("a number");
+        let layout = Layout { shards, ..Layout::default() };
+        let new = |n: usize| {
+            let first = reading_in(&ids[n], 0, &room_of(n));
+            DeviceObservation::of(&first).new_device(first.device, |_| true)
+        };
+        let store = table.store();
+        store.register_device(&new(0), &invocation()).await.expect("registered");
+        let devices = (1..number).map(|n| item::from_device(&new(n), layout));
+        let rooms = (0..number.div_ceil(ROOM))
+            .map(|n| item::from_room(&Room::new(room(&room_of(n * ROOM)), at(0))));
+        let mut items = devices.chain(rooms).map(object).map(Value::Object).peekable();
+        let batches = std::iter::from_fn(|| {
+            items.peek()?;
+            Some(items.by_ref().take(25).collect::<Vec<_>>())
+        });
+        stream::iter(batches).for_each_concurrent(16, |batch| table.put_items(batch)).await;
+        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
+        let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
+        let ingest = Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
+        Self { table, ids, query, ingest }
+    }
+
+    async fn get(&self, path: &str, parameters: &str) -> Answer {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let event = request("GET", path, parameters, None);
+        let answer = Answer::of(&Box::pin(self.query.handle(event, deadline)).await);
+        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
+        answer
+    }
+
+    /// The time and the read units of so many pages of a list at its beginning.
+    async fn pages(&self, path: &str, limit: usize, pages: u32) {
+        let (begin, mut units, mut cursor) = (Instant::now(), 0.0, String::new());
+        for _ in 0..pages {
+            let page = self.get(path, &format!("limit={limit}{cursor}")).await;
+            units += consumed(&page, "read");
+            cursor = match page.body["next_cursor"].as_str() {
+                Some(next) => format!("&cursor={next}"),
+                None => String::new(),
+            };
+        }
+        let (time, units) = (begin.elapsed() / pages, units / f64::from(pages));
+        print(format_args!("GET {path}?limit={limit}: {time:.1?}, {units:.1} read units a page"));
+    }
+
+    /// One reading of each of some devices, without a room; the read units, and the readings a second.
+    async fn feed(&self, ids: &[String], minute: i64) -> (f64, f64) {
+        let (begin, mut reads) = (Instant::now(), 0.0);
+        for ids in ids.chunks(BATCH) {
+            let timestamp = at(minute * 60_000).to_string();
+            let reading =
+                |id| json!({"device_id": id, "timestamp": timestamp, "temperature": 21.5});
+            let readings: Vec<Value> = ids.iter().map(reading).collect();
+            let event = request("POST", "/readings", "", Some(&readings.into()));
+            let deadline = Deadline::after(Duration::from_secs(60));
+            let event = ingest::Event::Http(Box::new(event));
+            let reply = Box::pin(self.ingest.handle(event, deadline)).await.expect("answered");
+            let ingest::Reply::Http(answer) = reply else { panic!("an answer over HTTP") };
+            let answer = Answer::of(&answer);
+            assert_eq!(answer.status, 201, "{}", answer.body);
+            reads += consumed(&answer, "read");
+        }
+        let count = f64::from(u32::try_from(ids.len()).expect("few"));
+        (reads, count / begin.elapsed().as_secs_f64())
+    }
+}
+
+fn consumed(answer: &Answer, what: &str) -> f64 {
+    let units = answer.headers[format!("x-consumed-{what}-units")].as_str();
+    units.and_then(|units| units.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's own switch, not the system's configuration"
+)]
+async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_reading() {
+    let number: usize = std::env::var("ROOMTIDE_FLEET")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(table::MAX_CACHED_ENTRIES + 100);
+    let begin = Instant::now();
+    let fleet = Box::pin(Fleet::of(number)).await;
+    print(format_args!("{number} devices in {SHARDS} partitions, made in {:.0?}", begin.elapsed()));
+    print_memory("made");
+    let begin = Instant::now();
+    Box::pin(fleet.query.load()).await;
+    Box::pin(fleet.ingest.load()).await;
+    print(format_args!("cold start of query and ingest: {:.0?} each", begin.elapsed() / 2));
+
+    for (path, limit) in [("/devices", 100), ("/rooms", 100), ("/rooms/room-000007/devices", 100)] {
+        Box::pin(fleet.pages(path, limit, 20)).await;
+    }
+    let one = Box::pin(fleet.get(&format!("/devices/{}", fleet.ids[number / 2]), "")).await;
+    assert!((consumed(&one, "read") - 1.0).abs() < 0.1, "{one:?}");
+
+    let (begin, mut units, mut pages) = (Instant::now(), 0.0, 0);
+    let mut found: Vec<String> = Vec::with_capacity(number);
+    let mut cursor = String::new();
+    loop {
+        let page = Box::pin(fleet.get("/devices", &format!("limit=1000{cursor}"))).await;
+        let rows = page.body["data"].as_array().expect("rows");
+        found.extend(rows.iter().map(|row| row["device_id"].as_str().expect("an id").to_owned()));
+        units += consumed(&page, "read");
+        pages += 1;
+        match page.body["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(found == fleet.ids, "each device once, in the order of the ids");
+    let time = begin.elapsed() / pages;
+    print(format_args!(
+        "GET /devices?limit=1000, all {pages} pages: {time:.1?}, {:.1} read units a page",
+        units / f64::from(pages)
+    ));
+    print_memory("listed");
+
+    let fed = if number > MEASURED { MEASURED } else { CHECKED };
+    let fed = &fleet.ids[..fed];
+    let count = f64::from(u32::try_from(fed.len()).expect("few"));
+    let (reads, rate) = Box::pin(fleet.feed(fed, 1)).await;
+    assert!(reads <= count * 1.01, "{reads} read units");
+    print(format_args!("first readings: {rate:.0} a second, {:.2} read units each", reads / count));
+    for minute in [2, 3] {
+        let (reads, rate) = Box::pin(fleet.feed(fed, minute)).await;
+        // A few of a million share their eight slots with too many others.
+        assert!(reads <= count * 0.02, "{reads} read units of {count} known devices");
+        print(format_args!(
+            "further ones: {rate:.0} a second, {:.4} read units each",
+            reads / count
+        ));
+    }
+    print_memory("fed");
+    let stored = fleet.table.items(fed[fed.len() / 2].as_str()).await;
+    assert_eq!(stored.len(), 3);
+    let room = room_of(fed.len() / 2);
+    assert!(stored.iter().all(|it| it["room"]["S"] == room.as_str()), "{stored:?}");
+}
+
+/// Dollars per million in us-east-1, on demand: of write units, of read units, of Lambda requests with some
+/// milliseconds each, and of batches of stream records.
+const WRITE: f64 = 0.625;
+const READ: f64 = 0.125;
+const INGEST: f64 = 0.23;
+const BATCHES: f64 = 0.30;
+/// An HTTP API's requests cost 1.00 dollars per million, and beyond 300 million 0.90.
+const FIRST_REQUESTS: f64 = 300.0;
+
+/// What a month of 100,000 devices costs, each with a reading a minute, in millions.
+struct Month {
+    /// The readings of a device in one request.
+    batch: f64,
+    room_index: bool,
+    /// Write units of a reading, with its entry in the index by room and without it.
+    stored: [f64; 2],
+    /// Read units of a device that is looked up.
+    looked_up: f64,
+}
+
+impl Month {
+    const READINGS: f64 = 100_000.0 * 60.0 * 24.0 * 30.0 / 1e6;
+    /// The instances of ingest, each of which looks a device up once an hour.
+    const INSTANCES: f64 = 10.0;
+    /// The rollups of a device and a day: 96 quarters and the day itself. Each quarter is read for 1.15 units.
+    const ROLLUPS: f64 = 97.0 / 1_440.0;
+    const ROLLED_UP: f64 = 1.15 / 15.0;
+
+    fn lines(&self) -> [(&'static str, f64); 7] {
+        let requests = Self::READINGS / self.batch;
+        let [with, without] = self.stored;
+        let beyond = (requests - FIRST_REQUESTS).max(0.0);
+        // A batch of a hundred records is of fewer devices where some readings of each come together.
+        let registry = Self::READINGS / self.batch * self.looked_up;
+        let hourly = 100_000.0 * 24.0 * 30.0 / 1e6 * Self::INSTANCES * self.looked_up;
+        let rollup_writes = Self::READINGS * Self::ROLLUPS * WRITE;
+        let index = if self.room_index { with - without } else { 0.0 };
+        [
+            ("table: a write a reading", Self::READINGS * without * WRITE),
+            ("index by room: another", Self::READINGS * index * WRITE),
+            ("HTTP API", requests - 0.1 * beyond),
+            ("Lambda, ingest", requests * INGEST),
+            ("ingest: each of ten instances looks each device up once an hour", hourly * READ),
+            (
+                "registry: batches of 100 readings, with a read of each device in one",
+                Self::READINGS / 100.0 * BATCHES + registry * READ,
+            ),
+            ("rollups", rollup_writes + Self::READINGS * Self::ROLLED_UP * READ),
+        ]
+    }
+}
+
+/// Whole dollars, in thousands.
+fn dollars(amount: f64) -> String {
+    let text = format!("{amount:.0}");
+    match text.len().checked_sub(3).filter(|n| *n > 0) {
+        Some(n) => format!("{},{}", &text[..n], &text[n..]),
+        None => text,
+    }
+}
+
+#[tokio::test]
+async fn a_month_of_a_fleet_costs_what_the_readme_says() {
+    let engine = Engine::embedded().await;
+    let mut stored = [0.0; 2];
+    for (units, room_index) in stored.iter_mut().zip([true, false]) {
+        let store = engine.table(room_index).await.store();
+        let readings: Vec<_> = (0..25).map(|n| reading_in(&format!("d{n}"), 0, "room-a")).collect();
+        let invocation = invocation();
+        store.put_readings(&readings, None, &invocation).await;
+        *units = invocation.write_units() / 25.0;
+    }
+    let looked_up = {
+        let store = engine.table(true).await.store();
+        let ids: Vec<_> = (0..10).map(|n| device(&format!("d{n}"))).collect();
+        for id in &ids {
+            let first = reading_in(id.as_str(), 0, "room-a");
+            let new = DeviceObservation::of(&first).new_device(id.clone(), |_| true);
+            store.register_device(&new, &invocation()).await.expect("registered");
+        }
+        store.devices(&invocation()).await.expect("read");
+        let invocation = invocation();
+        store.find_devices(&ids, &invocation).await.expect("read");
+        invocation.read_units() / 10.0
+    };
+    let month = |batch, room_index| Month { batch, room_index, stored, looked_up }.lines();
+    let columns = [month(1.0, true), month(10.0, true), month(10.0, false)];
+    let mut table =
+        "| | each reading by itself | ten of a device together | and `RoomIndex=off` |\n\
+                     | --- | --- | --- | --- |\n"
+            .to_owned();
+    let mut row = |name: &str, amounts: [f64; 3]| {
+        let amounts = amounts.map(dollars).join(" | ");
+        table += &format!("| {name} | {amounts} |\n");
+    };
+    for n in 0..columns[0].len() {
+        row(columns[0][n].0, [0, 1, 2].map(|column| columns[column][n].1));
+    }
+    row("together", columns.map(|lines| lines.iter().map(|(_, amount)| amount).sum()));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(path).expect("the README");
+    assert!(readme.contains(&table), "README.md does not hold this table:\n\n{table}");
+}

@@ -1,0 +1,34 @@
+//! The registry under random schedules: whatever is moved, edited, delivered, lost, late or done twice, the
+//! history of each device is only continued, and agrees with where the device is.
+
+mod steps;
+mod world;
+
+use crate::schedules::{asleep, assert_right};
+use steps::Design;
+use world::World;
+
+/// The schedules of a normal run: some seconds.
+const SCHEDULES: u64 = 1_000;
+
+/// Runs a schedule; returns what was wrong on the way or at rest.
+fn run(seed: u64, design: Design) -> Vec<String> {
+    asleep(async {
+        let mut world = World::new(seed, design);
+        world.live().await;
+        world.come_to_rest().await;
+        world.wrong()
+    })
+}
+
+#[test]
+fn the_history_of_a_device_is_continued_and_agrees_with_its_place() {
+    assert_right(SCHEDULES, |seed| run(seed, Design::Ours));
+}
+
+/// The harness sees what is wrong with a design, or it would see nothing in ours.
+#[test]
+fn a_stay_that_ignores_what_happened_since_it_was_read_is_found() {
+    let found = (0..SCHEDULES).any(|seed| !run(seed, Design::Blind).is_empty());
+    assert!(found, "it survives {SCHEDULES} schedules");
+}

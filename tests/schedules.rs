@@ -1,0 +1,30 @@
+//! Runs a model by random schedules, each by its seed. Knows no model.
+//!
+//! `ROOMTIDE_SCHEDULES` says how many schedules are run; `ROOMTIDE_SEED` runs one, which a failure names.
+
+/// Runs a future on a clock that does not move by itself.
+pub(crate) fn asleep<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime starts");
+    runtime.block_on(future)
+}
+
+#[expect(clippy::disallowed_methods, reason = "who runs the tests says how many schedules")]
+fn number_of(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Asserts that nothing is wrong in as many schedules as the run has.
+pub(crate) fn assert_right(schedules: u64, run: impl Fn(u64) -> Vec<String>) {
+    let seeds = match number_of("ROOMTIDE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number_of("ROOMTIDE_SCHEDULES").unwrap_or(schedules),
+    };
+    for seed in seeds {
+        let wrong = run(seed);
+        assert!(wrong.is_empty(), "ROOMTIDE_SEED={seed}: {wrong:#?}");
+    }
+}
