@@ -114,6 +114,11 @@ impl Table {
         DynamoStore::connect(&self.config, Layout { shards, ..self.layout })
     }
 
+    /// A store that takes the table for one without the index by conditions.
+    pub(crate) fn store_without_conditions_index(&self) -> DynamoStore {
+        DynamoStore::connect(&self.config, Layout { conditions_index: false, ..self.layout })
+    }
+
     /// A store that reaches the table by another address.
     ///
     /// Its region is one of its own: the SDK's clients of one region share what they may spend on

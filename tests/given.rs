@@ -151,11 +151,14 @@ impl Answer {
 
 /// A schema of temperature and humidity.
 pub(crate) fn schema(version: u8) -> ConditionsSchema {
-    let metric = |name: &str, low: &str, high: &str| {
-        let knots = [low, high].map(|it| Decimal::parse(it).expect("a number"));
-        let name = name.parse().expect("a name");
-        SchemaMetric { name, encoding: Encoding::Decimal(knots.into()), bits: 12 }
+    schema_of(version, &[("temperature", "15", "30"), ("humidity", "20", "80")])
+}
+
+/// A schema of metrics with their domains.
+pub(crate) fn schema_of(version: u8, domains: &[(&str, &str, &str)]) -> ConditionsSchema {
+    let metric = |(name, low, high): &(&str, &str, &str)| {
+        let knots = [low, high].map(|it| number(it));
+        SchemaMetric { name: metric(name), encoding: Encoding::Decimal(knots.into()), bits: 12 }
     };
-    let metrics = vec![metric("temperature", "15", "30"), metric("humidity", "20", "80")];
-    ConditionsSchema::new(version, metrics).expect("a schema")
+    ConditionsSchema::new(version, domains.iter().map(metric).collect()).expect("a schema")
 }

@@ -3,6 +3,7 @@
 mod access;
 mod architecture;
 mod client;
+mod conditions_costs;
 mod contract;
 mod engine;
 mod events;

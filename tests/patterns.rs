@@ -1,5 +1,6 @@
 //! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
 
+mod conditions;
 mod fleet;
 mod series;
 
@@ -567,6 +568,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     rows.extend(Box::pin(fleet::rows(&home)).await);
     rows.extend(Box::pin(range_rows(&home)).await);
     rows.extend(Box::pin(series::rows()).await);
+    rows.extend(Box::pin(conditions::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
     rows.extend(Box::pin(stay_rows(&home)).await);

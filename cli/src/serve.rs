@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Spread the registry's devices over so many partitions, from 1 to 64; it counts from the first device on
     #[arg(long, value_name = "N")]
     device_shards: Option<Shards>,
+    /// Make or remove the index by conditions; see PUT /conditions/schema. Without it the table stays as it is
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+    conditions_index: Option<String>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -70,6 +73,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         time_zone: args.time_zone.unwrap_or_else(machine_zone),
         attribute_index: args.attribute_index.map(|it| it == "on"),
         device_shards: args.device_shards,
+        conditions_index: args.conditions_index.map(|it| it == "on"),
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

@@ -36,7 +36,7 @@ use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
 use table::keys::STATE;
-use table::layout::ATTRIBUTE_INDEX;
+use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
@@ -107,22 +107,28 @@ impl Engine {
         Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
-    /// Makes the index of attributes, of a table that `table` describes with it, or removes it.
-    pub(crate) fn set_attribute_index(
+    /// Makes an index of a table that `table` describes with it, or removes it.
+    pub(crate) fn set_index(
         &self,
         table: &TableDefinition,
+        index: &layout::Index,
         wanted: bool,
     ) -> anyhow::Result<()> {
+        if self.has_index(index)? != wanted {
+            let change = table.index_request(TABLE, index, wanted);
+            self.database.update_table(request(change)?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the table has an index.
+    pub(crate) fn has_index(&self, index: &layout::Index) -> anyhow::Result<bool> {
         let known = self.database.get_table_metadata(TABLE)?.and_then(|it| it.gsi_definitions);
         let indexes: Vec<Index> = match known {
             Some(text) => serde_json::from_str(&text).context("the table's indexes")?,
             None => Vec::new(),
         };
-        if indexes.iter().any(|it| it.index_name == ATTRIBUTE_INDEX.name) != wanted {
-            let change = table.index_request(TABLE, &ATTRIBUTE_INDEX, wanted);
-            self.database.update_table(request(change)?)?;
-        }
-        Ok(())
+        Ok(indexes.iter().any(|it| it.index_name == index.name))
     }
 
     /// Where the engine answers.

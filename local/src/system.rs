@@ -16,7 +16,7 @@ use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, Stopwatch};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
-use table::layout::Layout;
+use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
 use table::shards::Shards;
 use table::{Invocation, ReadRollupState as _};
 use tokio::net::TcpListener;
@@ -90,6 +90,8 @@ pub struct Options {
     pub time_zone: Zone,
     /// The number of partitions of the registry's devices; by default that of the table, 1 of a new one.
     pub device_shards: Option<Shards>,
+    /// Whether the table has the index by conditions; by default as it is, and a new one has none.
+    pub conditions_index: Option<bool>,
     /// Whether the table has the index of attributes; by default as it is, and a new one has none.
     pub attribute_index: Option<bool>,
     /// Where the functions' log events go; nowhere by default.
@@ -111,6 +113,7 @@ impl Default for Options {
             day_retention_days: None,
             time_zone: Zone::UTC,
             device_shards: None,
+            conditions_index: None,
             attribute_index: None,
             telemetry: Telemetry::silent(),
         }
@@ -178,15 +181,24 @@ impl System {
 
         let mut layout = table.layout();
         let data = options.data.clone();
-        let attribute_index = options.attribute_index;
-        let start = move || {
-            let engine = Engine::start(&data, &table)?;
-            if let Some(wanted) = attribute_index {
-                engine.set_attribute_index(&table, wanted)?;
+        let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
+        // Each with the attributes of its own keys and no others.
+        let with = |name| TableDefinition::from_template(&template, &[(name, "on")]);
+        let wanted = [
+            (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
+            (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
+        ];
+        let (engine, has_conditions) = tokio::task::spawn_blocking(move || {
+            for (index, indexed, wanted) in wanted {
+                if let Some(wanted) = wanted {
+                    engine.set_index(&indexed, index, wanted)?;
+                }
             }
-            anyhow::Ok(engine)
-        };
-        let engine = tokio::task::spawn_blocking(start).await??;
+            let has_conditions = engine.has_index(&CONDITIONS_INDEX)?;
+            anyhow::Ok((engine, has_conditions))
+        })
+        .await??;
+        layout.conditions_index = has_conditions;
         let config = engine.store_config();
         let stored = shards_of(&config, layout).await?;
         layout.shards = options.device_shards.or(stored).unwrap_or_default();
@@ -489,6 +501,23 @@ mod tests {
         assert_eq!(devices(&system).await["data"][0]["device_id"], "remo");
         system.shutdown().await.unwrap();
     }
+    #[tokio::test]
+    async fn the_index_by_conditions_comes_and_goes_as_it_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let has_index = async |conditions_index| {
+            let data = Data::Dir(directory.path().to_owned());
+            let options = Options { data, conditions_index, listens: false, ..Options::default() };
+            let system = Box::pin(System::start(options)).await.unwrap();
+            let has_index = system.engine.has_index(&CONDITIONS_INDEX).unwrap();
+            system.shutdown().await.unwrap();
+            has_index
+        };
+        assert!(!has_index(None).await);
+        assert!(has_index(Some(true)).await);
+        assert!(has_index(None).await);
+        assert!(!has_index(Some(false)).await);
+    }
+
     #[tokio::test]
     async fn the_time_zone_of_the_first_start_rules() {
         let directory = tempfile::tempdir().unwrap();

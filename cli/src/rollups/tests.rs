@@ -7,15 +7,16 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use clap::Parser;
 use domain::{
-    Device, DeviceObservation, DevicePatch, Edit, Exact, MetricKind, MetricPatch, Quarter, Reading,
-    SWEEP_GROUPS, Timestamp, Verdict,
+    ConditionsSchema, Device, DeviceObservation, DevicePatch, Edit, Encoding, Exact, MetricKind,
+    MetricPatch, Quarter, Reading, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
 };
 use runtime::clock::{Deadline, TestClock};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
-    PutReadings as _, PutRollups as _, ReadRollupState as _, ReadRollups as _, ReadingKey, Refold,
-    RegisterDevices as _, RollupKey, RollupState, StoredRollup,
+    PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadConditionsSchema as _,
+    ReadRollupState as _, ReadRollups as _, ReadingKey, Refold, RegisterDevices as _, RollupKey,
+    RollupState, StoredRollup,
 };
 
 use super::rebuild::{self, Rebuild, Rebuilt};
@@ -254,6 +255,40 @@ async fn rollups_whose_readings_expire_are_neither_compared_nor_touched() {
     let rebuilt = bench.rebuild(&[]).await.unwrap();
     assert_eq!(rebuilt, Rebuilt { quarters: 1, days: 2, kept: 1 });
     assert_eq!(bench.quarter("a", "2026-02-10T10:00:00Z").await.unwrap(), good, "not flagged");
+    assert!(bench.verify(&[]).await);
+}
+
+#[tokio::test]
+async fn a_rebuild_of_everything_makes_the_index_by_conditions_complete() {
+    let bench = Bench { retention: Some(TimeDelta::days(10)), ..Bench::new().await };
+    bench.write("a", "2026-02-10T10:00:00Z", "1").await;
+    bench.write("a", "2026-02-26T10:00:00Z", "1").await;
+    bench.clock.set(at("2026-02-21T00:00:00Z"));
+    bench.rebuild(&["--to", "2026-02-11T00:00:00Z"]).await.unwrap();
+    bench.clock.set(at("2026-03-01T00:00:00Z"));
+    bench.store.add_conditions_index();
+    let metric = |name: &str| SchemaMetric {
+        name: name.parse().unwrap(),
+        encoding: Encoding::Float,
+        bits: 8,
+    };
+    let schema = ConditionsSchema::new(1, ["t", "u"].map(metric).into()).unwrap();
+    let put = bench.store.put_conditions_schema(&schema, Expected::Absent, &invocation()).await;
+    assert!(put.unwrap());
+    let is_ready = async || {
+        let stored = bench.store.conditions_schema(&invocation()).await.unwrap();
+        stored.is_some_and(|it| it.is_ready)
+    };
+    bench.rebuild(&["--from", "2026-02-26T00:00:00Z"]).await.unwrap();
+    assert!(!is_ready().await, "a part is not everything");
+    bench.rebuild(&[]).await.unwrap();
+    assert!(is_ready().await);
+    // The first one's readings have begun to expire.
+    for start in ["2026-02-10T10:00:00Z", "2026-02-26T10:00:00Z"] {
+        let stored = bench.quarter("a", start).await.unwrap();
+        assert_eq!(stored.indexed.map(|it| it.schema), Some(1), "{start}");
+        assert!(!stored.is_frozen);
+    }
     assert!(bench.verify(&[]).await);
 }
 

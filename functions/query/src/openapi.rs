@@ -1,5 +1,6 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
+mod conditions;
 mod patch;
 mod series;
 
@@ -175,7 +176,7 @@ fn list(schema: &str) -> Value {
 
 fn all_schemas() -> Value {
     let mut all = schemas();
-    for further in [series::schemas(), patch::schemas()] {
+    for further in [series::schemas(), conditions::schemas(), patch::schemas()] {
         for (name, schema) in further.as_object().expect("an object") {
             all[name] = schema.clone();
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Decimal, Device, DeviceId, DeviceObservation, DevicePatch, Exchange, FoldRules,
-    MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS, Timestamp, Zone,
-    sweep_group,
+    Bucket, ConditionsSchema, Decimal, Device, DeviceId, DeviceObservation, DevicePatch, Encoding,
+    Exchange, FoldRules, MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS,
+    SchemaMetric, Timestamp, Zone, sweep_group,
 };
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
-    PutReadings as _, ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
+    PutConditionsSchema as _, PutReadings as _, ReadingKey, RegisterDevices as _, RollupKey,
+    StoredRollup,
 };
 
 use super::*;

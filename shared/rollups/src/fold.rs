@@ -62,7 +62,7 @@ pub(crate) enum Step {
     /// It is done already.
     Done(Folded),
     /// Flag the rollup.
-    Freeze(StoredRollup),
+    Freeze(Box<StoredRollup>),
     /// Fold.
     Fold,
 }
@@ -99,7 +99,7 @@ impl<S: Store> Fold<'_, S> {
             };
             let (rollup, folded) = match self.step(known.as_ref()) {
                 Step::Done(folded) => return Ok(folded),
-                Step::Freeze(frozen) => (frozen, Folded::Frozen),
+                Step::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // What is folded is read after the version: whoever reads it later puts later.
                 Step::Fold => match self.next(bounds, known.as_ref(), self.read(bounds).await?) {
                     Ok(rollup) => (rollup, Folded::Stored),
@@ -125,12 +125,12 @@ impl<S: Store> Fold<'_, S> {
         if known.is_frozen || known.is_expired(self.now) {
             return Step::Done(Folded::Frozen);
         }
-        Step::Freeze(StoredRollup {
+        Step::Freeze(Box::new(StoredRollup {
             version: known.version + 1,
             is_frozen: true,
             indexed: self.device.indexing.of(known.key.bucket, &known.rollup),
             ..known.clone()
-        })
+        }))
     }
 
     /// The rollup to store; `Err` if none is stored.

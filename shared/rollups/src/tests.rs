@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, Decimal, DeviceId, FoldRules, LocalDate, Quarter, Reading, Rollup, TimeRange,
-    Timestamp, Zone,
+    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, FoldRules, LocalDate, Quarter, Reading,
+    Rollup, SchemaMetric, TimeRange, Timestamp, Zone,
 };
 use table::memory::MemoryStore;
 use table::{
-    Deadline, DeleteReadings as _, Expected, Invocation, PutReadings as _, PutRollups, ReadRollups,
-    ReadStoredReadings, ReadingKey, RollupKey, StoreError, StoreResult, StoredReading,
+    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, PutReadings as _, PutRollups,
+    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, StoreError, StoreResult, StoredReading,
     StoredRollup,
 };
 
@@ -407,4 +407,54 @@ async fn a_rollup_that_keeps_changing_is_left_for_another_time() {
     assert!(matches!(&error, StoreError::Unavailable(_)), "{error}");
     assert!(error.is_retryable());
     assert_eq!(bench.stored_quarter(0).await.version, 5, "attempts");
+}
+
+fn indexing(version: u8) -> Indexing {
+    let metric = |name: &str| {
+        let name = name.parse().expect("a name");
+        SchemaMetric { name, encoding: Encoding::Signed, bits: 12 }
+    };
+    let metrics = ["temperature", "cumulative_kwh_p"].map(metric);
+    Indexing::By(ConditionsSchema::new(version, metrics.into()).expect("a schema").into())
+}
+
+#[tokio::test]
+async fn a_quarter_is_put_with_its_entry_and_a_fold_by_an_older_schema_is_told() {
+    let mut bench = Bench::new();
+    bench.write(1, "20").await;
+    bench.device = bench.device.clone().indexed(&indexing(2));
+    assert_eq!(bench.quarter(0).await, Folded::Stored);
+    let first = bench.stored_quarter(0).await;
+    assert_eq!(first.indexed, indexing(2).of(first.key.bucket, &first.rollup));
+    assert_eq!(first.indexed.and_then(|it| it.entry).map(|it| it.address[0]), Some(2));
+    for older in [indexing(1), Indexing::Unset] {
+        bench.device = bench.device.clone().indexed(&older);
+        assert_eq!(bench.quarter(0).await, Folded::Outdated);
+        let window = bench.fold().quarters_of(quarter(0).range(), Assumed::Nothing).await;
+        assert!(window.expect("memory").is_outdated);
+        // One that does not know of the rollup is refused by the table, and then told.
+        let folded = bench.fold().quarter(quarter(0), Assumed::Absent).await;
+        assert_eq!(folded.expect("memory"), Folded::Outdated);
+    }
+    bench.device = bench.device.clone().indexed(&indexing(3));
+    assert_eq!(bench.quarter(0).await, Folded::Stored);
+    assert_eq!(bench.stored_quarter(0).await.indexed.map(|it| it.schema), Some(3));
+}
+
+#[tokio::test]
+async fn a_quarter_whose_readings_have_expired_comes_into_the_index_as_it_is() {
+    let mut bench = Bench::keeping(30, 3_000, 3_000);
+    bench.write(1, "20").await;
+    bench.quarter(0).await;
+    let first = bench.stored_quarter(0).await;
+    bench.now = at(0).saturating_add(TimeDelta::days(100));
+    bench.delete(1).await;
+    bench.device = bench.device.clone().indexed(&indexing(1));
+    for indexed in [1, 0] {
+        let found = bench.fold().index_quarters(quarter(0).range()).await.expect("memory");
+        assert_eq!(found, indexed);
+    }
+    let now = bench.stored_quarter(0).await;
+    let indexed = indexing(1).of(first.key.bucket, &first.rollup);
+    assert_eq!(now, StoredRollup { version: first.version + 1, indexed, ..first });
 }

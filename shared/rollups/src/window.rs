@@ -132,7 +132,7 @@ impl<S: Store> Fold<'_, S> {
     ) -> StoreResult<Option<Folded>> {
         let (rollup, folded) = match self.step(known) {
             Step::Done(folded) => return Ok(Some(folded)),
-            Step::Freeze(frozen) => (frozen, Folded::Frozen),
+            Step::Freeze(frozen) => (*frozen, Folded::Frozen),
             Step::Fold => {
                 let source = self.of_readings(readings);
                 match self.next(&Bounds::quarter(quarter), known, source) {

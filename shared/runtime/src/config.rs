@@ -154,8 +154,14 @@ impl Config {
             },
             layout: Layout {
                 room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,
-                conditions_index: switched_on("CONDITIONS_INDEX", optional("CONDITIONS_INDEX"))?,
-                attribute_index: switched_on("ATTRIBUTE_INDEX", optional("ATTRIBUTE_INDEX"))?,
+                conditions_index: switched_on(
+                    "CONDITIONS_INDEX",
+                    optional("CONDITIONS_INDEX").as_deref(),
+                )?,
+                attribute_index: switched_on(
+                    "ATTRIBUTE_INDEX",
+                    optional("ATTRIBUTE_INDEX").as_deref(),
+                )?,
                 shards: shards("DEVICE_SHARDS", optional("DEVICE_SHARDS"))?,
             },
             failures: queue("DEAD_LETTER_QUEUE_URL"),
@@ -185,8 +191,8 @@ fn switch(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> 
 }
 
 /// Off unless it is on.
-fn switched_on(name: &'static str, value: Option<String>) -> Result<bool, ConfigError> {
-    switch(name, Some(value.as_deref().unwrap_or("off")))
+fn switched_on(name: &'static str, value: Option<&str>) -> Result<bool, ConfigError> {
+    switch(name, Some(value.unwrap_or("off")))
 }
 
 fn shards(name: &'static str, value: Option<String>) -> Result<Shards, ConfigError> {

@@ -168,6 +168,8 @@ async fn by_index(
         }
         indexed.push(Indexed { ask, range });
     }
+    // What has been read to get here is a part of the index's cost.
+    let budget = budget - (invocation.read_units() - before);
     let matching = indexed::matching(store, &indexed, &boxed, budget, invocation).await?;
     plan.consumed = invocation.read_units() - before;
     let Some(mut matching) = matching else {

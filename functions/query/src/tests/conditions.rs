@@ -113,3 +113,92 @@ async fn readings_that_are_not_rolled_up_are_read_for_a_month_at_most() {
     assert!(problem.starts_with("422 The rollups of old reach only to"), "{problem}");
     assert!(problem.contains("Narrow from and to"), "{problem}");
 }
+
+impl Bench {
+    async fn put_schema(&self, body: &str) -> Answer {
+        self.send("PUT", "/conditions/schema", json!({}), body).await
+    }
+}
+
+const SCHEMA: &str = r#"{"metrics": [
+    {"metric": "temperature", "domain": [15, 18.5, 30]},
+    {"metric": "since", "encoding": "time", "domain": ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"], "bits": 9},
+    {"metric": "count", "encoding": "unsigned", "bits": 4}
+]}"#;
+
+#[tokio::test]
+async fn a_schema_is_shown_as_it_was_sent_and_others_are_new_versions() {
+    let bench = Bench::empty();
+    bench.store.add_conditions_index();
+    assert_eq!(
+        bench.problem("/conditions/schema").await,
+        "404 There is no schema yet; PUT /conditions/schema sets one."
+    );
+    let expected = json!({"version": 1, "ready": false, "metrics": [
+        {"metric": "temperature", "encoding": "decimal", "domain": [15, 18.5, 30], "bits": 12},
+        {
+            "metric": "since", "encoding": "time", "bits": 9,
+            "domain": ["2026-01-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z"],
+        },
+        {"metric": "count", "encoding": "unsigned", "bits": 4},
+    ]});
+    for _ in 0..2 {
+        let answer = bench.put_schema(SCHEMA).await;
+        assert_eq!((answer.status, answer.json()), (200, expected.clone()), "{}", answer.text);
+        assert_eq!(bench.get("/conditions/schema").await.json(), expected);
+    }
+    let other = SCHEMA.replace("18.5", "18");
+    assert_eq!(bench.put_schema(&other).await.json()["version"], 2);
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_taken_is_refused_with_the_place() {
+    let bench = Bench::empty();
+    let one = |metric: &str| {
+        format!(r#"{{"metrics": [{{"metric": "b", "encoding": "float"}}, {metric}]}}"#)
+    };
+    for (body, expected) in [
+        ("[]".to_owned(), "The body is no JSON object with metrics"),
+        ("{}".to_owned(), "metrics: are needed: an array of metrics"),
+        (r#"{"metric": []}"#.to_owned(), "metric: unknown member; expected metrics"),
+        (r#"{"metrics": 5}"#.to_owned(), "metrics: must be an array of objects"),
+        (r#"{"metrics": []}"#.to_owned(), "metrics: has 0 metrics; an index is for 2 to 8"),
+        (one("5"), "metrics[1]: must be an object"),
+        (one("{}"), "metrics[1]: has no metric"),
+        (one(r#"{"metric": "T"}"#), "metrics[1]: metric: \"T\" is not a metric name"),
+        (one(r#"{"metric": "a", "unit": "C"}"#), "metrics[1]: has the unknown member \"unit\""),
+        (one(r#"{"metric": "a"}"#), "metrics[1]: has no domain"),
+        (one(r#"{"metric": "a", "domain": [1]}"#), "metrics: the domain of a must be 2 to 65"),
+        (one(r#"{"metric": "a", "domain": ["1", 2]}"#), "metrics[1]: must be a number"),
+        (
+            one(r#"{"metric": "a", "encoding": "time", "domain": [1]}"#),
+            "metrics[1]: domain: time takes two",
+        ),
+        (one(r#"{"metric": "a", "encoding": "text"}"#), "metrics[1]: encoding: text is for texts"),
+        (
+            one(r#"{"metric": "a", "encoding": "log"}"#),
+            "metrics[1]: encoding: is \"log\"; expected decimal",
+        ),
+        (
+            one(r#"{"metric": "a", "encoding": "signed", "domain": [1, 2]}"#),
+            "metrics[1]: domain: signed takes none",
+        ),
+        (
+            one(r#"{"metric": "a", "encoding": "signed", "bits": 40}"#),
+            "metrics: has 40 bits; an attribute has 1 to 32",
+        ),
+        (
+            one(r#"{"metric": "a", "encoding": "signed", "bits": 1.5}"#),
+            "metrics[1]: bits: is 1.5; expected",
+        ),
+        (one(r#"{"metric": "b", "encoding": "signed"}"#), "metrics: names b twice"),
+    ] {
+        let problem = bench.put_schema(&body).await;
+        let detail = problem.json()["detail"].as_str().expect("a text").to_owned();
+        assert!(problem.status == 400 && detail.starts_with(expected), "{body}: {detail}");
+    }
+    let answer = bench.put_schema(SCHEMA).await;
+    assert_eq!(answer.status, 422);
+    assert!(answer.text.contains("deploy with ConditionsIndex=on"), "{}", answer.text);
+    assert_eq!(bench.get("/conditions/schema").await.status, 422);
+}

@@ -196,3 +196,33 @@ async fn a_message_that_fails_is_delivered_again_and_never_sent_again() {
     assert!(!bench.message("d", -75).await);
     assert_eq!(bench.work.messages(), []);
 }
+
+#[tokio::test]
+async fn a_new_schema_is_known_to_the_next_fold() {
+    let bench = Bench::new().await;
+    bench.store.add_conditions_index();
+    let schema = |version| {
+        let metric = |name: &str| {
+            let name = name.parse().expect("a name");
+            SchemaMetric { name, encoding: Encoding::Float, bits: 8 }
+        };
+        ConditionsSchema::new(version, ["t", "u"].map(metric).into()).expect("a schema")
+    };
+    let mut expected = Expected::Absent;
+    for version in 1..3 {
+        let new = schema(version);
+        let put = bench.store.put_conditions_schema(&new, expected, &bench.invocation).await;
+        assert!(put.expect("memory"));
+        expected = Expected::Version(version.into());
+        let record = bench.write("d", -60, &version.to_string()).await;
+        assert_eq!(bench.deliver(&[record]).await, None);
+        let by = |it: StoredRollup| it.indexed.map(|it| it.schema);
+        assert_eq!(bench.quarter("d", -60).and_then(by), Some(version));
+        assert_eq!(bench.day("d", "2026-01-11").and_then(by), None, "no day is in the index");
+    }
+    // The sweep knows it too.
+    bench.write("d", 1, "3").await;
+    bench.minutes(26, 45).await;
+    let swept = bench.quarter("d", 1).expect("it is over");
+    assert_eq!(swept.indexed.map(|it| it.schema), Some(2));
+}

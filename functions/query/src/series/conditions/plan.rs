@@ -44,7 +44,8 @@ pub(crate) struct Explanation {
 /// One plan.
 #[derive(Debug, Serialize)]
 struct Plan {
-    plan: &'static str,
+    #[serde(rename = "plan")]
+    name: &'static str,
     estimated_read_units: Option<f64>,
     consumed_read_units: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +76,7 @@ impl Explanation {
         let by_index = index.reason.is_none();
         let plans = vec![
             Plan {
-                plan: PLAIN,
+                name: PLAIN,
                 estimated_read_units: Some(asks.iter().map(plain_units).sum()),
                 consumed_read_units: if by_index {
                     0.0
@@ -86,7 +87,7 @@ impl Explanation {
                 reason: None,
             },
             Plan {
-                plan: INDEX,
+                name: INDEX,
                 estimated_read_units: index.estimate,
                 consumed_read_units: index.consumed,
                 ranges: index.ranges,

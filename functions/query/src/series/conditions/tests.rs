@@ -322,7 +322,7 @@ async fn an_index_that_lags_shows_what_it_has_and_the_newest_hour_needs_none() {
 #[tokio::test]
 async fn an_index_that_cannot_answer_says_why_and_the_answer_is_the_same() {
     let indexed = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, true).await;
-    let plain = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, false).await;
+    let without_index = Home::of(one_warm_hour(), 60 * DAY, 60 * DAY, false).await;
     let with = |conditions: &[(&str, &str)], days| {
         let conditions: Vec<_> =
             conditions.iter().map(|(name, it)| (*name, (*it).to_owned())).collect();
@@ -330,7 +330,7 @@ async fn an_index_that_cannot_answer_says_why_and_the_answer_is_the_same() {
     };
     let both = [("temperature", "27.."), ("humidity", "70..")];
     for (home, request, expected) in [
-        (&plain, with(&both, 60), "the table has no index by conditions"),
+        (&without_index, with(&both, 60), "the table has no index by conditions"),
         (&indexed, with(&both[..1], 60), "a condition on one metric is no box"),
         (&indexed, with(&both, 6), "the range is shorter than 7 days"),
         (
