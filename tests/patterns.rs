@@ -2,6 +2,7 @@
 
 mod conditions;
 mod fleet;
+mod search;
 mod series;
 
 use std::fmt::Write as _;
@@ -424,9 +425,9 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
         Row {
             number: "8a",
             pattern: "edit a device",
-            operation: "GetItem, UpdateItem",
-            condition: "pk = `DEVICE`, sk = `<device>`",
-            expected: (1.0, 2.0),
+            operation: "GetItem, UpdateItem; DeleteItem of the mark of an index that there is not",
+            condition: "pk = `DEVICE`, sk = `<device>`; pk = `ATTR#`, sk = `indexed`",
+            expected: (1.0, 3.0),
             measured: cost(async |invocation| {
                 let patch =
                     DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
@@ -572,6 +573,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
     rows.extend(Box::pin(stay_rows(&home)).await);
+    rows.extend(Box::pin(search::rows()).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
     let wrong: Vec<_> = rows.iter().filter(|row| !near(row.expected, row.measured)).collect();
     let mut problems = String::new();

@@ -178,7 +178,6 @@ async fn each_port_asks_what_it_declares() {
     check!(SearchDevices:
         store.is_indexed(invocation),
         store.search(search, invocation));
-    store.register_device(&new, invocation).await.expect("asked");
     let mut named = new.clone();
     named.name = Some(label("Kitchen"));
     let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };

@@ -232,6 +232,7 @@ pub trait IndexDevices: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
         (Action::GetItem, Target::Devices),
+        (Action::Query, Target::Devices),
         (Action::ConditionCheckItem, Target::Devices),
         (Action::Query, Target::Attributes),
         (Action::PutItem, Target::Attributes),
