@@ -30,7 +30,7 @@ enum Action {
     ///
     /// The column `device_id` names the device. The columns `name`, `kind`, `room` and `tags` are set, and every
     /// other column is an attribute of that name. An empty cell changes nothing, and null removes. Several tags,
-    /// or values of an attribute, are a JSON array such as ["a", "b"].
+    /// or values of an attribute, are a JSON array such as `["a", "b"]`.
     ///
     /// If any line is wrong, nothing is sent. The exit code is 3 if the server refuses some lines.
     Set(Set),

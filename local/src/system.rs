@@ -147,6 +147,51 @@ pub(crate) async fn shards_of(
     Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
+/// Starts the engine, with the optional indexes that are told; the others stay as they are.
+async fn start_engine(
+    options: &Options,
+    template: &Template,
+    table: TableDefinition,
+) -> anyhow::Result<Engine> {
+    // Each with the attributes of its own keys and no others.
+    let with = |name| TableDefinition::from_template(template, &[(name, "on")]);
+    let wanted = [
+        (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
+        (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
+    ];
+    let data = options.data.clone();
+    let start = move || {
+        let engine = Engine::start(&data, &table)?;
+        for (index, indexed, wanted) in wanted {
+            if let Some(wanted) = wanted {
+                engine.set_index(&indexed, index, wanted)?;
+            }
+        }
+        Ok(engine)
+    };
+    tokio::task::spawn_blocking(start).await?
+}
+
+/// A store on the engine's table, with the indexes and partitions that the table has.
+async fn connect(
+    options: &Options,
+    engine: &Engine,
+    mut layout: Layout,
+) -> anyhow::Result<DynamoStore> {
+    let config = engine.store_config();
+    let stored = shards_of(&config, layout).await?;
+    layout.shards = options.device_shards.or(stored).unwrap_or_default();
+    if let Some(stored) = stored.filter(|stored| *stored != layout.shards) {
+        bail!(
+            "{}: the devices are in {stored} partitions, which stays; start without --device-shards or with \
+             --device-shards {stored}",
+            engine.file().display()
+        )
+    }
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
+}
+
 impl fmt::Debug for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("System")
@@ -179,38 +224,10 @@ impl System {
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let url = address.map(|address| format!("http://{address}")).unwrap_or_default();
 
-        let mut layout = table.layout();
-        let data = options.data.clone();
-        let engine = tokio::task::spawn_blocking(move || Engine::start(&data, &table)).await??;
-        // Each with the attributes of its own keys and no others.
-        let with = |name| TableDefinition::from_template(&template, &[(name, "on")]);
-        let wanted = [
-            (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
-            (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
-        ];
-        let (engine, has_conditions) = tokio::task::spawn_blocking(move || {
-            for (index, indexed, wanted) in wanted {
-                if let Some(wanted) = wanted {
-                    engine.set_index(&indexed, index, wanted)?;
-                }
-            }
-            let has_conditions = engine.has_index(&CONDITIONS_INDEX)?;
-            anyhow::Ok((engine, has_conditions))
-        })
-        .await??;
-        layout.conditions_index = has_conditions;
+        let layout = table.layout();
+        let engine = start_engine(&options, &template, table).await?;
         let config = engine.store_config();
-        let stored = shards_of(&config, layout).await?;
-        layout.shards = options.device_shards.or(stored).unwrap_or_default();
-        if let Some(stored) = stored.filter(|stored| *stored != layout.shards) {
-            bail!(
-                "{}: the devices are in {stored} partitions, which stays; start without --device-shards or with \
-                 --device-shards {stored}",
-                engine.file().display()
-            )
-        }
-        let store = DynamoStore::connect(&config, layout);
-        let store = store.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+        let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
         let functions = Box::pin(Functions::start(&store, &options, false)).await;
         let (served, authorizer) = if options.auth {

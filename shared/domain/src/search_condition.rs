@@ -84,14 +84,14 @@ pub enum SearchConditionError {
 }
 
 impl SearchCondition {
-    /// The condition that a value is `text`, or begins with what is before its last character, where that
+    /// The condition that a value is `wanted`, or begins with what is before its last character, where that
     /// is `*`.
-    pub fn like(subject: Subject, text: &str) -> Result<Self, SearchConditionError> {
-        let test = match text.trim() {
+    pub fn like(subject: Subject, wanted: &str) -> Result<Self, SearchConditionError> {
+        let test = match wanted.trim() {
             "" => return Err(SearchConditionError::NoValue(subject.as_str().to_owned())),
-            text => match text.strip_suffix('*') {
+            wanted => match wanted.strip_suffix('*') {
                 Some(beginning) => SearchTest::BeginsWith(normalise(beginning)),
-                None => SearchTest::Equals(normalise(text)),
+                None => SearchTest::Equals(normalise(wanted)),
             },
         };
         Ok(Self { subject, test })

@@ -43,19 +43,19 @@ pub(super) async fn find<'a>(
     }
     let Driver { condition, after, estimated } = driver(&own, store, list, call).await?;
     let range = condition.range();
-    let (mut candidates, mut hits_read, mut last, mut has_more) = (Vec::new(), 0, after, true);
+    let (mut candidates, mut hits_read, mut behind, mut has_more) = (Vec::new(), 0, after, true);
     let is_full = |found: usize| newest.is_empty() && found > list.limit();
     while has_more && hits_read < MAX_HITS && !is_full(candidates.len()) {
         let query = SearchQuery {
             subject: &condition.subject,
             range: &range,
-            after: last.as_ref(),
+            after: behind.as_ref(),
             limit: HITS,
         };
         let page = store.search(&query, call.invocation).await;
         let SearchPage { hits, has_more: is_cut } = page.map_err(|error| call.failed(&error))?;
         (has_more, hits_read) = (is_cut, hits_read + hits.len());
-        last = hits.last().cloned().or(last);
+        behind = hits.last().cloned().or(behind);
         for (hit, device) in devices_of(hits, store, call).await? {
             let is_first = first_hit(&device, &condition.subject, &range).as_ref() == Some(&hit);
             if is_first
@@ -84,7 +84,7 @@ pub(super) async fn find<'a>(
         candidates.truncate(list.limit());
         candidates.last().map(|(hit, _)| place(hit))
     } else {
-        last.as_ref().filter(|_| has_more).map(place)
+        behind.as_ref().filter(|_| has_more).map(place)
     };
     Ok(Found {
         devices: candidates
