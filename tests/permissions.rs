@@ -218,8 +218,8 @@ async fn each_port_asks_what_it_declares() {
     let other = device("other");
     let registered = DeviceObservation::of(&reading_in("other", 0, "room-a"));
     let registered = registered.new_device(other.clone(), |_| true);
-    store.register_device(&registered, invocation).await.expect("registered");
-    store.edit_device(&other, &patch, at(0), invocation).await.expect("edited");
+    Box::pin(store.register_device(&registered, invocation)).await.expect("registered");
+    Box::pin(store.edit_device(&other, &patch, at(0), invocation)).await.expect("edited");
     let parts = [Key::Reading(other.clone(), at(0)), Key::Refold(other.clone())];
     let mut belongings: Vec<_> =
         parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
