@@ -184,6 +184,7 @@ impl Fleet {
     ) -> Result<Vec<String>, Problem> {
         let devices = self.devices().await;
         let snapshot = Snapshot {
+            deleted: BTreeMap::new(),
             devices,
             rooms: BTreeMap::new(),
             deleted: BTreeMap::new(),
