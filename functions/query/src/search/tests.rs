@@ -184,7 +184,6 @@ impl Fleet {
     ) -> Result<Vec<String>, Problem> {
         let devices = self.devices().await;
         let snapshot = Snapshot {
-            deleted: BTreeMap::new(),
             devices,
             rooms: BTreeMap::new(),
             deleted: BTreeMap::new(),
@@ -307,4 +306,35 @@ async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
             assert!(unchanged.is_subset(&found), "{seed} {asked:?}: {unchanged:?} of {found:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
+    let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
+    let at = now().saturating_add(-TimeDelta::hours(3));
+    for n in 0..=newest::MAX_DEVICES {
+        let id: DeviceId = format!("d{n}").parse().expect("an id");
+        let values = [("battery".parse().expect("a name"), decimal(20))];
+        let reading = Reading::new(id.clone(), at, None, values.into()).expect("a reading");
+        let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+        fleet.store.register_device(&device, &invocation()).await.expect("memory");
+        let kind = Edit::Set(label(if n == 0 { "plug" } else { "sensor" }));
+        fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;
+    }
+    let refused = async |asked: &[&str], in_memory| {
+        let problem = fleet.walk(asked, 10, in_memory).await.expect_err("refused");
+        assert_eq!(problem.kind, ProblemKind::Unanswerable);
+        problem.detail
+    };
+    let why = refused(&["where=battery<50"], true).await;
+    assert!(why.starts_with("The newest values of 1001 devices would decide"), "{why}");
+    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, true).await, Ok(vec!["d0".to_owned()]));
+    let why = refused(&["kind=plug"], false).await;
+    assert!(why.contains("set AttributeIndex to on, and run roomtide reindex"), "{why}");
+    fleet.store.index_attributes();
+    assert_eq!(fleet.walk(&["silent=2h", "kind=plug"], 10, false).await, Ok(vec!["d0".to_owned()]));
+    let why = refused(&["silent=2h", "kind=*"], false).await;
+    assert!(why.contains("more than 1000 devices would decide"), "{why}");
+    let why = refused(&["silent=2h"], false).await;
+    assert!(why.contains("name at least one name, kind, tag or attribute"), "{why}");
 }
