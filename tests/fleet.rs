@@ -5,14 +5,14 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::{DeviceObservation, Room};
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
 use query::Query;
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::{Deadline, Stopwatch, TestClock};
 use runtime::telemetry::Telemetry;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
@@ -125,7 +125,7 @@ impl Fleet {
 
     /// The time and the read units of so many pages of a list at its beginning.
     async fn pages(&self, path: &str, limit: usize, pages: u32) {
-        let (begin, mut units, mut cursor) = (Instant::now(), 0.0, String::new());
+        let (begin, mut units, mut cursor) = (Stopwatch::start(), 0.0, String::new());
         for _ in 0..pages {
             let page = self.get(path, &format!("limit={limit}{cursor}")).await;
             units += consumed(&page, "read");
@@ -140,7 +140,7 @@ impl Fleet {
 
     /// One reading of each of some devices, without a room; the read units, and the readings a second.
     async fn feed(&self, ids: &[String], minute: i64) -> (f64, f64) {
-        let (begin, mut reads) = (Instant::now(), 0.0);
+        let (begin, mut reads) = (Stopwatch::start(), 0.0);
         for ids in ids.chunks(BATCH) {
             let timestamp = at(minute * 60_000).to_string();
             let reading =
@@ -181,11 +181,11 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(table::MAX_CACHED_ENTRIES + 100);
-    let begin = Instant::now();
+    let begin = Stopwatch::start();
     let fleet = Box::pin(Fleet::of(number)).await;
     print(format_args!("{number} devices in {SHARDS} partitions, made in {:.0?}", begin.elapsed()));
     print_memory("made");
-    let begin = Instant::now();
+    let begin = Stopwatch::start();
     Box::pin(fleet.query.load()).await;
     Box::pin(fleet.ingest.load()).await;
     print(format_args!("cold start of query and ingest: {:.0?} each", begin.elapsed() / 2));
@@ -198,7 +198,7 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
     let one = Box::pin(fleet.get(&format!("/devices/{}", fleet.ids[number / 2]), "")).await;
     assert!((consumed(&one, "read") - 1.0).abs() < 0.1, "{one:?}");
 
-    let (begin, mut units, mut pages) = (Instant::now(), 0.0, 0);
+    let (begin, mut units, mut pages) = (Stopwatch::start(), 0.0, 0);
     let mut found: Vec<String> = Vec::with_capacity(number);
     let mut cursor = String::new();
     loop {
@@ -335,10 +335,11 @@ async fn a_month_of_a_fleet_costs_what_the_readme_says() {
             .to_owned();
     let mut row = |name: &str, amounts: [f64; 3]| {
         let amounts = amounts.map(dollars).join(" | ");
-        table += &format!("| {name} | {amounts} |\n");
+        fmt::Write::write_fmt(&mut table, format_args!("| {name} | {amounts} |\n"))
+            .expect("writing to memory does not fail");
     };
-    for n in 0..columns[0].len() {
-        row(columns[0][n].0, [0, 1, 2].map(|column| columns[column][n].1));
+    for (n, (name, _)) in columns[0].iter().enumerate() {
+        row(name, [0, 1, 2].map(|column| columns[column][n].1));
     }
     row("together", columns.map(|lines| lines.iter().map(|(_, amount)| amount).sum()));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");

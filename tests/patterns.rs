@@ -452,6 +452,13 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             })
             .await,
         },
+    ]
+}
+
+/// Deletion of a device, after all else that is done with it.
+async fn deletion_rows(home: &Home) -> Vec<Row> {
+    let store = &home.with_index;
+    vec![
         Row {
             number: "13a",
             pattern: "begin to delete a device",
@@ -560,6 +567,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
     rows.extend(Box::pin(stay_rows(&home)).await);
+    rows.extend(Box::pin(deletion_rows(&home)).await);
     rows.extend(Box::pin(search::rows()).await);
     let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 0.01;
     let wrong: Vec<_> = rows.iter().filter(|row| !near(row.expected, row.measured)).collect();

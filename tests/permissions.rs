@@ -10,8 +10,8 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{
-    ATTRIBUTE_PREFIX, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX,
-    TOKENS,
+    self, ATTRIBUTE_PREFIX, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX,
+    STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
@@ -224,6 +224,8 @@ async fn each_port_asks_what_it_declares() {
     let mut belongings: Vec<_> =
         parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
     belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
+    let value = ItemKey { pk: keys::search_pk(&other), sk: "name".to_owned() };
+    belongings.push(Belonging(vec![value]));
     check!(RemoveBelongings:
         store.belongings(&other, 10, invocation),
         store.remove_belongings(&belongings, invocation));

@@ -112,12 +112,12 @@ pub(super) async fn a_tombstone_gives_way_to_a_new_device(store: &impl Ports) {
     assert_eq!((deletion.ended, deletion.settings), (Some(at(9)), 1));
     let registration = store.register_device(&first, &invocation()).await.expect("asked");
     let now = device_now(store, "d").await;
-    assert_eq!(registration, Registration::Exists(now.clone()));
+    assert_eq!(registration, Registration::Exists(Box::new(now.clone())));
     assert_eq!(now.fold_settings.number, 1, "it counts on");
     assert_eq!((&now.metrics, now.version), (&first.metrics, first.version));
     assert_eq!(store.deletion(&device("d"), &invocation()).await.expect("read"), None);
     let again = store.register_device(&first, &invocation()).await.expect("asked");
-    assert_eq!(again, Registration::Exists(now));
+    assert_eq!(again, Registration::Exists(Box::new(now)));
 }
 
 pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &impl Ports) {

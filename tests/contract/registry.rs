@@ -71,7 +71,7 @@ pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
         DeviceObservation::of(&reading_in("d", 5, "room-b")).new_device(device("d"), |_| true);
     for again in [&first, &later] {
         let registration = store.register_device(again, &invocation()).await.expect("asked");
-        assert_eq!(registration, Registration::Exists(first.clone()));
+        assert_eq!(registration, Registration::Exists(Box::new(first.clone())));
     }
     assert_eq!(device_now(store, "d").await, first);
 }
@@ -94,7 +94,7 @@ pub(super) async fn registered_by_many_at_once_one_is_first(store: &impl Ports) 
                 first += 1;
                 assert_eq!(*claim, now);
             }
-            Registration::Exists(known) => assert_eq!(known, now),
+            Registration::Exists(known) => assert_eq!(*known, now),
             Registration::Deleted(deletion) => panic!("{deletion:?}"),
         }
     }

@@ -278,7 +278,7 @@ async fn after_the_end_a_new_reading_makes_a_new_device() {
     assert_eq!(shown.status, 200, "{}", shown.body);
     assert_eq!((&shown.body["room"], &shown.body["name"]), (&json!("room-c"), &Value::Null));
     assert_eq!(shown.body["first_seen"], new.at.to_string());
-    assert_eq!(shown.body["metrics"].as_object().map(|it| it.len()), Some(1));
+    assert_eq!(shown.body["metrics"].as_object().map(serde_json::Map::len), Some(1));
     let kinds = bench.kinds("d").await;
     assert_eq!(kinds.len(), 2, "the device and its reading: {kinds:?}");
 }

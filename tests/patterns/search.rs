@@ -19,7 +19,7 @@ pub(super) async fn rows() -> Vec<Row> {
     let store = engine.table_of(&[("AttributeIndex", "on")]).await.store();
     let patch = |n: usize| {
         let text = |text: &str| AttributeValue::Text(label(text));
-        let firmware = text(if n % 10 == 0 { "1.10" } else { "1.4" });
+        let firmware = text(if n.is_multiple_of(10) { "1.10" } else { "1.4" });
         let attribute = |name: &str, value| {
             let values = AttributeValues::try_from(vec![value]).expect("one");
             (name.parse().expect("a name"), Some(values))

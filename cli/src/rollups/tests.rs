@@ -341,7 +341,7 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
             bench.write(device, &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
         }
     }
-    let asked = r#"{"asked":"[] None None UTC","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
+    let asked = r#"{"asked":"[] None None UTC 0","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
     std::fs::write(bench.progress(), asked).unwrap();
     let rebuilt = bench.rebuild(&[]).await.unwrap();
     assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });

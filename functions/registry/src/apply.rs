@@ -136,7 +136,7 @@ async fn register(
         return Ok(None);
     };
     current.rooms.extend(rooms.into_iter().map(|room| (room.id, room.first_seen)));
-    Ok(Some(device))
+    Ok(Some(*device))
 }
 
 async fn apply_observation(

@@ -24,7 +24,7 @@ impl RegisterDevices for DynamoStore {
         let deletion = match self.put_if_absent(new, invocation).await? {
             InsertOutcome::Inserted => return Ok(Registration::Inserted),
             InsertOutcome::Exists(DeviceItem::Device(known)) => {
-                return Ok(Registration::Exists(*known));
+                return Ok(Registration::Exists(known));
             }
             InsertOutcome::Exists(DeviceItem::Deleted(DeletedDevice { deletion, .. })) => deletion,
         };
@@ -33,10 +33,10 @@ impl RegisterDevices for DynamoStore {
         device.fold_settings.number = deletion.settings;
         let put = Put::new(item::from_device(&device, self.layout), Expected::Tombstone(ended));
         match put.send(self, invocation).await? {
-            UpdateOutcome::Updated(()) => Ok(Registration::Exists(device)),
+            UpdateOutcome::Updated(()) => Ok(Registration::Exists(Box::new(device))),
             // Somebody was faster, and it is that device which is there.
             UpdateOutcome::ConditionFailed(known) => match known.map(read).transpose()? {
-                Some(DeviceItem::Device(known)) => Ok(Registration::Exists(*known)),
+                Some(DeviceItem::Device(known)) => Ok(Registration::Exists(known)),
                 _ => Ok(Registration::Deleted(deletion)),
             },
         }

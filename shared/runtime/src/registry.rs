@@ -137,7 +137,7 @@ impl<C: Clock> CachedRegistry<C> {
         let registered = register(store, id, observation, known, is_known, invocation).await?;
         match &registered {
             Registered::Device(RegisteredDevice { device, rooms }) => {
-                self.keep_device(device.clone());
+                self.keep_device((**device).clone());
                 rooms.iter().for_each(|room| self.keep_room(room.clone()));
             }
             Registered::Deleted(device) => self.keep_deleted(device.clone()),

@@ -539,7 +539,7 @@ impl RegisterDevices for MemoryStore {
     ) -> StoreResult<Registration> {
         let mut state = self.write()?;
         if let Some(known) = state.devices.get(&device.id) {
-            return Ok(Registration::Exists(known.clone()));
+            return Ok(Registration::Exists(Box::new(known.clone())));
         }
         let mut new = device.clone();
         let replaced = match state.deletions.get(&device.id) {
@@ -551,7 +551,7 @@ impl RegisterDevices for MemoryStore {
         state.deletions.remove(&device.id);
         new.fold_settings.number = replaced.unwrap_or(new.fold_settings.number);
         state.devices.insert(device.id.clone(), new.clone());
-        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(new)))
+        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(Box::new(new))))
     }
 
     async fn register_room(

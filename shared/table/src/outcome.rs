@@ -36,7 +36,7 @@ pub enum Registration {
     /// It is registered as given.
     Inserted,
     /// This device was there and stays, or is there now because it was deleted before.
-    Exists(Device),
+    Exists(Box<Device>),
     /// The device is being deleted: it is not registered.
     Deleted(Deletion),
 }

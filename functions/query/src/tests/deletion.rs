@@ -11,7 +11,7 @@ impl Bench {
         self.send("DELETE", url, json!({}), "").await
     }
 
-    async fn pass(&self, seconds: u64) {
+    fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 }
@@ -34,7 +34,7 @@ async fn a_device_is_hidden_at_once_and_gone_when_the_wait_is_over() {
     }
     assert_eq!(bench.patch("/devices/a", r#"{"name": "x"}"#).await.status, 410);
 
-    bench.pass(100).await;
+    bench.pass(100);
     let again = bench.delete("/devices/a").await;
     let expected = json!({"deleted": 0, "has_more": true, "left": 0, "wait_seconds": 261});
     assert_eq!((again.status, again.json()), (202, expected));
@@ -42,9 +42,9 @@ async fn a_device_is_hidden_at_once_and_gone_when_the_wait_is_over() {
     let late = reading("a", 11, "r");
     bench.store.put_readings(std::slice::from_ref(&late), None, &invocation()).await;
     assert_eq!(bench.delete("/devices/a").await.json()["deleted"], 1);
-    bench.pass(359).await;
+    bench.pass(359);
     assert_eq!(bench.delete("/devices/a").await.status, 202);
-    bench.pass(1).await;
+    bench.pass(1);
     let over = json!({"deleted": 0, "has_more": false, "left": 0});
     for _ in 0..2 {
         let answer = bench.delete("/devices/a").await;
@@ -93,7 +93,7 @@ async fn a_deletion_that_fails_goes_on_with_the_next_request() {
         bench.store.end_failures();
     }
     assert_eq!(bench.delete("/devices/a").await.status, 202);
-    bench.pass(360).await;
+    bench.pass(360);
     assert_eq!(bench.delete("/devices/a").await.status, 200);
 }
 
@@ -101,7 +101,7 @@ async fn a_deletion_that_fails_goes_on_with_the_next_request() {
 async fn who_ends_a_deletion_saw_what_the_other_found() {
     let bench = Bench::new().await;
     bench.delete("/devices/a").await;
-    bench.pass(360).await;
+    bench.pass(360);
     let id = "a".parse().expect("an id");
     let known = bench.store.deletion(&id, &invocation()).await.expect("memory").expect("a mark");
     let now = Timestamp::from_millis(known.found.as_millis() + 360_000).expect("a timestamp");

@@ -19,7 +19,7 @@ impl Bench {
             let known = bench.store.register_device(&device, &invocation()).await.expect("memory");
             if let table::Registration::Exists(known) = known {
                 let learned = known.diff(&DeviceObservation::of(&reading), |_| true);
-                device = known;
+                device = *known;
                 bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
             }
             let room = domain::Room::new(room.parse().expect("an id"), at(minute));

@@ -18,7 +18,7 @@ pub enum Registered {
 #[derive(Debug)]
 pub struct RegisteredDevice {
     /// The device as it is now.
-    pub device: Device,
+    pub device: Box<Device>,
     /// The rooms that it has introduced, as they are now.
     pub rooms: Vec<Room>,
 }
@@ -42,7 +42,7 @@ pub async fn register(
             let new = observation.new_device(id.clone(), &is_known);
             match store.register_device(&new, invocation).await? {
                 Registration::Inserted => new,
-                Registration::Exists(device) => device,
+                Registration::Exists(device) => *device,
                 Registration::Deleted(deletion) => {
                     return Ok(Registered::Deleted(DeletedDevice { id: id.clone(), deletion }));
                 }
@@ -71,5 +71,5 @@ pub async fn register(
             InsertOutcome::Exists(room) => room,
         });
     }
-    Ok(Registered::Device(RegisteredDevice { device, rooms }))
+    Ok(Registered::Device(RegisteredDevice { device: Box::new(device), rooms }))
 }
