@@ -53,8 +53,11 @@ pub struct Belongings {
 /// it is there. Done twice, each method leaves what the first time left.
 pub trait MarkDeletions: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] =
-        &[(Action::GetItem, Target::Devices), (Action::UpdateItem, Target::Devices)];
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Devices),
+        (Action::UpdateItem, Target::Devices),
+        (Action::Query, Target::Devices),
+    ];
 
     /// Begins to delete a device, which from then on is in no list and no room. Returns the deletion that
     /// there is then; `None` where there is no device.
