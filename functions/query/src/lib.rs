@@ -192,6 +192,9 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::RoomConditions => {
                 Box::pin(series::conditions(About::Room, known, store, clock.now(), call))
             }
+            Operation::HomeConditions => {
+                Box::pin(series::conditions(About::Home, known, store, clock.now(), call))
+            }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::Health => Box::pin(health::health(store, call)),

@@ -59,6 +59,7 @@ pub enum Operation {
     RoomConditions,
     HomeSeries,
     HomeEnergy,
+    HomeConditions,
     ShowConditionsSchema,
     PutConditionsSchema,
     AllSeries,
@@ -546,9 +547,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Energy"),
         "A room's energy in kWh by units of the calendar",
     ),
-    get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
-    get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
-    delete("/homes/{id}", Operation::DeleteHome, "Take all rooms out of a home"),
     get(
         "/rooms/{id}/conditions",
         Operation::RoomConditions,
@@ -556,6 +554,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::Rows("Conditions"),
         "When a device of a room had the values asked for, by means of 15 minutes",
     ),
+    get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
+    get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
+    delete("/homes/{id}", Operation::DeleteHome, "Take all rooms out of a home"),
     get(
         "/homes/{id}/rooms",
         Operation::HomeRooms,
@@ -590,6 +591,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         SHARED_ENERGY,
         Reply::Rows("Energy"),
         "A home's energy in kWh by units of the calendar",
+    ),
+    get(
+        "/homes/{id}/conditions",
+        Operation::HomeConditions,
+        CONDITIONS,
+        Reply::Rows("Conditions"),
+        "When a device of a home had the values asked for, by means of 15 minutes",
     ),
     get(
         "/series",

@@ -73,7 +73,9 @@ async fn a_home_is_the_rooms_that_name_it() {
 #[tokio::test]
 async fn an_unknown_home_is_not_found_and_one_that_another_instance_knows_is() {
     let bench = Bench::of_homes().await;
-    for path in ["", "/rooms", "/devices", "/latest", "/series", "/energy"] {
+    let of_a_home =
+        ["", "/rooms", "/devices", "/latest", "/series", "/energy", "/conditions?temperature=1.."];
+    for path in of_a_home {
         let answer = bench.get(&format!("/homes/x{path}")).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text);
         assert_eq!(answer.json()["detail"], "There is no home \"x\".");
@@ -110,6 +112,16 @@ async fn the_series_of_a_home_has_every_reading_of_its_rooms_and_no_other() {
     bench.patch("/rooms/attic", r#"{"home": "h"}"#).await;
     let all = count("/homes/h").await;
     assert_eq!(all.last(), Some(&("gone".to_owned(), Some(2))));
+}
+
+#[tokio::test]
+async fn the_conditions_of_a_home_are_those_of_its_devices() {
+    let bench = Bench::of_homes().await;
+    let range = format!("from={}&to={}", at(0), at(15));
+    let url = |path: &str| format!("{path}/conditions?{range}&temperature=0..");
+    assert_eq!(bench.ids(&url("/homes/h"), "device_id").await, ["a", "b", "gone"]);
+    assert_eq!(bench.ids(&url("/rooms/r2"), "device_id").await, ["b"]);
+    assert_eq!(bench.ids(&url("/homes/summer"), "device_id").await, ["c"]);
 }
 
 #[tokio::test]
