@@ -91,6 +91,8 @@ struct Progress {
     left: Option<u64>,
     left_at_least: Option<u64>,
     wait_seconds: Option<u64>,
+    /// Which deletion it is.
+    begun: Option<String>,
 }
 
 /// Runs the subcommand.
@@ -135,8 +137,13 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
     let style = "  {bar:40} {pos} of {len} deleted  {msg}";
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
     let mut deleted = 0;
+    let mut path = path.to_owned();
     loop {
-        let progress = ask(path, client).inspect_err(|_| bar.abandon())?;
+        let progress = ask(&path, client).inspect_err(|_| bar.abandon())?;
+        // Somebody else may end this deletion, and the device may come again: that one is not meant.
+        if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
+            path = format!("{path}?begun={begun}");
+        }
         deleted += progress.deleted;
         if !progress.has_more {
             bar.finish_and_clear();
@@ -177,9 +184,16 @@ mod tests {
     #[test]
     fn a_deletion_is_repeated_and_waited_for_until_it_is_over() {
         let server = fake_server::serve(|n, request| {
-            assert_eq!((request.method.as_str(), request.path.as_str()), ("DELETE", "/devices/d"));
+            let begun = if n == 0 { "" } else { "?begun=2026-01-11T16:00:00.000Z" };
+            assert_eq!(
+                (request.method, request.path),
+                ("DELETE".to_owned(), format!("/devices/d{begun}"))
+            );
             let (status, text) = match n {
-                0 => (202, r#"{"deleted": 10000, "has_more": true, "left_at_least": 10000}"#),
+                0 => (
+                    202,
+                    r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 10000, "has_more": true, "left_at_least": 10000}"#,
+                ),
                 1 => (429, r#"{"detail": "slower"}"#),
                 2 => (202, r#"{"deleted": 7, "has_more": true, "left": 0, "wait_seconds": 3}"#),
                 _ => (200, r#"{"deleted": 0, "has_more": false, "left": 0}"#),

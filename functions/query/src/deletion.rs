@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
-use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId};
+use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR, Snapshot};
@@ -19,6 +19,7 @@ use table::{
 };
 
 use crate::lookup::{self, not_found};
+use crate::ranges::timestamp;
 
 /// The largest number of belongings that one request removes.
 const MAX_REMOVED: usize = 10_000;
@@ -56,7 +57,8 @@ impl Quiet {
 
 /// `DELETE /devices/{id}`
 ///
-/// Sent again, it goes on; by two people at once, both remove.
+/// Sent again, it goes on; by two people at once, both remove. With `begun` it goes on with that deletion only: a
+/// device that has come again since is not deleted by somebody who has not heard that the first is over.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
     store: &(impl ReadRegistry + LookUpRegistry + MarkDeletions + RemoveBelongings),
@@ -67,10 +69,14 @@ pub(crate) async fn device(
     let id = lookup::device_id(call)?;
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
-    let deletion = begin(registry, &snapshot, store, clock, &id, call).await?;
-    if deletion.ended.is_some() {
-        return Ok(answer(0, &Belongings::default(), 0, None));
-    }
+    let deletion = match begun(call)? {
+        None => Some(begin(registry, &snapshot, store, clock, &id, call).await?),
+        Some(begun) => {
+            let known = store.deletion(&id, call.invocation).await;
+            known.map_err(|error| call.failed(&error))?.filter(|known| known.begun == begun)
+        }
+    };
+    let Some(deletion) = deletion.filter(|it| it.ended.is_none()) else { return Ok(over()) };
     let limit = MAX_REMOVED + MAX_COUNTED - 1;
     let found = store.belongings(&id, limit, call.invocation).await;
     let found = found.map_err(|error| call.failed(&error))?;
@@ -79,9 +85,19 @@ pub(crate) async fn device(
     }
     // Before it is removed: the time without anything begins when the last is gone, not earlier.
     let noted = store.note_found(&id, clock.now(), call.invocation).await;
-    noted.map_err(|error| call.failed(&error))?;
+    // Where the deletion is over, what is found is of a device that has come again.
+    if noted.map_err(|error| call.failed(&error))?.is_none_or(|it| it.begun != deletion.begun) {
+        return Ok(over());
+    }
     let removed = remove(store, &found, call).await?;
-    Ok(answer(removed, &found, found.found.len() - removed, Some(quiet)))
+    Ok(answer(&deletion, removed, &found, found.found.len() - removed, quiet))
+}
+
+/// The deletion that the request goes on with, by its begin.
+fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
+    let text = timestamp(&call.params, "begun");
+    let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
+    begun.map_err(|why| Problem::field("begun", why.to_string()))
 }
 
 /// Marks a device that is there, and finds the mark of one that is not.
@@ -150,17 +166,28 @@ async fn end(
         if ended.map_err(|error| call.failed(&error))? {
             let deletion = Deletion { ended: Some(now), ..deletion };
             registry.keep_deleted(DeletedDevice { id, deletion });
-            return Ok(answer(0, &Belongings::default(), 0, None));
+            return Ok(over());
         }
     }
-    Ok(answer(0, &Belongings::default(), 0, Some(wait)))
+    Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
 }
 
-/// 200 where it is over, else 202: what is left, or how long the last look has to wait.
-fn answer(removed: usize, found: &Belongings, left: usize, wait: Option<TimeDelta>) -> Response {
+/// 200: nothing is left.
+fn over() -> Response {
+    Response::json(200, &json!({"deleted": 0, "has_more": false, "left": 0}))
+}
+
+/// 202: what is left, or how long the last look has to wait.
+fn answer(
+    deletion: &Deletion,
+    removed: usize,
+    found: &Belongings,
+    left: usize,
+    wait: TimeDelta,
+) -> Response {
     let (name, left) = if found.has_more { ("left_at_least", left + 1) } else { ("left", left) };
-    let mut body = json!({"deleted": removed, "has_more": wait.is_some(), name: left});
-    let Some(wait) = wait else { return Response::json(200, &body) };
+    let mut body =
+        json!({"begun": deletion.begun, "deleted": removed, "has_more": true, name: left});
     if left > 0 {
         return Response::json(202, &body);
     }

@@ -272,6 +272,13 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
+/// A deletion that takes several requests.
+const BEGUN: &[Parameter] = &[parameter(
+    "begun",
+    Kind::Timestamp,
+    "Goes on with the deletion whose answer told this, and begins none",
+)];
+
 /// A page of stays.
 const STAYS: &[Parameter] = &[
     parameter("from", Kind::Timestamp, "Only stays that end after it"),
@@ -425,11 +432,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Edit a device's name, room, kind, tags, attributes and metrics",
         )
     },
-    delete(
-        "/devices/{id}",
-        Operation::DeleteDevice,
-        "Delete a device and all that belongs to it, up to 10,000 items a request",
-    ),
+    Endpoint {
+        parameters: BEGUN,
+        ..delete(
+            "/devices/{id}",
+            Operation::DeleteDevice,
+            "Delete a device and all that belongs to it, up to 10,000 items a request",
+        )
+    },
     get(
         "/devices/{id}/readings",
         Operation::DeviceReadings,

@@ -57,7 +57,7 @@ impl FromStr for Subject {
     }
 }
 
-/// A value as search keeps it: `s:` and a normalised text, or `n:` and a number as [`ordered`] writes it.
+/// A value as search keeps it: `s:` and a normalised text, or `n:` and a number as `ordered` writes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchValue(String);
 

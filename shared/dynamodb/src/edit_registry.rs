@@ -1,6 +1,7 @@
 //! A person's edits of the registry: `UpdateItem`, or `TransactWriteItems` where more changes than the item.
 
 use crate::DynamoStore;
+use crate::pause::Pauses;
 use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
@@ -17,7 +18,7 @@ use table::{
 };
 
 /// The number of attempts at an edit of a device that others keep changing.
-const MAX_ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 8;
 
 impl EditRegistry for DynamoStore {
     async fn edit_device(
@@ -27,6 +28,7 @@ impl EditRegistry for DynamoStore {
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Edited, Device>> {
+        let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
             let Some(old) = self.device(id, invocation).await? else {
                 return Ok(UpdateOutcome::ConditionFailed(None));
@@ -62,8 +64,12 @@ impl EditRegistry for DynamoStore {
                 DeviceWrite::Done(device) => {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
                 }
-                // Somebody was faster: the edit is made of what is there now.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionExists => {}
+                // Somebody was faster: the edit is made of what is there after a while.
+                DeviceWrite::Lost(_) | DeviceWrite::CompanionExists => {
+                    if !pauses.pause(invocation).await {
+                        break;
+                    }
+                }
             }
         }
         Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))

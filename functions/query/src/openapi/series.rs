@@ -23,6 +23,7 @@ pub(super) fn schemas() -> Value {
             "type": "object",
             "required": ["deleted", "has_more"],
             "properties": {
+                "begun": {"type": "string", "format": "date-time", "description": "Which deletion of a device it is: send it with the next request"},
                 "deleted": {"type": "integer"},
                 "has_more": {"type": "boolean", "description": "Whether it is not over: send the request again"},
                 "left": {"type": "integer", "description": "The number of readings or items that are left"},

@@ -11,6 +11,14 @@ impl Bench {
         self.send("DELETE", url, json!({}), "").await
     }
 
+    /// The answer to a DELETE without the begin of the deletion.
+    async fn progress(&self, url: &str) -> (i64, Value) {
+        let answer = self.delete(url).await;
+        let mut body = answer.json();
+        body.as_object_mut().expect("an object").remove("begun");
+        (answer.status, body)
+    }
+
     fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
@@ -22,7 +30,10 @@ async fn a_device_is_hidden_at_once_and_gone_when_the_wait_is_over() {
     bench.query.load().await;
     assert_eq!(bench.delete("/devices/nobody").await.status, 404);
     let first = bench.delete("/devices/a").await;
-    let expected = json!({"deleted": 10, "has_more": true, "left": 0, "wait_seconds": 361});
+    let begun = bench.clock.now();
+    let expected = json!({
+        "begun": begun, "deleted": 10, "has_more": true, "left": 0, "wait_seconds": 361,
+    });
     assert_eq!((first.status, first.json()), (202, expected));
     assert_eq!(first.header("retry-after"), "361");
     let listed = bench.get("/devices?latest=true").await.text;
@@ -35,9 +46,8 @@ async fn a_device_is_hidden_at_once_and_gone_when_the_wait_is_over() {
     assert_eq!(bench.patch("/devices/a", r#"{"name": "x"}"#).await.status, 410);
 
     bench.pass(100);
-    let again = bench.delete("/devices/a").await;
     let expected = json!({"deleted": 0, "has_more": true, "left": 0, "wait_seconds": 261});
-    assert_eq!((again.status, again.json()), (202, expected));
+    assert_eq!(bench.progress("/devices/a").await, (202, expected));
     // An instance that did not know has stored one more: the wait begins anew.
     let late = reading("a", 11, "r");
     bench.store.put_readings(std::slice::from_ref(&late), None, &invocation()).await;
@@ -61,25 +71,13 @@ async fn a_large_device_takes_several_requests_that_tell_what_is_left() {
     let bench = Bench::new().await;
     let readings: Vec<Reading> = (10..25_000).map(|minute| reading("a", minute, "r")).collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
-    let told: Vec<Value> = [
-        bench.delete("/devices/a").await,
-        bench.delete("/devices/a").await,
-        bench.delete("/devices/a").await,
-    ]
-    .into_iter()
-    .map(|answer| {
-        assert_eq!(answer.status, 202);
-        answer.json()
-    })
-    .collect();
-    assert_eq!(
-        told,
-        [
-            json!({"deleted": 10_000, "has_more": true, "left_at_least": 10_000}),
-            json!({"deleted": 10_000, "has_more": true, "left": 5_000}),
-            json!({"deleted": 5_000, "has_more": true, "left": 0, "wait_seconds": 361}),
-        ]
-    );
+    for expected in [
+        json!({"deleted": 10_000, "has_more": true, "left_at_least": 10_000}),
+        json!({"deleted": 10_000, "has_more": true, "left": 5_000}),
+        json!({"deleted": 5_000, "has_more": true, "left": 0, "wait_seconds": 361}),
+    ] {
+        assert_eq!(bench.progress("/devices/a").await, (202, expected));
+    }
 }
 
 #[tokio::test]
@@ -176,4 +174,25 @@ fn the_wait_is_longer_than_any_instance_may_not_know() {
     assert_eq!(of(1).known, domain::DELETION_QUIET);
     assert_eq!(of(1).remembered.num_minutes(), 61);
     assert_eq!(of(60).known.num_minutes(), 61);
+}
+
+#[tokio::test]
+async fn who_has_not_heard_that_a_deletion_is_over_does_not_delete_the_device_that_came_again() {
+    let bench = Bench::new().await;
+    let first = bench.delete("/devices/a").await.json();
+    let begun = format!("/devices/a?begun={}", first["begun"].as_str().expect("a timestamp"));
+    assert_eq!(bench.delete(&begun).await.status, 202);
+    bench.pass(361);
+    assert_eq!(bench.delete("/devices/a").await.status, 200, "somebody else ends it");
+    let again = reading("a", 20, "r");
+    bench.store.put_readings(std::slice::from_ref(&again), None, &invocation()).await;
+    let new = DeviceObservation::of(&again).new_device(again.device.clone(), |_| true);
+    bench.store.register_device(&new, &invocation()).await.expect("memory");
+    assert_eq!(bench.delete(&begun).await.status, 200);
+    assert!(bench.store.readings().contains(&again));
+    assert_eq!(bench.get("/devices/a").await.status, 200);
+    for wrong in ["yesterday", "-1d", ""] {
+        let refused = bench.delete(&format!("/devices/a?begun={wrong}")).await;
+        assert_eq!(refused.status, 400, "{wrong}: {}", refused.text);
+    }
 }
