@@ -117,7 +117,10 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let summary = summary?;
     print(&summary);
-    let code = exit_code(&summary.refusals);
+    let code = match summary.refused_before {
+        0 => exit_code(&summary.refusals),
+        _ => SOME_REFUSED.into(),
+    };
     if summary.stored > 0 {
         let bar = ProgressBar::new_spinner();
         let waited = summary.rollups.wait(&client, &bar);

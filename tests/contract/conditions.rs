@@ -46,6 +46,26 @@ pub(super) async fn only_the_stored_schema_becomes_ready(store: &impl Conditions
     assert!(!stored_schema(store).await.expect("there is one").is_ready);
 }
 
+/// While the index is off rollups are put that it lacks when it is made again.
+#[tokio::test]
+async fn an_index_that_was_off_is_not_complete() {
+    let engine = crate::engine::Engine::embedded().await;
+    let table = engine.table_of(&[("ConditionsIndex", "on")]).await;
+    let store = table.store();
+    put_schema(&store, 1, Expected::Absent).await;
+    assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
+    store.distrust_conditions(&invocation()).await.expect("the index is there");
+    assert!(stored_schema(&store).await.expect("there is one").is_ready);
+    let off = table.store_without_conditions_index();
+    for _ in 0..2 {
+        off.distrust_conditions(&invocation()).await.expect("written");
+        assert!(!stored_schema(&store).await.expect("there is one").is_ready);
+    }
+    let empty = engine.table_of(&[("ConditionsIndex", "off")]).await.store();
+    empty.distrust_conditions(&invocation()).await.expect("there is no schema");
+    assert_eq!(stored_schema(&store).await.map(|it| it.schema), Some(schema(1)));
+}
+
 /// The rollup of one reading of a temperature and a humidity.
 fn rollup(id: &str, n: i64, values: (&str, &str), indexing: &Indexing) -> StoredRollup {
     let metrics = [("temperature", values.0), ("humidity", values.1)];

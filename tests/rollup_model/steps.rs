@@ -131,6 +131,10 @@ impl KeepRollupState for Steps {
         self.gate.step(self.memory.advance_sealed(groups, sealed, queue, invocation)).await
     }
 
+    async fn distrust_conditions(&self, invocation: &Invocation) -> StoreResult<()> {
+        self.memory.distrust_conditions(invocation).await
+    }
+
     async fn set_rebuilt(
         &self,
         since: Timestamp,

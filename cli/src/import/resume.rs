@@ -26,6 +26,9 @@ struct State {
     fingerprint: String,
     acknowledged: u64,
     witness: Option<Witness>,
+    /// The number of readings that the server refused.
+    #[serde(default)]
+    refused: u64,
 }
 
 /// A reading that the table must have if these lines are stored.
@@ -75,7 +78,8 @@ impl Resume {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
             (state.fingerprint == fingerprint).then_some(state)
         });
-        let state = earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None });
+        let state =
+            earlier.unwrap_or(State { fingerprint, acknowledged: 0, witness: None, refused: 0 });
         Ok(Self { path, state })
     }
 
@@ -96,15 +100,27 @@ impl Resume {
 
     /// Starts over at the first line.
     pub(super) fn restart(&mut self) {
-        (self.state.acknowledged, self.state.witness) = (0, None);
+        (self.state.acknowledged, self.state.witness, self.state.refused) = (0, None, 0);
     }
 
-    /// Records that the lines before `end` are processed, and one of their readings that is stored.
-    pub(super) fn acknowledge(&mut self, end: u64, stored: Option<&Reading>) -> anyhow::Result<()> {
+    /// Returns the number of readings among them that the server refused: they are not sent again.
+    pub(super) const fn refused(&self) -> u64 {
+        self.state.refused
+    }
+
+    /// Records that the lines before `end` are processed, one of their readings that is stored, and how many
+    /// more the server refused.
+    pub(super) fn acknowledge(
+        &mut self,
+        end: u64,
+        stored: Option<&Reading>,
+        refused: u64,
+    ) -> anyhow::Result<()> {
         if end <= self.state.acknowledged {
             return Ok(());
         }
         self.state.acknowledged = end;
+        self.state.refused += refused;
         if let Some(stored) = stored {
             self.state.witness = Some(stored.into());
         }
@@ -155,10 +171,10 @@ mod tests {
         let file = directory.path().join("readings.csv");
         fs::write(&file, "a").unwrap();
         let mut resume = Resume::of(&file, None, "x", false).unwrap();
-        resume.acknowledge(500, Some(&reading())).unwrap();
-        resume.acknowledge(1_000, None).unwrap();
+        resume.acknowledge(500, Some(&reading()), 2).unwrap();
+        resume.acknowledge(1_000, None, 3).unwrap();
         let resumed = Resume::of(&file, None, "x", false).unwrap();
-        assert_eq!(resumed.acknowledged(), 1_000);
+        assert_eq!((resumed.acknowledged(), resumed.refused()), (1_000, 5));
         assert_eq!(resumed.witness(), Some(&Witness::from(&reading())), "the last that was stored");
         assert_eq!(
             Resume::of(&file, None, "y", false).unwrap().acknowledged(),
@@ -176,7 +192,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, state) = (directory.path().join("readings.csv"), directory.path().join("state"));
         fs::write(&file, "a").unwrap();
-        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None).unwrap();
+        Resume::of(&file, Some(&state), "x", false).unwrap().acknowledge(500, None, 0).unwrap();
         assert!(state.exists());
         let acknowledged = || Resume::of(&file, Some(&state), "x", false).unwrap().acknowledged();
         assert_eq!(acknowledged(), 500);

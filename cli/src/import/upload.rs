@@ -38,6 +38,8 @@ pub(super) struct Summary {
     folded: u64,
     updated: usize,
     pub(super) refusals: Refusals,
+    /// The readings that the server refused in earlier runs of the import.
+    pub(super) refused_before: u64,
     /// What the rollups have to count.
     pub(super) rollups: rolled_up::Expected,
     /// The time that the readings took, without the registry.
@@ -52,6 +54,7 @@ impl Summary {
             folded: 0,
             updated: 0,
             refusals: Refusals::default(),
+            refused_before: 0,
             rollups: rolled_up::Expected::new(at_once as u64),
             seconds: 0.0,
         }
@@ -71,6 +74,10 @@ impl fmt::Display for Summary {
         if self.updated > 0 {
             let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
             write!(f, "\n{} {what} updated", self.updated)?;
+        }
+        if self.refused_before > 0 {
+            let text = "refused by the server before the import was interrupted (--again sends all once more)";
+            write!(f, "\n{} {text}", counted(self.refused_before, "reading"))?;
         }
         write!(f, "{}", self.refusals)
     }
@@ -125,6 +132,7 @@ fn send_rounds(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
+    summary.refused_before = resume.refused();
     let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
     for round in [Ok(skipped)].into_iter().chain(rounds) {
@@ -140,9 +148,10 @@ fn send_rounds(
         let stored = |entries| <[Entry]>::iter(entries).filter(is_stored);
         stored(&round.puts).for_each(|it| summary.rollups.note(&it.reading, true));
         stored(&round.merges).for_each(|it| summary.rollups.note(&it.reading, false));
-        // Refused lines count as processed: sending them again would not store them.
-        resume.acknowledge(round.end, witness.map(|entry| &entry.reading))?;
+        // Refused lines count as processed, unless the first of them ends the import.
+        let count = refusals.len() as u64;
         refuse(refusals, options, summary)?;
+        resume.acknowledge(round.end, witness.map(|entry| &entry.reading), count)?;
         summary.folded += round.folded;
         registry.extend(round.registry);
     }

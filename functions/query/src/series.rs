@@ -388,14 +388,14 @@ fn sent(devices: &[&Device]) -> String {
 fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device]) -> Problem {
     let whose = match about {
         About::Device => "the device",
-        About::Room => "any device of the room",
-        About::Home => "any device of the home",
-        About::All => "any device",
+        About::Room => "a device of the room",
+        About::Home => "a device of the home",
+        About::All => "a device",
     };
     let message = match asked {
         Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),
         None => format!(
-            "is needed: {whose} has no counter in Wh, kWh or MWh and no power in W, kW or MW; PATCH \
+            "is needed: no metric of {whose} is a counter in Wh, kWh or MWh or a power in W, kW or MW; PATCH \
              /devices/{{id}} sets a metric's kind and unit; {}",
             sent(devices)
         ),

@@ -59,6 +59,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(invocation).await?,
         };
+        // Once in an instance, before it puts any rollup: an instance has the index or has it not.
+        if !self.state.exists.load(Ordering::Relaxed) {
+            self.store.distrust_conditions(invocation).await?;
+        }
         self.state.exists.store(true, Ordering::Relaxed);
         let zone = stored.zone.parse().map_err(|error| {
             // A program with a newer database of zones stored it: this one must not make up days.

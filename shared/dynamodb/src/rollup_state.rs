@@ -7,7 +7,7 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::SdkItem;
 use crate::update::Update;
-use table::item::attribute::{QUEUE, SEALED, SINCE, ZONE};
+use table::item::attribute::{QUEUE, READY, SEALED, SINCE, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
@@ -45,6 +45,15 @@ impl KeepRollupState for DynamoStore {
             }
         }
         Ok(())
+    }
+
+    async fn distrust_conditions(&self, invocation: &Invocation) -> StoreResult<()> {
+        if self.layout.conditions_index {
+            return Ok(());
+        }
+        let mut update = Update::of(Key::ConditionsSchema);
+        update.remove(&[READY]);
+        update.send(self, invocation).await.map(drop)
     }
 
     async fn set_rebuilt(

@@ -115,6 +115,12 @@ pub trait KeepRollupState: Send + Sync {
         queue: Option<QueueDepth>,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Notes that the index by conditions lacks rollups, where a schema is stored and the table has no such
+    /// index now: whoever makes it again must not find it complete.
+    fn distrust_conditions(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Notes that the rollups are complete from `since` on, and the time zone of their days.
     fn set_rebuilt(
         &self,

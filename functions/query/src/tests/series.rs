@@ -396,7 +396,7 @@ async fn every_mistake_is_named_with_what_to_do() {
             "/devices/warm/series?metric=temperature&fn=time_mean",
             "400 fn: time_mean is of gauges in W",
         ),
-        ("/devices/warm/energy", "400 metric: is needed: the device has no counter"),
+        ("/devices/warm/energy", "400 metric: is needed: no metric of the device is a counter"),
         ("/devices/warm/energy?metric=temperature", "400 metric: temperature is no counter"),
         ("/energy?metric=a,b", "400 metric: names 2 metrics"),
         ("/series?every=1m&from=-8d", "400 every: makes more than 10000 rows"),

@@ -18,6 +18,15 @@ pub(super) struct State {
     held: Option<BTreeMap<RollupKey, StoredRollup>>,
 }
 
+impl State {
+    /// Where there is no index, it is not complete when it comes.
+    pub(super) fn distrust(&mut self) {
+        if let Some(schema) = self.schema.as_mut().filter(|_| !self.exists) {
+            schema.is_ready = false;
+        }
+    }
+}
+
 impl MemoryStore {
     /// Gives the table the index by conditions.
     pub fn add_conditions_index(&self) {

@@ -169,6 +169,11 @@ impl KeepRollupState for MemoryStore {
         Ok(())
     }
 
+    async fn distrust_conditions(&self, _invocation: &Invocation) -> StoreResult<()> {
+        self.write()?.conditions.distrust();
+        Ok(())
+    }
+
     async fn set_rebuilt(
         &self,
         since: Timestamp,
