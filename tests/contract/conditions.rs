@@ -2,7 +2,8 @@
 
 use domain::{FoldRules, Quarter, Rollup};
 use table::{
-    ConditionsPage, Expected, IndexedQuarter, Indexing, RollupKey, StoredRollup, StoredSchema,
+    ConditionsPage, Expected, IndexedQuarter, Indexing, KeepRollupState as _, RollupKey,
+    SetConditionsReady as _, StoredRollup, StoredSchema,
 };
 
 use super::ConditionsPorts;
