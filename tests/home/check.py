@@ -44,7 +44,7 @@ class Failed(Exception):
 
 def main():
     file = Path(sys.argv[1] if len(sys.argv) > 1 else SAMPLE).resolve()
-    subprocess.run(["cargo", "build", "-q", "--workspace", "--bin", "roomtide"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "test", "-q", "--workspace", "--no-run"], cwd=ROOT, check=True)
     rows = house(file)
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data")

@@ -14,7 +14,7 @@ use table::{
 };
 
 use crate::lists::metrics_of;
-use crate::lookup;
+use crate::lookup::{self, Members};
 use crate::page;
 use crate::pagination::ListRequest;
 use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
@@ -58,14 +58,8 @@ pub(crate) async fn of_room(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let (room, snapshot) = lookup::room(registry, store, call).await?;
-    if !snapshot.has_all_devices {
-        let page = lookup::device_page(store, &list, Some(&[room.id].into()), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_latest(store, call, &list, (devices, page.has_more)).await;
-    }
-    let devices = snapshot.devices_in(&room.id).collect();
-    page_of_latest(store, call, &list, (devices, false)).await
+    let members = Members::of_room(registry, store, &list, call).await?;
+    page_of_latest(store, call, &list, members.devices()).await
 }
 
 /// `GET /homes/{id}/latest`
@@ -75,15 +69,8 @@ pub(crate) async fn of_home(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let (home, snapshot) = lookup::home(registry, store, call).await?;
-    if !snapshot.has_all_devices {
-        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
-        let page = lookup::device_page(store, &list, Some(&rooms), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_latest(store, call, &list, (devices, page.has_more)).await;
-    }
-    let devices = snapshot.devices_of(&home).collect();
-    page_of_latest(store, call, &list, (devices, false)).await
+    let members = Members::of_home(registry, store, &list, call).await?;
+    page_of_latest(store, call, &list, members.devices()).await
 }
 
 /// A page of devices' newest values; a device without readings has none. The table may have more devices.

@@ -12,7 +12,7 @@ use table::{
 };
 
 use crate::latest::latest_of;
-use crate::lookup;
+use crate::lookup::{self, Members};
 use crate::page;
 use crate::pagination::{self, ListRequest};
 use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
@@ -68,14 +68,8 @@ pub(crate) async fn devices_of_room(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let (room, snapshot) = lookup::room(registry, store, call).await?;
-    if !snapshot.has_all_devices {
-        let page = lookup::device_page(store, &list, Some(&[room.id].into()), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
-    }
-    let devices = snapshot.devices_in(&room.id).collect();
-    page_of_devices(store, call, &list, (devices, false)).await
+    let members = Members::of_room(registry, store, &list, call).await?;
+    page_of_devices(store, call, &list, members.devices()).await
 }
 
 /// `GET /homes/{id}/devices`
@@ -85,15 +79,8 @@ pub(crate) async fn devices_of_home(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let (home, snapshot) = lookup::home(registry, store, call).await?;
-    if !snapshot.has_all_devices {
-        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
-        let page = lookup::device_page(store, &list, Some(&rooms), call).await?;
-        let devices = page.listing.found.iter().collect();
-        return page_of_devices(store, call, &list, (devices, page.has_more)).await;
-    }
-    let devices = snapshot.devices_of(&home).collect();
-    page_of_devices(store, call, &list, (devices, false)).await
+    let members = Members::of_home(registry, store, &list, call).await?;
+    page_of_devices(store, call, &list, members.devices()).await
 }
 
 /// A page of devices, by id. The table may have more devices.

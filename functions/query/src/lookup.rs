@@ -103,6 +103,63 @@ pub(crate) async fn device_page(
     devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
 }
 
+/// The devices of some rooms, for a list: those of memory, or where it does not hold all a page of the table.
+pub(crate) struct Members {
+    rooms: BTreeSet<RoomId>,
+    snapshot: Arc<Snapshot>,
+    page: Option<ListPage<Device>>,
+}
+
+impl Members {
+    /// The devices of the room of the path.
+    pub(crate) async fn of_room(
+        registry: &CachedRegistry<impl Clock>,
+        store: &(impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry),
+        list: &ListRequest,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let (room, snapshot) = room(registry, store, call).await?;
+        Self::of([room.id].into(), snapshot, store, list, call).await
+    }
+
+    /// The devices of the home of the path.
+    pub(crate) async fn of_home(
+        registry: &CachedRegistry<impl Clock>,
+        store: &(impl ReadRegistry + ListDevices + PageRegistry),
+        list: &ListRequest,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let (home, snapshot) = home(registry, store, call).await?;
+        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
+        Self::of(rooms, snapshot, store, list, call).await
+    }
+
+    async fn of(
+        rooms: BTreeSet<RoomId>,
+        snapshot: Arc<Snapshot>,
+        store: &(impl ListDevices + PageRegistry),
+        list: &ListRequest,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let page = if snapshot.has_all_devices {
+            None
+        } else {
+            Some(device_page(store, list, Some(&rooms), call).await?)
+        };
+        Ok(Self { rooms, snapshot, page })
+    }
+
+    /// The devices by id, and whether the table has more.
+    pub(crate) fn devices(&self) -> (Vec<&Device>, bool) {
+        let is_member =
+            |it: &&Device| it.place.room().is_some_and(|room| self.rooms.contains(room));
+        match &self.page {
+            Some(page) => (page.listing.found.iter().collect(), page.has_more),
+            None => (self.snapshot.devices.values().filter(is_member).collect(), false),
+        }
+    }
+}
+
 /// The number of rooms that are asked at once.
 const ROOM_CONCURRENCY: usize = 8;
 

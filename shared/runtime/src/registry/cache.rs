@@ -57,14 +57,6 @@ impl Snapshot {
     pub fn rooms_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Room> {
         self.rooms.values().filter(move |room| room.home.as_ref() == Some(home))
     }
-
-    /// The devices in the rooms of a home, by id.
-    pub fn devices_of<'a>(&'a self, home: &'a HomeId) -> impl Iterator<Item = &'a Device> {
-        self.devices.values().filter(move |device| {
-            let room = device.place.room().and_then(|room| self.rooms.get(room));
-            room.is_some_and(|room| room.home.as_ref() == Some(home))
-        })
-    }
 }
 
 /// The cache: a snapshot, its age, and what this process has written since.
