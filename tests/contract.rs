@@ -25,7 +25,7 @@ use table::{
     PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
     ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, SetConditionsReady,
-    UpdateRegistry,
+    TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -34,7 +34,7 @@ table::store! {
     /// All ports at once.
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
-        + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
+        + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
         + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
 }
@@ -182,6 +182,7 @@ macro_rules! ports {
                 more_metrics_than_one_reading_has_are_learned_at_once
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there
+                a_device_is_taught_what_no_person_has_said
                 several_are_found_at_once
                 a_device_introduces_so_many_rooms
                 rooms_introduced_at_once_are_counted;

@@ -160,6 +160,7 @@ async fn each_port_asks_what_it_declares() {
     let rename = DevicePatch { name: Edit::Set(label("Sensor")), ..DevicePatch::default() };
     let begun = &Stay::begun(a.clone(), at(0));
     let stays = &StayQuery { range: always(), after: None, limit: 10 };
+    let taught = Hints { name: Some(label("Meter")), ..Hints::default() };
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
@@ -169,6 +170,7 @@ async fn each_port_asks_what_it_declares() {
         store.register_device(&new, invocation),
         store.register_room(&new_room("room-a"), invocation),
         store.introduce_room(&d, &a, invocation));
+    check!(TeachDevice: store.teach_device(&new, &taught, invocation));
     check!(UpdateRegistry:
         store.update_device(&new, &earlier, invocation),
         store.begin_stay(&new, begun, invocation),

@@ -346,3 +346,37 @@ pub(super) async fn rooms_introduced_at_once_are_counted(store: &impl Ports) {
     assert_eq!(written, MAX_INTRODUCED_ROOMS);
     assert_eq!(device_now(store, "d").await.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
 }
+
+pub(super) async fn a_device_is_taught_what_no_person_has_said(store: &impl Ports) {
+    registered(store, "d").await;
+    let invocation = invocation();
+    let known = device_now(store, "d").await;
+    let metric = known.metrics.keys().next().expect("one").clone();
+    let counter = MetricHints { kind: Some(MetricKind::Counter), ..MetricHints::default() };
+    let new = MetricHints { unit: Some("V".parse().expect("a unit")), ..MetricHints::default() };
+    let mut hints = Hints {
+        name: Some(label("Meter")),
+        tags: [("host".to_owned(), "pi".to_owned())].into(),
+        metrics: [(metric.clone(), counter), ("volts".parse().expect("a name"), new)].into(),
+        ..Hints::default()
+    };
+    let taught = store.teach_device(&known, &hints, &invocation).await.expect("asked");
+    assert_eq!(taught, UpdateOutcome::Updated(known.taught(&hints).expect("news")));
+    assert_eq!(Some(device_now(store, "d").await), known.taught(&hints));
+
+    let now = written(taught);
+    let again = store.teach_device(&now, &hints, &invocation).await.expect("asked");
+    assert_eq!(again, UpdateOutcome::Updated(now.clone()), "done twice, nothing changes");
+    let gauge = MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..MetricPatch::default() };
+    let patch = DevicePatch { metrics: [(metric, gauge)].into(), ..DevicePatch::default() };
+    store.edit_device(&now.id, &patch, at(9), &invocation).await.expect("edited");
+    let edited = device_now(store, "d").await;
+    hints.tags.insert("rack".to_owned(), "1".to_owned());
+    let late = store.teach_device(&now, &hints, &invocation).await.expect("asked");
+    assert_eq!(late, UpdateOutcome::ConditionFailed(Some(edited.clone())));
+    let taught = written(store.teach_device(&edited, &hints, &invocation).await.expect("asked"));
+    assert_eq!(taught.metrics, edited.metrics);
+    let nobody = Device { id: device("e"), ..now };
+    let nobody = store.teach_device(&nobody, &hints, &invocation).await.expect("asked");
+    assert_eq!(nobody, UpdateOutcome::ConditionFailed(None));
+}

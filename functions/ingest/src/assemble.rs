@@ -1,10 +1,10 @@
 //! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::collections::hash_map::Entry as Slot;
 
 use api::{FieldError, Problem};
-use domain::{DeviceId, Reading, Timestamp};
+use domain::{DeviceId, Hints, Reading, Timestamp};
 use table::ReadingKey;
 
 use crate::draft::{Content, Entry, Fault, Refusal};
@@ -28,6 +28,8 @@ pub(crate) struct Assembled {
     pub(crate) timed: Readings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: Readings,
+    /// What the entries teach of their devices beside the values.
+    pub(crate) hints: BTreeMap<DeviceId, Hints>,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
@@ -93,7 +95,10 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
-        let added = reading(entry, sender, times).and_then(|(reading, has_timestamp)| {
+        let added = reading(entry, sender, times).and_then(|(reading, has_timestamp, hints)| {
+            if !hints.is_empty() {
+                all.hints.entry(reading.device.clone()).or_default().absorb(hints);
+            }
             if has_timestamp {
                 let slot = by_key.entry(ReadingKey::of(&reading));
                 all.timed.add_or_merge(slot, reading, index)
@@ -110,28 +115,28 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     all
 }
 
-/// The reading of an entry, at the time of arrival where the entry has no timestamp; and whether it has
-/// one.
+/// The reading of an entry, at the time of arrival where the entry has no timestamp; whether it has one; and
+/// what it teaches besides.
 pub(crate) fn reading(
     entry: Entry,
     sender: &Sender<'_>,
     times: &Times,
-) -> Result<(Reading, bool), Refusal> {
+) -> Result<(Reading, bool, Hints), Refusal> {
     let draft = entry?;
     let device = sender.device(draft.device)?;
-    let Content { timestamp, room, metrics } = draft.content?;
+    let Content { timestamp, room, metrics, hints } = draft.content?;
     if let Some(at) = timestamp {
         times.check(at)?;
     }
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
-    Ok((reading.map_err(Refusal::whole)?, timestamp.is_some()))
+    Ok((reading.map_err(Refusal::whole)?, timestamp.is_some(), hints))
 }
 
 /// The reading that one JSON object says, received at `now`: what `POST /readings` would make of it.
 pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times::new(now, &Settings::default());
     let read = reading(json::entry(json), &Sender::Anyone, &times);
-    read.map(|(reading, _)| reading).map_err(|refusal| refusal.at(None))
+    read.map(|(reading, ..)| reading).map_err(|refusal| refusal.at(None))
 }
 
 #[cfg(test)]
@@ -155,7 +160,7 @@ mod tests {
         let settings = Settings { retention_days, ..Settings::default() };
         let times = Times::new(arrived, &settings);
         let sender = sender.map_or(Sender::Anyone, |id| Sender::Topic(id.parse().expect("an id")));
-        let (reading, has_timestamp) = reading(json::entry(json), &sender, &times)?;
+        let (reading, has_timestamp, _) = reading(json::entry(json), &sender, &times)?;
         assert_eq!(has_timestamp, json.contains("timestamp") && !json.contains("null"));
         Ok(reading)
     }

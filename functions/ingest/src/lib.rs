@@ -29,7 +29,7 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::{
     AddArrival, FindRegistry, FindToken, Invocation, MergeReadings, PutReadings, ReadRegistry,
-    RegisterDevices,
+    RegisterDevices, TeachDevice,
 };
 
 use assemble::assemble;
@@ -63,7 +63,7 @@ struct Intake<S, C> {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
-        + RegisterDevices + FindToken
+        + RegisterDevices + TeachDevice + FindToken
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {

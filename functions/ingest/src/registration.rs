@@ -1,14 +1,14 @@
-//! Registers the devices and rooms that stored readings name, and updates the cached devices. Does not
-//! change the room or the metrics of a registered device in the table.
+//! Registers the devices and rooms that stored readings name, teaches devices what senders say of them, and
+//! updates the cached devices. Does not change the room of a registered device in the table.
 
 use std::collections::BTreeMap;
 
-use domain::{DeviceId, DeviceObservation, MAX_INTRODUCED_ROOMS, Reading, RoomId};
+use domain::{Device, DeviceId, DeviceObservation, Hints, MAX_INTRODUCED_ROOMS, Reading, RoomId};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::registry::{CachedRegistry, Registered, RegisteredDevice};
 use runtime::telemetry::WideEvent;
-use table::{Invocation, RegisterDevices, StoreResult};
+use table::{Invocation, RegisterDevices, StoreResult, TeachDevice, UpdateOutcome};
 
 use crate::known::Known;
 use crate::places::KnownPlaces;
@@ -18,6 +18,14 @@ const REGISTER_CONCURRENCY: usize = 8;
 /// The maximum number of devices that one request registers. The registry function registers the others
 /// from the stream.
 const MAX_REGISTERED: usize = 500;
+/// The maximum number of registered devices that one request teaches. The next request teaches others.
+const MAX_TAUGHT: usize = 25;
+
+/// The readings of a request that are stored, and what the request teaches of their devices.
+pub(crate) struct Stored {
+    pub(crate) readings: Vec<Reading>,
+    pub(crate) hints: BTreeMap<DeviceId, Hints>,
+}
 
 /// Registers the devices and rooms that the registry does not know.
 ///
@@ -27,7 +35,7 @@ pub(crate) async fn register<C: Clock>(
     (registry, places): (&CachedRegistry<C>, &KnownPlaces<C>),
     store: &impl RegisterDevices,
     known: &Known,
-    stored: &[Reading],
+    stored: &Stored,
     invocation: &Invocation,
     log: &mut WideEvent,
 ) {
@@ -35,11 +43,14 @@ pub(crate) async fn register<C: Clock>(
         !known.is_registered(&reading.device)
             || reading.named_room.as_ref().is_some_and(|room| !known.has_room(room))
     };
-    let observations = observations(stored.iter().filter(is_new));
+    let mut observations = observations(stored.readings.iter().filter(is_new));
     if observations.is_empty() {
         return;
     }
-    let introduced_by = introducers(known, stored);
+    for (id, observation) in &mut observations {
+        observation.hints = stored.hints.get(id).cloned().unwrap_or_default();
+    }
+    let introduced_by = introducers(known, &stored.readings);
     log.set("registry.observations", observations.len());
     let registering = observations.into_iter().take(MAX_REGISTERED).map(|(id, observation)| {
         let device = known.device(id).cloned();
@@ -105,6 +116,42 @@ pub(crate) fn keep_learned<C: Clock>(
             registry.keep_device(device);
         } else {
             places.keep(&device);
+        }
+    }
+}
+
+/// Adds what the request teaches to the devices that the cache holds and that lack it.
+///
+/// An error is only logged, and a device that has changed is only read: the next request teaches it.
+pub(crate) async fn teach<C: Clock>(
+    (registry, _): (&CachedRegistry<C>, &KnownPlaces<C>),
+    store: &impl TeachDevice,
+    known: &Known,
+    stored: &Stored,
+    invocation: &Invocation,
+    log: &mut WideEvent,
+) {
+    let Some(current) = registry.current() else { return };
+    let lacking = stored.hints.iter().filter_map(|(id, hints)| {
+        let device = current.devices.get(id).or_else(|| known.looked_up(id))?;
+        device.taught(hints).is_some().then_some((device, hints))
+    });
+    let teaching = lacking.take(MAX_TAUGHT).map(|(device, hints)| async move {
+        store.teach_device(device, hints, invocation).await
+    });
+    let results: Vec<StoreResult<UpdateOutcome<Device>>> = stream::iter(teaching.collect::<Vec<_>>())
+        .buffer_unordered(REGISTER_CONCURRENCY)
+        .collect()
+        .await;
+    for result in results {
+        match result {
+            Ok(UpdateOutcome::Updated(device) | UpdateOutcome::ConditionFailed(Some(device))) => {
+                if current.has_all_devices {
+                    registry.keep_device(device);
+                }
+            }
+            Ok(UpdateOutcome::ConditionFailed(None)) => {}
+            Err(error) => log.warn("registry.error", &error),
         }
     }
 }

@@ -10,7 +10,7 @@ use table::{Added, Invocation, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
 use crate::known::{fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
-use crate::registration::{keep_learned, register};
+use crate::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
 use crate::request::Submission;
 use crate::{Intake, Store};
@@ -40,7 +40,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         log: &mut WideEvent,
     ) -> Outcome {
         let Submission { mode, arrival_id, .. } = submission;
-        let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
+        let Assembled { mut timed, mut arrivals, hints, rejected, .. } = assembled;
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
             outcome.count(log);
@@ -87,8 +87,10 @@ impl<S: Store, C: Clock> Intake<S, C> {
             log.error("table.error", cause);
         }
         outcome.count(log);
+        let stored = Stored { readings: stored, hints };
         register(memory, &self.store, &known, &stored, invocation, log).await;
-        keep_learned(memory, &known, &stored);
+        keep_learned(memory, &known, &stored.readings);
+        teach(memory, &self.store, &known, &stored, invocation, log).await;
         outcome
     }
 

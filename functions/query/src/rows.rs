@@ -160,7 +160,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
         let metrics = device.metrics.iter().map(|(name, info)| (name, info.into()));
         Self {
             device_id: &device.id,
-            name: device.name.as_ref(),
+            name: device.shown_name(),
             room: device.place.room(),
             room_pinned: device.place.chosen_room().is_some(),
             kind: device.kind.as_ref(),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    AttributeName, AttributeValues, DeviceId, FoldSettings, Label, MAX_SEARCH_ENTRIES, MetricInfo,
-    MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Stay, Tags, Timestamp,
+    AttributeName, AttributeValues, DeviceId, FoldSettings, Hints, Label, MAX_SEARCH_ENTRIES, MetricInfo,
+    MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Source, Stay, Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -13,7 +13,7 @@ use super::{
 pub struct Device {
     /// The id in its readings.
     pub id: DeviceId,
-    /// The name that people see; a person sets it.
+    /// The name that a person set; see [`shown_name`](Self::shown_name).
     pub name: Option<Label>,
     /// Its place, which decides where readings without a room are filed.
     pub place: Place,
@@ -25,6 +25,8 @@ pub struct Device {
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that it has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
+    /// What senders teach of it.
+    pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
     /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
@@ -36,7 +38,7 @@ pub struct Device {
     pub fold_settings: FoldSettings,
     /// The newest of its stays in rooms, over or not.
     pub stay: Option<Stay>,
-    /// The number of times that it was edited or that a stay was recorded. Each of these writes expects the
+    /// The number of times that it was edited, that a stay was recorded, or that hints were learned. Each of these writes expects the
     /// version that it read; what else is learned from readings changes no version.
     pub version: u64,
 }
@@ -50,7 +52,7 @@ pub const MAX_INTRODUCED_ROOMS: usize = 32;
 ///
 /// Without this limit a device that writes a counter into metric names would grow its item beyond
 /// `DynamoDB`'s 400 KB.
-pub(super) const MAX_KNOWN_METRICS: usize = 256;
+pub(crate) const MAX_KNOWN_METRICS: usize = 256;
 
 /// A summary of some readings of one device.
 ///
@@ -66,6 +68,8 @@ pub struct DeviceObservation {
     pub rooms: BTreeMap<RoomId, Span>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
+    /// What the sender teaches beside them; the stream of readings holds none of it.
+    pub hints: Hints,
 }
 
 /// The span of the readings that name one room.
@@ -86,6 +90,7 @@ impl DeviceObservation {
             last: reading.at,
             rooms: BTreeMap::new(),
             metrics: BTreeSet::new(),
+            hints: Hints::default(),
         };
         observation.see(reading);
         observation
@@ -120,7 +125,7 @@ impl DeviceObservation {
             .filter(|(room, _)| registered(room))
             .max_by_key(|(room, span)| (span.last, *room))
             .map(|(room, span)| Place::Learned(room.clone(), span.last));
-        Device {
+        let device = Device {
             id,
             name: None,
             place: place.unwrap_or_default(),
@@ -133,13 +138,15 @@ impl DeviceObservation {
                 .take(MAX_KNOWN_METRICS)
                 .map(|name| (name.clone(), name.into()))
                 .collect(),
+            source: Source::default(),
             first_seen: self.first,
             introduced_rooms: introduced,
             behind: None,
             fold_settings: FoldSettings::default(),
             stay: None,
             version: 0,
-        }
+        };
+        device.described(&self.hints)
     }
 }
 

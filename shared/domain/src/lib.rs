@@ -24,6 +24,7 @@ mod rollup;
 mod room;
 mod search;
 mod search_condition;
+mod source;
 mod stay;
 mod sweep_group;
 mod timestamp;
@@ -47,6 +48,7 @@ pub use device::{
     Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
     MAX_INTRODUCED_ROOMS, Span,
 };
+pub(crate) use device::MAX_KNOWN_METRICS;
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
@@ -64,6 +66,7 @@ pub use rollup::{
 pub use room::{Room, RoomPatch};
 pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
 pub use search_condition::{Comparison, SearchCondition, SearchConditionError, SearchTest};
+pub use source::{Hints, MetricHints, Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};

@@ -28,6 +28,8 @@ pub struct MetricInfo {
     pub exchanges: BTreeMap<Timestamp, Exchange>,
     /// A person's verdicts on suspect steps, by the timestamp of the reading that ends the step.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
+    /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
+    pub is_described: bool,
 }
 
 /// An exchange of a meter, in the metric's unit.
@@ -77,6 +79,7 @@ impl From<&MetricName> for MetricInfo {
             hold: None,
             exchanges: BTreeMap::new(),
             verdicts: BTreeMap::new(),
+            is_described: false,
         }
     }
 }
@@ -103,6 +106,12 @@ pub struct MetricPatch {
 }
 
 impl MetricPatch {
+    /// Whether a person describes the metric; see [`MetricInfo::is_described`].
+    #[must_use]
+    pub fn describes(&self) -> bool {
+        self.kind != Edit::Keep || self.unit != Edit::Keep || self.modulus != Edit::Keep
+    }
+
     /// Applies the edit to the metric called `name`.
     pub fn apply(&self, name: &MetricName, info: &mut MetricInfo) {
         match self.kind {
@@ -110,6 +119,7 @@ impl MetricPatch {
             Edit::Clear => info.kind = name.well_known().0,
             Edit::Set(kind) => info.kind = kind,
         }
+        info.is_described |= self.describes();
         self.unit.apply(&mut info.unit);
         self.modulus.apply(&mut info.modulus);
         self.max_w.apply(&mut info.max_w);

@@ -6,7 +6,7 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
+    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
     TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
@@ -124,6 +124,9 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         edit(&mut update, &[METRICS, name, HOLD], &patch.hold, item::hold);
         edit(&mut update, &[METRICS, name, EXCHANGES], &patch.exchanges, item::exchanges);
         edit(&mut update, &[METRICS, name, VERDICTS], &patch.verdicts, item::verdicts);
+        if patch.describes() {
+            update.set(&[METRICS, name, DESCRIBED], item::mark());
+        }
         match patch.kind {
             Edit::Keep => {}
             // Without a kind the metric's name decides.

@@ -25,6 +25,7 @@ mod rollups;
 mod search_devices;
 mod shards;
 mod stays;
+mod teach_device;
 mod tokens;
 mod update;
 mod update_registry;

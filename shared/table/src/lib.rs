@@ -41,7 +41,8 @@ pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
     LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings,
-    QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, SearchDevices, UpdateRegistry,
+    QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, SearchDevices, TeachDevice,
+    UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

@@ -16,10 +16,10 @@ use super::{
     PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
     ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, SearchDevices,
     SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup,
-    UpdateOutcome, UpdateRegistry, companions, keys,
+    TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit,
+    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit, Hints,
     MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token,
     TokenHash,
 };
@@ -583,6 +583,30 @@ impl RegisterDevices for MemoryStore {
             return Ok(UpdateOutcome::Updated(device.clone()));
         }
         Ok(UpdateOutcome::ConditionFailed(Some(device.clone())))
+    }
+}
+
+impl TeachDevice for MemoryStore {
+    async fn teach_device(
+        &self,
+        known: &Device,
+        hints: &Hints,
+        _invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let Some(taught) = known.taught(hints) else {
+            return Ok(UpdateOutcome::Updated(known.clone()));
+        };
+        let mut state = self.write()?;
+        let Some(device) = state.devices.get_mut(&known.id) else {
+            return Ok(UpdateOutcome::ConditionFailed(None));
+        };
+        if device.version != known.version {
+            return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
+        }
+        let Device { source, fold_settings, version, metrics, .. } = taught;
+        device.metrics.extend(metrics);
+        *device = Device { source, fold_settings, version, ..device.clone() };
+        Ok(UpdateOutcome::Updated(device.clone()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Reading, Room, RoomId, RoomPatch, Stay,
+    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, Reading, Room, RoomId, RoomPatch, Stay,
     Timestamp, Token, TokenHash,
 };
 
@@ -336,6 +336,23 @@ pub trait RegisterDevices: Send + Sync {
         &self,
         device: &DeviceId,
         room: &RoomId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+}
+
+/// Adds to a registered device what a sender teaches of it beside its readings.
+///
+/// Done twice, the second time is refused: the device has changed since it was read.
+pub trait TeachDevice: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Devices)];
+
+    /// Adds what hints teach ([`Device::taught`]), if no edit, stay or other hint has been written since
+    /// `known` was read. Hints that teach nothing are not sent.
+    fn teach_device(
+        &self,
+        known: &Device,
+        hints: &Hints,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
 }

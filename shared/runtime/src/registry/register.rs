@@ -65,7 +65,8 @@ pub async fn register(
                 UpdateOutcome::ConditionFailed(None) => break,
             }
         }
-        let new = Room::new(room.clone(), span.first);
+        let name = observation.hints.room_names.get(room).cloned();
+        let new = Room { name, ..Room::new(room.clone(), span.first) };
         rooms.push(match store.register_room(&new, invocation).await? {
             InsertOutcome::Inserted => new,
             InsertOutcome::Exists(room) => room,

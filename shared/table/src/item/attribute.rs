@@ -37,6 +37,11 @@ pub const ATTRIBUTES: &str = "attributes";
 pub const METRICS: &str = "metrics";
 pub const FIRST_SEEN: &str = "first_seen";
 pub const UNIT: &str = "unit";
+/// A mark: a sender or a person has described the metric.
+pub const DESCRIBED: &str = "described";
+/// What senders teach of a device: its name, its tags and the fields of its metrics.
+pub const SOURCE: &str = "source";
+pub const FIELDS: &str = "fields";
 pub const MODULUS: &str = "modulus";
 pub const MAX_W: &str = "max_w";
 pub const TOLERANCE: &str = "tolerance";

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    ATTRIBUTES, BEHIND, CHANGES, DELETED, DEVICE_VERSION, ENDED, EXCHANGES, FIRST_SEEN, FOUND,
-    HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, STAY, TAGS,
-    TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CHANGES, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES, FIELDS,
+    FIRST_SEEN, FOUND, HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT,
+    SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
 };
 use super::stay::{newest_stay, to_newest_stay};
-use super::{Attribute, Decode, Item, ItemError, key};
+use super::{Attribute, Decode, Item, ItemError, key, mark};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
-    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId, Tags,
-    Timestamp, Verdict,
+    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId,
+    Source, SourceField, Tags, Timestamp, Verdict,
 };
 
 /// The item of a device, in its partition.
@@ -44,6 +44,9 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
     // Always there, even empty: a nested attribute can be set only where its parent exists.
     let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
     item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
+    if !device.source.is_empty() {
+        item.insert(SOURCE.to_owned(), source(&device.source));
+    }
     put(&mut item, BEHIND, device.behind.as_ref().map(ToString::to_string));
     if device.fold_settings != FoldSettings::default() {
         item.extend(
@@ -122,8 +125,9 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
 
 /// The attributes that a device loses when its deletion begins. What a device registered anew may not know
 /// stays: the number of its fold settings.
-pub const DESCRIPTION: [&str; 11] = [
+pub const DESCRIPTION: [&str; 12] = [
     STAY,
+    SOURCE,
     keys::ROOM,
     ROOM_AT,
     NAME,
@@ -241,6 +245,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .filter_map(|(name, info)| Some((MetricName::try_from(name).ok()?, info)))
             .map(|(name, info)| to_metric(&name, info).map(|info| (name, info)))
             .collect::<Result<_, _>>()?,
+        source: to_source(&mut item)?,
         first_seen,
         introduced_rooms: introduced_rooms
             .into_iter()
@@ -287,6 +292,45 @@ fn to_attribute(
     Ok((name, values.try_into().map_err(invalid(ATTRIBUTES))?))
 }
 
+/// The attribute of what senders teach of a device.
+#[must_use]
+pub fn source(source: &Source) -> Attribute {
+    let text = |text: &String| Attribute::S(text.clone());
+    let field = |it: &SourceField| Attribute::L(vec![text(&it.measurement), text(&it.field)]);
+    let tags = source.tags.iter().map(|(name, value)| (name.clone(), text(value)));
+    let fields = source.fields.iter().map(|(name, it)| (name.to_string(), field(it)));
+    let mut item = Item::new();
+    put(&mut item, NAME, source.name.clone().map(String::from));
+    item.insert(TAGS.to_owned(), Attribute::M(tags.collect()));
+    item.insert(FIELDS.to_owned(), Attribute::M(fields.collect()));
+    Attribute::M(item)
+}
+
+fn to_source(item: &mut Item) -> Result<Source, ItemError> {
+    let mut item = match item.remove(SOURCE) {
+        None => return Ok(Source::default()),
+        Some(Attribute::M(item)) => item,
+        Some(_) => return Err(ItemError::Missing(SOURCE)),
+    };
+    let mut map = |name| match item.remove(name) {
+        Some(Attribute::M(entries)) => Ok(entries),
+        _ => Err(ItemError::Missing(name)),
+    };
+    let (tags, fields) = (map(TAGS)?, map(FIELDS)?);
+    let field = |(name, it): (String, Attribute)| {
+        let Attribute::L(texts) = it else { return None };
+        let texts: Option<Vec<String>> = texts.into_iter().map(string).collect();
+        let [measurement, field] = texts?.try_into().ok()?;
+        Some((name.try_into().ok()?, SourceField { measurement, field }))
+    };
+    let tag = |(name, value): (String, Attribute)| Some((name, string(value)?));
+    Ok(Source {
+        name: parsed(&mut item, NAME)?,
+        tags: tags.into_iter().filter_map(tag).collect(),
+        fields: fields.into_iter().filter_map(field).collect(),
+    })
+}
+
 /// The attribute of what is known of a metric.
 #[must_use]
 pub fn metric(info: &MetricInfo) -> Attribute {
@@ -301,6 +345,9 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     }
     if let Some(time) = info.hold {
         item.insert(HOLD.to_owned(), hold(&time));
+    }
+    if info.is_described {
+        item.insert(DESCRIBED.to_owned(), mark());
     }
     if !info.exchanges.is_empty() {
         item.insert(EXCHANGES.to_owned(), exchanges(&info.exchanges));
@@ -352,6 +399,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         hold: whole_number(&mut item, HOLD)?.map(TimeDelta::milliseconds),
         exchanges: by_timestamp(&mut item, EXCHANGES, to_exchange)?,
         verdicts: by_timestamp(&mut item, VERDICTS, |it| Verdict::parse(&string(it)?))?,
+        is_described: item.contains_key(DESCRIBED),
     })
 }
 
@@ -429,6 +477,13 @@ mod tests {
         info.exchanges.insert(device.first_seen, exchange);
         info.verdicts.insert(device.first_seen, Verdict::Accept);
         info.verdicts.insert(Timestamp::MAX, Verdict::Discard);
+        device.metrics.values_mut().for_each(|info| info.is_described = true);
+        let field = SourceField { measurement: "meter".to_owned(), field: "W now".to_owned() };
+        device.source = Source {
+            name: Some(label("Meter")),
+            tags: [("host".to_owned(), String::new())].into(),
+            fields: [("current_w".parse().expect("a name"), field)].into(),
+        };
         device.behind = Some("main".parse().expect("an id"));
         device.version = 3;
         device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
