@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Quarter, Rollup, Room,
-    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
+    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Quarter, Rollup,
+    Room, RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
@@ -23,7 +23,7 @@ use table::{
     ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
     ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
     RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady, StayQuery,
-    StoredRollup, Target, UpdateRegistry,
+    StoredRollup, Target, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::Engine;

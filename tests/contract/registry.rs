@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, MAX_INTRODUCED_ROOMS, MAX_METRICS,
-    MetricName, MetricPatch, Place, Room,
+    Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, MAX_INTRODUCED_ROOMS,
+    MAX_METRICS, MetricHints, MetricKind, MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
 use table::{InsertOutcome, Registration, UpdateOutcome};

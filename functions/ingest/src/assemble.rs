@@ -1,7 +1,7 @@
 //! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
-use std::collections::{BTreeMap, HashMap};
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeMap, HashMap};
 
 use api::{FieldError, Problem};
 use domain::{DeviceId, Hints, Reading, Timestamp};

@@ -6,8 +6,8 @@ use std::fmt;
 use api::FieldError;
 use api::json::{MembersError, WrongKind};
 use domain::{
-    Decimal, DecimalError, DeviceId, Hints, IdError, MetricName, MetricNameError, ReadingError, RoomId,
-    Timestamp, TimestampError, excerpt,
+    Decimal, DecimalError, DeviceId, Hints, IdError, MetricName, MetricNameError, ReadingError,
+    RoomId, Timestamp, TimestampError, excerpt,
 };
 
 /// One entry of a request: a draft, or the reason for its refusal.

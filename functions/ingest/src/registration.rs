@@ -136,13 +136,14 @@ pub(crate) async fn teach<C: Clock>(
         let device = current.devices.get(id).or_else(|| known.looked_up(id))?;
         device.taught(hints).is_some().then_some((device, hints))
     });
-    let teaching = lacking.take(MAX_TAUGHT).map(|(device, hints)| async move {
-        store.teach_device(device, hints, invocation).await
-    });
-    let results: Vec<StoreResult<UpdateOutcome<Device>>> = stream::iter(teaching.collect::<Vec<_>>())
-        .buffer_unordered(REGISTER_CONCURRENCY)
-        .collect()
-        .await;
+    let teaching = lacking
+        .take(MAX_TAUGHT)
+        .map(|(device, hints)| async move { store.teach_device(device, hints, invocation).await });
+    let results: Vec<StoreResult<UpdateOutcome<Device>>> =
+        stream::iter(teaching.collect::<Vec<_>>())
+            .buffer_unordered(REGISTER_CONCURRENCY)
+            .collect()
+            .await;
     for result in results {
         match result {
             Ok(UpdateOutcome::Updated(device) | UpdateOutcome::ConditionFailed(Some(device))) => {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    AttributeName, AttributeValues, DeviceId, FoldSettings, Hints, Label, MAX_SEARCH_ENTRIES, MetricInfo,
-    MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Source, Stay, Tags, Timestamp,
+    AttributeName, AttributeValues, DeviceId, FoldSettings, Hints, Label, MAX_SEARCH_ENTRIES,
+    MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Source, Stay, Tags,
+    Timestamp,
 };
 
 /// A device as the registry knows it.

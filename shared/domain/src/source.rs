@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use super::fold_settings::extent_of_change;
 use super::{
-    Decimal, Device, Label, MAX_KNOWN_METRICS, MetricInfo, MetricKind, MetricName, RoomId,
-    Unit,
+    Decimal, Device, Label, MAX_KNOWN_METRICS, MetricInfo, MetricKind, MetricName, RoomId, Unit,
 };
 
 /// The bytes that the texts of one source may have together; what does not fit is not kept.

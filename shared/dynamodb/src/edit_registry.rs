@@ -6,8 +6,8 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME, STAY, TAGS,
-    TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME,
+    STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;

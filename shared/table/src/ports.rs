@@ -5,8 +5,8 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, Reading, Room, RoomId, RoomPatch, Stay,
-    Timestamp, Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, Reading, Room, RoomId, RoomPatch,
+    Stay, Timestamp, Token, TokenHash,
 };
 
 use crate::{
