@@ -59,8 +59,13 @@ pub(crate) enum Fault {
     Timestamp(#[from] TimestampError),
     #[error(transparent)]
     Reading(#[from] ReadingError),
-    #[error("{at} is more than a day ahead of the server's clock ({arrived})")]
-    Ahead { at: Timestamp, arrived: Timestamp },
+    #[error(
+        "{at} is more than {} ahead of the server's clock ({arrived})",
+        if *days == 1 { "a day".to_owned() } else { format!("{days} days") }
+    )]
+    Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
+    #[error("{number} is {at} in {precision}")]
+    Precision { number: i64, at: Timestamp, precision: &'static str },
     #[error("{at} is before {earliest}: the clock was not set")]
     ClockNotSet { at: Timestamp, earliest: Timestamp },
     #[error("{at} is older than the {days} days that readings are kept")]

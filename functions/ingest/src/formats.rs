@@ -1,6 +1,7 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
 pub(crate) mod json;
+pub(crate) mod line_protocol;
 
 use api::{Problem, is_ndjson};
 

@@ -10,6 +10,7 @@ mod draft;
 mod event;
 mod formats;
 mod known;
+mod line_points;
 mod places;
 mod registration;
 mod replies;

@@ -43,7 +43,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn may_write(&self, device: &DeviceId) -> bool {
+    /// Whether the sender may write for a device.
+    pub(crate) fn may_write(&self, device: &DeviceId) -> bool {
         match self {
             Self::Anyone => true,
             Self::Topic(own) => own == device,

@@ -28,10 +28,15 @@ impl Times {
 
     /// Refuses a timestamp that a reading may not have.
     pub(crate) fn check(&self, at: Timestamp) -> Result<(), Refusal> {
+        self.fault(at, MAX_AHEAD).map_err(|fault| Refusal::of("timestamp", fault))
+    }
+
+    /// What is wrong with a timestamp that may lie so far ahead.
+    pub(crate) fn fault(&self, at: Timestamp, max_ahead: TimeDelta) -> Result<(), Fault> {
         let Self { arrived, earliest, retention_days } = *self;
         let kept = |days: &u32| at >= arrived.saturating_add(-TimeDelta::days((*days).into()));
-        let fault = if at > arrived.saturating_add(MAX_AHEAD) {
-            Fault::Ahead { at, arrived }
+        let fault = if at > arrived.saturating_add(max_ahead) {
+            Fault::Ahead { at, arrived, days: max_ahead.num_days() }
         } else if at < earliest {
             Fault::ClockNotSet { at, earliest }
         } else if let Some(days) = retention_days.filter(|days| !kept(days)) {
@@ -39,6 +44,6 @@ impl Times {
         } else {
             return Ok(());
         };
-        Err(Refusal::of("timestamp", fault))
+        Err(fault)
     }
 }

@@ -83,6 +83,14 @@ impl Reading {
         self.metrics.keys().find(|name| other.metrics.contains_key(*name))
     }
 
+    /// Adds the metrics of another point of the same device and timestamp, however many there are; its values
+    /// win.
+    pub fn unite(&mut self, later: Self) {
+        self.room = later.room.or(self.room.take());
+        self.named_room = later.named_room.or(self.named_room.take());
+        self.metrics.extend(later.metrics);
+    }
+
     /// Merges a later reading of the same device and timestamp into this one; its values win.
     ///
     /// If the result would have too many metrics, this reading stays unchanged.
@@ -92,9 +100,7 @@ impl Reading {
         if total > MAX_METRICS {
             return Err(ReadingError::TooManyMetrics(total));
         }
-        self.room = later.room.or(self.room.take());
-        self.named_room = later.named_room.or(self.named_room.take());
-        self.metrics.extend(later.metrics);
+        self.unite(later);
         Ok(())
     }
 }

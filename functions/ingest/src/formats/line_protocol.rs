@@ -1,0 +1,61 @@
+//! InfluxDB's line protocol: a body becomes lines, each read by itself. Maps nothing to devices or metrics.
+//!
+//! Source: <https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/>
+
+mod line;
+pub(crate) mod mapping;
+mod number;
+mod precision;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use line::{Line, LineError, MAX_FIELDS};
+pub(crate) use precision::Precision;
+
+use line::{Text, Value};
+use number::decimal;
+
+/// A line of a body, or why it cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbered<'a> {
+    /// The number of the line in the body, from 1 on.
+    pub(crate) number: usize,
+    /// The line as it was sent, without its end.
+    pub(crate) text: &'a [u8],
+    pub(crate) line: Result<Line<'a>, LineError>,
+}
+
+/// The lines of a body that are neither blank nor a comment.
+///
+/// A line ends at a line feed outside of a string in quotes. Behind one that cannot be read the next line
+/// begins at the next line feed of any kind, so that a quote too many takes no other line down.
+pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
+    let mut rest = body;
+    let mut number = 1;
+    std::iter::from_fn(move || {
+        loop {
+            let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            number += line_feeds(&rest[..blank]);
+            rest = &rest[blank..];
+            let to_feed = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+            match rest.first()? {
+                b'#' => rest = &rest[to_feed..],
+                _ => {
+                    let (line, length) = match line::parse(rest) {
+                        Ok((line, length)) => (Ok(line), length),
+                        Err(error) => (Err(error), to_feed),
+                    };
+                    let (text, behind) = rest.split_at(length);
+                    let read = Numbered { number, text: text.trim_ascii_end(), line };
+                    number += line_feeds(text);
+                    rest = behind;
+                    return Some(read);
+                }
+            }
+        }
+    })
+}
+
+fn line_feeds(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}

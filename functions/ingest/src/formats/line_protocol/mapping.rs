@@ -1,0 +1,346 @@
+//! A line's devices and metrics. A pure function of the line and the sender's settings; see the README for its
+//! rule in three sentences.
+
+mod digest;
+mod home_assistant;
+mod metric_name;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use domain::{
+    Decimal, DecimalError, DeviceId, Hints, IdError, Label, MetricHints, MetricName, RoomId,
+    SourceField,
+};
+
+use super::{Line, Text, Value, decimal};
+use digest::digest;
+use home_assistant::Entity;
+use metric_name::metric_name;
+
+/// The tags of which the first that a line has begins the device's id.
+const HOST_TAGS: [&str; 6] = ["host", "hostname", "device_id", "device", "entity_id", "sensor_id"];
+/// The tags that name a room, the first that a line has.
+const ROOM_TAGS: [&str; 3] = ["room", "area", "location"];
+
+/// The tags that describe or tell a state, and so are not part of an id, with the beginning of the measurements
+/// that they are of. An addition would change ids that are in use.
+const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
+    ("", &["friendly_name", "firmware", "firmware_version", "fw_version", "sw_version"]),
+    ("disk", &["fstype", "mode"]),
+    (
+        "docker",
+        &[
+            "container_image",
+            "container_version",
+            "container_status",
+            "engine_host",
+            "server_version",
+        ],
+    ),
+    ("http_response", &["result", "status_code"]),
+    ("net_response", &["result"]),
+    ("dns_query", &["result", "rcode"]),
+    ("systemd_units", &["load", "active", "sub"]),
+    ("procstat", &["pid"]),
+    ("apcupsd", &["status"]),
+    ("weather", &["condition_id", "condition_main"]),
+    ("smart_device", &["model", "power", "enabled", "capacity"]),
+];
+
+/// The length of an id without a digest at the most; a digest and its dash have 13 characters.
+const MAX_READABLE: usize = 112;
+
+/// The sender's settings of the mapping.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    /// The device that stands in the place of the tag that begins an id.
+    pub(crate) device: Option<DeviceId>,
+    /// What stands before every id.
+    pub(crate) prefix: Option<DeviceId>,
+    /// The tags that identify a device, in this order; without them all do.
+    pub(crate) device_tags: Vec<String>,
+    /// The tag that names a room.
+    pub(crate) room_tag: Option<String>,
+}
+
+/// The reason for which a line has no device, or a field no metric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MappingError {
+    #[error("field {0:?}: {1}")]
+    Number(String, DecimalError),
+    #[error("fields {0:?} and {1:?} are both called {2}")]
+    SameMetric(String, String, MetricName),
+    #[error("the device's id {0}")]
+    Device(IdError),
+}
+
+/// What a line says.
+#[derive(Debug)]
+pub(crate) struct Mapped<'a> {
+    /// Its devices, one or two, each with its metrics.
+    pub(crate) points: Vec<Point<'a>>,
+    /// The room, with its exact name where the id is not that.
+    pub(crate) room: Option<(RoomId, Option<Label>)>,
+    /// The number of strings, which are not kept.
+    pub(crate) strings: usize,
+    /// The fields that are refused; the others are taken.
+    pub(crate) refused: Vec<MappingError>,
+    tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    measurement: Cow<'a, str>,
+    name: Option<Label>,
+    entity: Option<Entity>,
+}
+
+/// Metrics, with the fields that they were.
+type Metrics<'a> = Vec<(MetricName, Decimal, Cow<'a, str>)>;
+
+/// One device of a line.
+#[derive(Debug)]
+pub(crate) struct Point<'a> {
+    pub(crate) device: DeviceId,
+    pub(crate) metrics: Metrics<'a>,
+}
+
+/// The devices and metrics of a line.
+pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, MappingError> {
+    let measurement = line.measurement.unescaped();
+    let mut tags: Vec<_> =
+        line.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped())).collect();
+    tags.sort_unstable();
+    let entity = Entity::of(line, &tags, &measurement);
+    let identity = Identity::of(&tags, &measurement, entity.as_ref(), rules);
+    let (mut whole, mut of_measurement): (Metrics<'a>, Metrics<'a>) = Default::default();
+    let (mut strings, mut refused) = (0, Vec::new());
+    for (n, (key, value)) in line.fields.iter().enumerate() {
+        // Of fields with the same key the last counts.
+        if line.fields[n + 1..].iter().any(|(later, _)| later == key) {
+            continue;
+        }
+        let field = key.unescaped();
+        let number = match value {
+            Value::Number(text) => decimal(text),
+            Value::Boolean(is) => decimal(if *is { "1" } else { "0" }),
+            Value::String(_) => {
+                strings += 1;
+                continue;
+            }
+        };
+        let number = match number {
+            Ok(number) => number,
+            Err(why) => {
+                refused.push(MappingError::Number(domain::excerpt(&field), why));
+                continue;
+            }
+        };
+        let (metrics, metric) = match &entity {
+            Some(entity) => (&mut whole, metric_name(&entity.metric(&field))),
+            None if field == "value" => (&mut whole, metric_name(&measurement)),
+            None => (&mut of_measurement, metric_name(&field)),
+        };
+        if let Some((_, _, earlier)) = metrics.iter().find(|(known, ..)| *known == metric) {
+            let texts = [earlier, &field].map(|field: &Cow<'_, str>| domain::excerpt(field));
+            let [earlier, later] = texts;
+            refused.push(MappingError::SameMetric(earlier, later, metric));
+            continue;
+        }
+        metrics.push((metric, number, field));
+    }
+    let mut points = Vec::with_capacity(2);
+    for (metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
+        if !metrics.is_empty() {
+            points.push(Point { device: identity.device(measurement)?, metrics });
+        }
+    }
+    let room = room(&tags, rules);
+    let name = described_name(line, &tags).or_else(|| identity.exact_name(&measurement));
+    Ok(Mapped { points, room, strings, refused, tags, measurement, name, entity })
+}
+
+impl Mapped<'_> {
+    /// What the line teaches of one of its devices.
+    pub(crate) fn hints(&self, point: &Point<'_>) -> Hints {
+        let metrics = point.metrics.iter().map(|(metric, _, field)| {
+            let measurement = self.measurement.to_string();
+            let field = SourceField { measurement, field: field.to_string() };
+            let hints = match &self.entity {
+                Some(entity) if field.field == "value" => entity.hints(),
+                _ => MetricHints::default(),
+            };
+            (metric.clone(), MetricHints { field: Some(field), ..hints })
+        });
+        let room_names =
+            self.room.iter().filter_map(|(id, name)| Some((id.clone(), name.clone()?)));
+        Hints {
+            name: self.name.clone(),
+            room_names: room_names.collect(),
+            tags: self
+                .tags
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .collect(),
+            metrics: metrics.collect(),
+        }
+    }
+}
+
+/// What identifies a device: parts of the values of its tags.
+#[derive(Debug)]
+struct Identity<'a> {
+    /// Ids of the sender's settings, which are taken as they are.
+    given: Vec<&'a str>,
+    /// The exact values, in order.
+    values: Vec<Cow<'a, str>>,
+    /// Whether values stand for the measurement because there is no tag.
+    is_measurement: bool,
+    /// Whether parts could be read in two ways.
+    is_ambiguous: bool,
+}
+
+impl<'a> Identity<'a> {
+    fn of(
+        tags: &'a [(Cow<'_, str>, Cow<'_, str>)],
+        measurement: &'a str,
+        entity: Option<&'a Entity>,
+        rules: &'a Rules,
+    ) -> Self {
+        let value = |tag: &str| tags.iter().find(|(key, _)| key == tag).map(|(_, value)| &**value);
+        let mut given: Vec<&str> = rules.prefix.iter().map(DeviceId::as_str).collect();
+        let mut values: Vec<Cow<'_, str>> = Vec::with_capacity(tags.len());
+        let mut first = HOST_TAGS.into_iter().find(|tag| value(tag).is_some());
+        if let Some(device) = &rules.device {
+            given.push(device.as_str());
+        }
+        if let Some(entity) = entity {
+            values.push(entity.id().into());
+            first = None;
+        } else if rules.device_tags.is_empty() && rules.device.is_none() {
+            values.extend(first.and_then(value).map(Cow::from));
+        }
+        if rules.device_tags.is_empty() {
+            let others = tags.iter().filter(|(key, _)| {
+                let is_of_entity = entity.is_some() && Entity::has_tag(key);
+                Some(&**key) != first && !is_of_entity && !describes(key, measurement)
+            });
+            values.extend(others.map(|(_, value)| Cow::from(&**value)));
+        } else if entity.is_none() {
+            let named = rules.device_tags.iter().filter_map(|tag| value(tag));
+            values.extend(named.map(Cow::from));
+        }
+        let is_measurement =
+            rules.device.is_none() && values.iter().all(|value| parts(value).next().is_none());
+        if is_measurement {
+            values = vec![measurement.into()];
+        }
+        let is_ambiguous = entity.is_some_and(Entity::is_ambiguous);
+        Self { given, values, is_measurement, is_ambiguous }
+    }
+
+    /// The parts of the id, those of the measurement in the second list.
+    fn parts<'b>(&'b self, measurement: Option<&'b str>) -> [Vec<Cow<'b, str>>; 2] {
+        let measurement = measurement.filter(|_| !self.is_measurement).unwrap_or_default();
+        [self.values.iter().flat_map(|value| parts(value)).collect(), parts(measurement).collect()]
+    }
+
+    fn is_readable(&self, parts: &[Vec<Cow<'_, str>>; 2]) -> bool {
+        !self.is_ambiguous && parts.iter().flatten().all(|part| part.chars().all(is_plain))
+    }
+
+    /// The id of the device, or of its measurement's part.
+    fn device(&self, measurement: Option<&str>) -> Result<DeviceId, MappingError> {
+        let parts = self.parts(measurement);
+        let [values, of_measurement] = parts.each_ref().map(|parts| parts.join(":"));
+        let mut id = self.given.join(":");
+        if !id.is_empty() && !values.is_empty() {
+            id.push(':');
+        }
+        id.push_str(&values);
+        if !of_measurement.is_empty() {
+            id.push_str("::");
+            id.push_str(&of_measurement);
+        }
+        finish(id, self.is_readable(&parts), || {
+            let given = self.given.iter().map(|it| Cow::from(*it));
+            digest([given.collect(), parts[0].clone(), parts[1].clone()].iter())
+        })
+        .map_err(MappingError::Device)
+    }
+
+    /// The exact values, where the id cannot be read back.
+    fn exact_name(&self, measurement: &str) -> Option<Label> {
+        let is_readable = self.is_readable(&self.parts(Some(measurement)));
+        (!is_readable).then(|| self.values.join(" ").parse().ok()).flatten()
+    }
+}
+
+/// The id of a text: as it is if it can be read back, else with a digest.
+fn finish<T>(text: String, is_readable: bool, digest: impl FnOnce() -> String) -> Result<T, IdError>
+where
+    T: std::str::FromStr<Err = IdError>,
+{
+    if is_readable && text.len() <= MAX_READABLE {
+        match text.parse() {
+            // The text is reserved, or a segment of a path.
+            Err(IdError::Reserved(_) | IdError::DotSegment(_)) => {}
+            parsed => return parsed,
+        }
+    }
+    let shown: String = text
+        .chars()
+        .map(|c| if is_plain(c) || c == ':' { c } else { '_' })
+        .take(MAX_READABLE)
+        .collect();
+    format!("{shown}-{}", digest()).parse()
+}
+
+/// The parts of a tag's value: a slash separates, a blank is `_`.
+fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    value
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
+}
+
+/// Whether a character may stand in a part of an id.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+fn describes(tag: &str, measurement: &str) -> bool {
+    DESCRIBING_TAGS.iter().any(|(of, tags)| {
+        let is_of = match *of {
+            "docker" => measurement.starts_with(of),
+            of => of.is_empty() || of == measurement,
+        };
+        is_of && tags.contains(&tag)
+    })
+}
+
+fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId, Option<Label>)> {
+    let value = |tag: &str| tags.iter().find(|(key, _)| key == tag).map(|(_, value)| &**value);
+    let text = match &rules.room_tag {
+        Some(tag) => value(tag)?,
+        None => ROOM_TAGS.into_iter().find_map(value)?,
+    };
+    let parts: Vec<_> = parts(text).collect();
+    let is_readable = parts.iter().all(|part| part.chars().all(is_plain));
+    let id: RoomId = finish(parts.join(":"), is_readable, || digest([parts].iter())).ok()?;
+    let name = text.parse().ok().filter(|_| id.as_str() != text);
+    Some((id, name))
+}
+
+/// The name that a line says: the tag or the field of Home Assistant.
+fn described_name(line: &Line<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Label> {
+    let tag = tags.iter().find(|(key, _)| key == "friendly_name");
+    let name = tag.map(|(_, value)| value.clone());
+    name.or_else(|| string(line, "friendly_name_str"))?.parse().ok()
+}
+
+/// The text of a string field.
+fn string<'a>(line: &Line<'a>, field: &str) -> Option<Cow<'a, str>> {
+    line.fields.iter().find_map(|(key, value)| match value {
+        Value::String(text) if key.unescaped() == field => Some(Text::unescaped(*text)),
+        _ => None,
+    })
+}

@@ -1,0 +1,181 @@
+//! Lines of Home Assistant: an entity, its device class and its unit. Reads no other sender's lines.
+//!
+//! Source: <https://www.home-assistant.io/integrations/influxdb/>
+
+use std::borrow::Cow;
+
+use domain::{MetricHints, MetricKind};
+
+use super::{Line, string};
+
+/// The tags that describe an entity, and its two names.
+const TAGS: [&str; 8] = [
+    "domain",
+    "entity_id",
+    "source",
+    "icon",
+    "device_class",
+    "state_class",
+    "unit_of_measurement",
+    "attribution",
+];
+
+/// Device classes with their usual units.
+const CLASSES: [(&str, &str); 24] = [
+    ("apparent_power", "VA"),
+    ("atmospheric_pressure", "hPa"),
+    ("battery", "%"),
+    ("carbon_dioxide", "ppm"),
+    ("carbon_monoxide", "ppm"),
+    ("current", "A"),
+    ("data_rate", "Mbit/s"),
+    ("data_size", "GiB"),
+    ("distance", "m"),
+    ("duration", "s"),
+    ("energy", "kWh"),
+    ("frequency", "Hz"),
+    ("gas", "m³"),
+    ("humidity", "%"),
+    ("illuminance", "lx"),
+    ("irradiance", "W/m²"),
+    ("power", "W"),
+    ("power_factor", "%"),
+    ("precipitation", "mm"),
+    ("pressure", "hPa"),
+    ("reactive_power", "var"),
+    ("temperature", "°C"),
+    ("voltage", "V"),
+    ("water", "m³"),
+];
+
+/// Units of one quantity only.
+const QUANTITIES: [(&str, &str); 25] = [
+    ("°C", "temperature"),
+    ("°F", "temperature"),
+    ("K", "temperature"),
+    ("mW", "power"),
+    ("W", "power"),
+    ("kW", "power"),
+    ("MW", "power"),
+    ("Wh", "energy"),
+    ("kWh", "energy"),
+    ("MWh", "energy"),
+    ("mV", "voltage"),
+    ("V", "voltage"),
+    ("mA", "current"),
+    ("A", "current"),
+    ("hPa", "pressure"),
+    ("kPa", "pressure"),
+    ("mbar", "pressure"),
+    ("inHg", "pressure"),
+    ("lx", "illuminance"),
+    ("Hz", "frequency"),
+    ("VA", "apparent_power"),
+    ("var", "reactive_power"),
+    ("W/m²", "irradiance"),
+    ("Mbit/s", "data_rate"),
+    ("GiB", "data_size"),
+];
+
+/// Our names of classes that have another.
+const NAMES: [(&str, &str); 2] = [("carbon_dioxide", "co2"), ("atmospheric_pressure", "pressure")];
+
+/// The entity that a line is of.
+#[derive(Debug, Clone)]
+pub(super) struct Entity {
+    domain: String,
+    id: String,
+    class: Option<String>,
+    unit: Option<String>,
+    is_counter: bool,
+}
+
+impl Entity {
+    /// The entity of a line that has the tags `domain` and `entity_id`.
+    pub(super) fn of(
+        line: &Line<'_>,
+        tags: &[(Cow<'_, str>, Cow<'_, str>)],
+        measurement: &str,
+    ) -> Option<Self> {
+        let tag =
+            |name: &str| tags.iter().find(|(key, _)| key == name).map(|(_, it)| it.to_string());
+        let (domain, id) = (tag("domain")?, tag("entity_id")?);
+        let said = |name: &str| {
+            tag(name).or_else(|| string(line, &format!("{name}_str")).map(Cow::into_owned))
+        };
+        let is_class = |text: &str| CLASSES.iter().any(|(class, _)| *class == text);
+        let (_, behind_domain) = measurement.split_once("__").unwrap_or(("", measurement));
+        let class_of_measurement = Some(behind_domain).filter(|text| is_class(text));
+        let is_unit = class_of_measurement.is_none()
+            && !measurement.contains("__")
+            && measurement != "units"
+            && measurement != "state"
+            && measurement != domain
+            && measurement != id
+            && measurement.split_once('.') != Some((&domain, &id));
+        let unit = said("unit_of_measurement").or_else(|| is_unit.then(|| measurement.to_owned()));
+        let class = said("device_class").or_else(|| class_of_measurement.map(ToOwned::to_owned));
+        let quantity = || {
+            let known = QUANTITIES.iter().find(|(known, _)| unit.as_deref() == Some(*known));
+            known.map(|(_, class)| (*class).to_owned())
+        };
+        let is_counter = said("state_class").as_deref() == Some("total_increasing");
+        Some(Self { class: class.or_else(quantity), domain, id, unit, is_counter })
+    }
+
+    /// Whether a tag describes an entity or is one of its names.
+    pub(super) fn has_tag(name: &str) -> bool {
+        TAGS.contains(&name)
+    }
+
+    /// The id of the entity, as Home Assistant shows it.
+    pub(super) fn id(&self) -> String {
+        format!("{}.{}", self.domain, self.id)
+    }
+
+    /// Whether another entity has the same id.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        self.domain.contains('.')
+    }
+
+    /// The text that names a field's metric.
+    pub(super) fn metric(&self, field: &str) -> String {
+        if field != "value" {
+            return format!("attr_{field}");
+        }
+        let Some(class) = &self.class else { return field.to_owned() };
+        let name = NAMES.iter().find(|(theirs, _)| theirs == class).map(|(_, ours)| *ours);
+        let name = name.unwrap_or(class);
+        let usual = CLASSES.iter().find(|(known, _)| known == class).map(|(_, unit)| *unit);
+        match (usual, self.unit.as_deref()) {
+            (Some(usual), Some(unit)) if usual != unit => format!("{name}_{}", suffix(unit)),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// What is known of the value's metric.
+    pub(super) fn hints(&self) -> MetricHints {
+        MetricHints {
+            kind: self.is_counter.then_some(MetricKind::Counter),
+            unit: self.unit.as_deref().and_then(|unit| unit.parse().ok()),
+            ..MetricHints::default()
+        }
+    }
+}
+
+/// The suffix of a unit: its letters and digits. A large M is written out, since a small one is another unit.
+fn suffix(unit: &str) -> String {
+    let (mega, unit) = match unit.strip_prefix('M') {
+        Some(rest) if !rest.is_empty() => ("mega", rest),
+        _ => ("", unit),
+    };
+    let letters = unit.chars().filter_map(|c| match c {
+        'µ' | 'μ' => Some('u'),
+        '²' => Some('2'),
+        '³' => Some('3'),
+        '%' => Some('p'),
+        '/' | ' ' => Some('_'),
+        c => c.is_ascii_alphanumeric().then(|| c.to_ascii_lowercase()),
+    });
+    mega.chars().chain(letters).collect()
+}
