@@ -1,4 +1,5 @@
-//! Fills an empty table with the sample home, through the API. The requests themselves are in `data`.
+//! Fills an empty table with the sample home and keeps it up to date, through the API. The readings themselves
+//! are in `data`.
 
 mod data;
 
@@ -6,16 +7,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use data::SampleHome;
+use domain::Timestamp;
+use http::StatusCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use local::{System, private};
+use runtime::clock::{Clock as _, SystemClock};
+use serde_json::Value;
 
-use crate::output::print;
+use crate::output::{print, print_error};
 use crate::request::request;
+
+/// The longest sleep, after which the clock is read again: it goes on while a laptop is suspended.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// Returns whether to store the sample home: the table is empty, or the last start stored only a part.
 pub(crate) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Result<bool> {
     Ok(system.is_empty()? || unfinished(directory).is_some_and(|marker| marker.exists()))
+}
+
+/// Returns whether an earlier start stored the sample home in this directory.
+pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
+    stored(directory).is_some_and(|marker| marker.exists())
 }
 
 /// Returns the path of a file that exists while the sample home is incomplete. Storing it twice changes nothing.
@@ -23,14 +37,23 @@ fn unfinished(directory: Option<&Path>) -> Option<PathBuf> {
     directory.map(|directory| directory.join("roomtide.sample-unfinished"))
 }
 
-/// Stores the sample home through the API.
+/// Returns the path of a file that exists once the sample home is stored.
+fn stored(directory: Option<&Path>) -> Option<PathBuf> {
+    directory.map(|directory| directory.join("roomtide.sample"))
+}
+
+/// Stores the sample home through the API: its last weeks until now.
 pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::Result<()> {
     let unfinished = unfinished(directory);
     if let Some(marker) = &unfinished {
         let created = private::options().create(true).truncate(true).open(marker);
         created.with_context(|| format!("cannot write {}", marker.display()))?;
     }
-    let requests: Vec<_> = data::requests()?.collect();
+    let home = SampleHome::read()?;
+    let now = SystemClock.now();
+    let from = now.saturating_add(-data::LAP);
+    let requests: Vec<_> =
+        home.devices().iter().flat_map(|device| device.requests(from, now)).collect();
     print("The table is empty: storing the sample home.");
     let style = ProgressStyle::with_template("  {bar:40} {percent:>3} %  {eta} left")?;
     let bar = ProgressBar::new(requests.len() as u64).with_style(style);
@@ -49,8 +72,90 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     for (path, body) in data::names() {
         request(system, "PATCH", &path, "application/json", body).await?;
     }
-    if let Some(marker) = unfinished {
-        fs::remove_file(&marker).with_context(|| format!("cannot remove {}", marker.display()))?;
+    if let Some((unfinished, stored)) = unfinished.zip(stored(directory)) {
+        fs::rename(&unfinished, &stored)
+            .with_context(|| format!("cannot rename {}", unfinished.display()))?;
     }
     Ok(())
+}
+
+/// Stores the further readings as time passes, for ever. A failure is printed, and what is missing is sent again.
+pub(crate) async fn go_on(system: &System) -> anyhow::Result<()> {
+    let home = SampleHome::read()?;
+    loop {
+        let now = SystemClock.now();
+        if let Err(error) = catch_up(system, &home, now).await {
+            print_error(format_args!("the sample home does not go on: {error:#}"));
+        }
+        let next = now.saturating_add(data::until_next(now));
+        loop {
+            let rest = next.since(SystemClock.now()).to_std().unwrap_or_default();
+            if rest.is_zero() {
+                break;
+            }
+            tokio::time::sleep(rest.min(LONGEST_SLEEP)).await;
+        }
+    }
+}
+
+/// Stores the readings between the newest one of each device and `now`. A device that was deleted stays deleted.
+async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow::Result<()> {
+    for device in home.devices() {
+        let path = format!("/devices/{}/latest", device.id);
+        let ask = http::Request::builder().uri(&path).body(Vec::new())?;
+        let (status, answer) = system.send(ask).await?;
+        match status {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND | StatusCode::GONE => continue,
+            _ => bail!("GET {path} answers {status}: {}", String::from_utf8_lossy(&answer)),
+        }
+        let latest: Value = serde_json::from_slice(&answer)?;
+        let newest = latest["timestamp"].as_str().map(Timestamp::parse_absolute).transpose()?;
+        let earliest = now.saturating_add(-data::LAP);
+        let from = newest.map_or(earliest, |newest| newest.max(earliest));
+        for body in device.requests(from, now) {
+            request(system, "POST", "/readings", "application/x-ndjson", body).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use local::{Data, Options};
+
+    use super::*;
+
+    async fn newest(system: &System, device: &str) -> Option<String> {
+        let path = format!("/devices/{device}/latest");
+        let ask = http::Request::builder().uri(path).body(Vec::new()).unwrap();
+        let (_, answer) = system.send(ask).await.unwrap();
+        let latest: Value = serde_json::from_slice(&answer).unwrap();
+        latest["timestamp"].as_str().map(str::to_owned)
+    }
+
+    #[tokio::test]
+    async fn what_time_has_passed_is_stored_once_and_a_device_that_is_gone_stays_away() {
+        let options = Options { data: Data::Memory, port: 0, ..Options::default() };
+        let system = System::start(options).await.unwrap();
+        let home = SampleHome::read().unwrap();
+        let now = SystemClock.now();
+        let hour_ago = now.saturating_add(TimeDelta::hours(-1));
+        let meter = home.devices().iter().find(|it| it.id == "meter").unwrap();
+        let earlier = hour_ago.saturating_add(TimeDelta::minutes(-30));
+        for body in meter.requests(earlier, hour_ago) {
+            request(&system, "POST", "/readings", "application/x-ndjson", body).await.unwrap();
+        }
+        system.settle().await.unwrap();
+        catch_up(&system, &home, now).await.unwrap();
+        system.settle().await.unwrap();
+        let at = newest(&system, "meter").await.unwrap();
+        let age = now.since(Timestamp::parse_absolute(&at).unwrap());
+        assert!(age < TimeDelta::minutes(10), "{at}");
+        assert_eq!(newest(&system, "thermo-kitchen").await, None);
+        catch_up(&system, &home, now).await.unwrap();
+        assert_eq!(newest(&system, "meter").await.unwrap(), at);
+        system.shutdown().await.unwrap();
+    }
 }

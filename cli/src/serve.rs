@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(crate) memory: bool,
-    /// Start with an empty table, without the sample home
+    /// Start with an empty table, without the sample home; one that is stored gets no further readings
     #[arg(long)]
     pub(crate) empty: bool,
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
@@ -100,9 +100,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         )),
         _ => print(format_args!("  zone    {zone}")),
     }
-    let fill = !args.empty && sample_home::is_wanted(&system, directory.as_deref())?;
+    let sample = if args.empty {
+        Sample::Absent
+    } else if sample_home::is_wanted(&system, directory.as_deref())? {
+        Sample::Wanted
+    } else if sample_home::is_stored(directory.as_deref()) {
+        Sample::Stored
+    } else {
+        Sample::Absent
+    };
     let result = tokio::select! {
-        result = greet(&system, directory, fill, args.auth) => result,
+        result = greet(&system, directory, sample, args.auth) => result,
         () = signal => Ok(()),
     };
     print("Stopping.");
@@ -116,20 +124,34 @@ fn machine_zone() -> Zone {
     name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
 }
 
-/// Fills an empty table, shows the greeting, and then waits for ever.
+/// The sample home in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sample {
+    /// It is to be stored.
+    Wanted,
+    /// An earlier start stored it.
+    Stored,
+    /// There is none.
+    Absent,
+}
+
+/// Fills an empty table, shows the greeting, and then keeps the sample home up to date for ever.
 async fn greet(
     system: &System,
     directory: Option<PathBuf>,
-    fill: bool,
+    sample: Sample,
     auth: bool,
 ) -> anyhow::Result<()> {
-    if fill {
+    if sample == Sample::Wanted {
         sample_home::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
     print(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
-    std::future::pending().await
+    if sample == Sample::Absent {
+        return std::future::pending().await;
+    }
+    sample_home::go_on(system).await
 }
 
 /// Returns a future that ends on Ctrl-C, or on SIGTERM from a supervisor.

@@ -1,8 +1,11 @@
-//! The sample home as requests: three weeks of a real house. Sends none; sample-home/README.md names the source.
+//! The sample home at any time: three weeks of a real house, over and over. Sends none; sample-home/README.md
+//! names the source.
 
-use anyhow::bail;
-use chrono::FixedOffset;
+use anyhow::{Context as _, bail};
+use chrono::{FixedOffset, TimeDelta};
+use domain::Timestamp;
 use flate2::read::GzDecoder;
+use rust_decimal::Decimal;
 use serde_json::json;
 
 use crate::import::{Columns, Line, Shape, TimestampColumn, Zone, csv_lines};
@@ -25,6 +28,111 @@ const METER: &str =
     "meter@house:current_w=Appliances+lights*6,cumulative_kwh_p=total(Appliances+lights)*0.001";
 /// The readings of a request.
 const BATCH_SIZE: usize = 1_000;
+/// The first timestamp of the data set: 2016-01-11 17:00 in Belgium.
+const FIRST_MILLIS: i64 = 1_452_528_000_000;
+/// The interval of the data set.
+const INTERVAL_MILLIS: i64 = 600_000;
+/// The time that the data set covers. Whole weeks, so that a weekday remains one.
+pub(crate) const LAP: TimeDelta = TimeDelta::weeks(3);
+
+/// The data set, by device.
+#[derive(Debug)]
+pub(crate) struct SampleHome {
+    devices: Vec<Device>,
+}
+
+/// A device and its readings in time order.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) id: String,
+    rows: Vec<Row>,
+}
+
+/// A reading without its timestamp.
+#[derive(Debug)]
+struct Row {
+    /// The members behind the timestamp, without the closing brace.
+    members: String,
+    /// The counter, of the device that has one.
+    kwh: Option<Decimal>,
+}
+
+impl SampleHome {
+    /// Reads the data set.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let mut devices: Vec<Device> = Vec::new();
+        for line in csv_lines(GzDecoder::new(DATA), &columns()?)? {
+            let record = match line? {
+                Line::Reading(record) => record,
+                Line::Refused(refusal) => bail!("{refusal}"),
+            };
+            let reading: serde_json::Value = serde_json::from_str(&record.json)?;
+            let id = reading["device_id"].as_str().context("a reading without a device")?;
+            let row = Row::read(&record.json)?;
+            match devices.iter_mut().find(|device| device.id == id) {
+                Some(device) => device.rows.push(row),
+                None => devices.push(Device { id: id.to_owned(), rows: vec![row] }),
+            }
+        }
+        Ok(Self { devices })
+    }
+
+    /// Returns the devices.
+    pub(crate) fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+}
+
+impl Row {
+    fn read(json: &str) -> anyhow::Result<Self> {
+        let (_, members) = json.split_once(",\"device_id\"").context("no device")?;
+        let members = members.trim_end_matches('}');
+        let (members, kwh) = match members.split_once(",\"cumulative_kwh_p\":") {
+            Some((members, kwh)) => (members, Some(kwh.parse()?)),
+            None => (members, None),
+        };
+        Ok(Self { members: format!(",\"device_id\"{members}"), kwh })
+    }
+}
+
+impl Device {
+    /// Returns the bodies of `POST /readings`, NDJSON, with the readings from `from` until before `to`, in time
+    /// order, so that the readings of 15 minutes arrive together and are rolled up once.
+    ///
+    /// The data set is shifted by whole laps, and the counter goes on from lap to lap. So a reading depends on its
+    /// timestamp alone, and storing it twice changes nothing.
+    pub(crate) fn requests(&self, from: Timestamp, to: Timestamp) -> Vec<Vec<u8>> {
+        let places: Vec<i64> = (first_place(from)..first_place(to)).collect();
+        let body = |places: &[i64]| places.iter().map(|place| self.reading(*place)).collect();
+        places.chunks(BATCH_SIZE).map(body).map(String::into_bytes).collect()
+    }
+
+    /// Returns the line of a reading by its place in the endless data set.
+    fn reading(&self, place: i64) -> String {
+        let rows = i64::try_from(self.rows.len()).expect("some thousands");
+        let row = usize::try_from(place.rem_euclid(rows)).expect("below the number of rows");
+        let Row { members, kwh } = &self.rows[row];
+        let at = Timestamp::from_millis(FIRST_MILLIS + place * INTERVAL_MILLIS)
+            .expect("between two timestamps");
+        let last = self.rows.last().and_then(|row| row.kwh);
+        let counter = kwh.zip(last).map(|(kwh, last)| {
+            let total = kwh + last * Decimal::from(place.div_euclid(rows));
+            format!(",\"cumulative_kwh_p\":{}", total.normalize())
+        });
+        format!("{{\"timestamp\":\"{at}\"{members}{}}}\n", counter.unwrap_or_default())
+    }
+}
+
+/// Returns the place of the first reading at or after a timestamp.
+fn first_place(at: Timestamp) -> i64 {
+    (at.as_millis() - FIRST_MILLIS + INTERVAL_MILLIS - 1).div_euclid(INTERVAL_MILLIS)
+}
+
+/// Returns the time from `now` until there is a further reading of each device.
+pub(crate) fn until_next(now: Timestamp) -> TimeDelta {
+    let next = FIRST_MILLIS + first_place(now) * INTERVAL_MILLIS;
+    TimeDelta::milliseconds(next - now.as_millis() + 1)
+}
 
 /// The columns of the data set: nine thermometers and a power meter, UTC+1 all year.
 fn columns() -> anyhow::Result<Columns> {
@@ -38,31 +146,6 @@ fn columns() -> anyhow::Result<Columns> {
         zone: FixedOffset::east_opt(3_600).map(Zone::Fixed),
     };
     Ok(Columns { timestamp, shape: Shape::wide(&maps)?, ..Columns::default() })
-}
-
-/// Returns the bodies of `POST /readings`, NDJSON: one device after the other, each in time order, so that the
-/// readings of 15 minutes arrive together and are rolled up once.
-pub(crate) fn requests() -> anyhow::Result<impl Iterator<Item = Vec<u8>>> {
-    let record = |line| match line? {
-        Line::Reading(record) => Ok(record),
-        Line::Refused(refusal) => bail!("{refusal}"),
-    };
-    let mut records: Vec<_> =
-        csv_lines(GzDecoder::new(DATA), &columns()?)?.map(record).collect::<anyhow::Result<_>>()?;
-    records.sort_by_cached_key(|record| device_of(&record.json));
-    let bodies: Vec<Vec<u8>> = records
-        .chunks(BATCH_SIZE)
-        .map(|batch| {
-            batch.iter().flat_map(|record| [record.json.as_str(), "\n"]).collect::<String>()
-        })
-        .map(String::into_bytes)
-        .collect();
-    Ok(bodies.into_iter())
-}
-
-fn device_of(json: &str) -> Option<String> {
-    let reading: serde_json::Value = serde_json::from_str(json).ok()?;
-    reading["device_id"].as_str().map(str::to_owned)
 }
 
 /// Returns the paths and bodies of the PATCH requests that name the devices and rooms.
@@ -84,27 +167,66 @@ pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
 mod tests {
     use super::*;
 
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse_absolute(text).unwrap()
+    }
+
+    fn lines(device: &Device, from: Timestamp, to: Timestamp) -> Vec<String> {
+        let bodies = device.requests(from, to);
+        let text = bodies.into_iter().map(|body| String::from_utf8(body).unwrap());
+        text.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    }
+
     #[test]
-    fn it_is_three_weeks_of_ten_devices_and_every_reading_is_valid() {
-        let bodies: Vec<Vec<u8>> = requests().unwrap().collect();
-        let lines: Vec<String> = bodies
+    fn a_lap_is_three_weeks_of_ten_devices_and_every_reading_is_valid() {
+        let home = SampleHome::read().unwrap();
+        let now = at("2026-11-22T04:03:00Z");
+        let mut count = 0;
+        for device in home.devices() {
+            for line in lines(device, now.saturating_add(-LAP), now) {
+                local::read_reading(&line, now).unwrap();
+                count += 1;
+            }
+        }
+        assert_eq!(count, 3 * 7 * 144 * 10);
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_data_set_at_its_own_time_and_whole_laps_later() {
+        let home = SampleHome::read().unwrap();
+        let kitchen = home.devices().iter().find(|it| it.id == "thermo-kitchen").unwrap();
+        let (first, next) = (at("2016-01-11T16:00:00Z"), at("2016-01-11T16:00:00.001Z"));
+        let line = r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"thermo-kitchen","room":"kitchen","temperature":19.89,"humidity":47.59666667}"#;
+        assert_eq!(lines(kitchen, first, next), [line]);
+        let later = lines(kitchen, first.saturating_add(LAP * 188), next.saturating_add(LAP * 188));
+        assert_eq!(later, [line.replace("2016-01-11", "2026-11-02")]);
+        assert_eq!(lines(kitchen, next, next), [""; 0], "from is included, to is not");
+    }
+
+    #[test]
+    fn the_counter_goes_on_from_lap_to_lap() {
+        let home = SampleHome::read().unwrap();
+        let meter = home.devices().iter().find(|it| it.id == "meter").unwrap();
+        let seam = at("2026-11-02T16:00:00Z");
+        let around = lines(
+            meter,
+            seam.saturating_add(TimeDelta::minutes(-30)),
+            seam.saturating_add(TimeDelta::minutes(30)),
+        );
+        let totals: Vec<f64> = around
             .iter()
-            .flat_map(|body| {
-                String::from_utf8(body.clone())
-                    .unwrap()
-                    .lines()
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            })
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|reading| reading["cumulative_kwh_p"].to_string().parse().unwrap())
             .collect();
-        assert_eq!(lines.len(), 3 * 7 * 144 * 10);
-        let now = domain::Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let readings: Vec<_> =
-            lines.iter().map(|line| local::read_reading(line, now).unwrap()).collect();
-        let last =
-            readings.iter().rev().find(|reading| reading.device.as_str() == "meter").unwrap();
-        let total =
-            last.metrics().iter().find(|(name, _)| name.as_str() == "cumulative_kwh_p").unwrap().1;
-        assert!(total.as_str().parse::<f64>().unwrap() > 100.0, "{total}");
+        assert_eq!(totals.len(), 6);
+        assert!(totals.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] < 1.0));
+    }
+
+    #[test]
+    fn the_next_reading_is_due_just_after_its_timestamp() {
+        let due = |text| until_next(at(text)).num_milliseconds();
+        assert_eq!(due("2026-11-22T04:03:00Z"), 7 * 60_000 + 1);
+        assert_eq!(due("2026-11-22T04:09:59.999Z"), 2);
+        assert_eq!(due("2026-11-22T04:10:00Z"), 1, "to is not included");
     }
 }
