@@ -25,13 +25,13 @@ SENDERS = [1, 4]
 class Server:
     """A running `roomtide` with its data in a folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *options):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         with (build.TARGET / "roomtide.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [build.roomtide(), "--empty", "--port", str(self.port), "--data-dir", folder],
+                [build.roomtide(), "--empty", "--port", str(self.port), "--data-dir", folder, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         atexit.register(self.kill)
         self.repeated = 0
@@ -47,6 +47,12 @@ class Server:
 
     def get(self, path):
         return urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60).read()
+
+    def put(self, path, document):
+        body = json.dumps(document).encode()
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="PUT")
+        return urllib.request.urlopen(request, timeout=60).read()
 
     def post(self, bodies, senders, stored=None):
         """Posts all bodies. Given `stored`, calls it with the index of each acknowledged one and lets the server die."""

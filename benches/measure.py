@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 
 import build
+import conditions
 import deployed
 import laptop
 import rollups
 
 PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "local": laptop.throughput, "kill": laptop.kill,
-         "rollups": rollups.rollups}
+         "rollups": rollups.rollups, "conditions": conditions.conditions}
 
 
 def main():

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use aws::{Credentials, StoreConfig};
 use dynamodb::DynamoStore;
@@ -74,6 +75,7 @@ impl Engine {
             endpoint: Some(self.endpoint.clone()),
             credentials,
             ca_bundle: None,
+            attempt_timeout: ATTEMPT_TIMEOUT,
         };
         let table = Table { engine: self.clone(), config, layout: definition.layout() };
         let mut request = definition.create_request(&name);
@@ -83,6 +85,9 @@ impl Engine {
         table
     }
 }
+
+/// How long an attempt may take: a busy machine is no fault, and a repeated put refuses itself.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A table.
 #[derive(Debug, Clone)]
@@ -127,7 +132,8 @@ impl Table {
         static REGIONS: AtomicUsize = AtomicUsize::new(0);
         let region = format!("nowhere-{}", REGIONS.fetch_add(1, Ordering::Relaxed));
         let endpoint = Some(endpoint.to_owned());
-        let config = StoreConfig { endpoint, region, ..self.config.clone() };
+        let attempt_timeout = aws::ATTEMPT_TIMEOUT;
+        let config = StoreConfig { endpoint, region, attempt_timeout, ..self.config.clone() };
         DynamoStore::connect(&config, self.layout)
     }
 

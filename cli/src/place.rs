@@ -60,7 +60,9 @@ impl Place {
             let region = region.or(known).context("no region; add --region, such as eu-west-1")?;
             let ca_bundle = runtime::config::ca_bundle()?;
             let name = format!("the table {table} in {region}");
-            let config = StoreConfig { table, region, endpoint, credentials, ca_bundle };
+            let attempt_timeout = aws::ATTEMPT_TIMEOUT;
+            let config =
+                StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout };
             let store = DynamoStore::connect(&config, LAYOUT);
             return Ok(OpenTable { store, name, config, data: None });
         }

@@ -27,6 +27,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws::{Credentials, StoreConfig};
@@ -190,6 +191,10 @@ impl Engine {
     }
 }
 
+/// How long an attempt may take. No connection to this machine goes stale, and a busy machine is not helped by a
+/// second attempt: the first may be done meanwhile, and then a conditional write is refused by its own work.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// How a store reaches the table of an engine.
 fn store_config(endpoint: String, key: String) -> StoreConfig {
     StoreConfig {
@@ -203,6 +208,7 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
             session_token: None,
         },
         ca_bundle: None,
+        attempt_timeout: ATTEMPT_TIMEOUT,
     }
 }
 

@@ -247,6 +247,7 @@ pub(crate) fn engine_of(directory: &Path) -> aws::StoreConfig {
             session_token: None,
         },
         ca_bundle: None,
+        attempt_timeout: aws::ATTEMPT_TIMEOUT,
     }
 }
 

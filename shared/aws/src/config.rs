@@ -1,5 +1,7 @@
 //! Addresses and keys of services: plain values. Reads no environment.
 
+use std::time::Duration;
+
 use crate::CaBundle;
 
 /// The address of the table, and the keys to reach it.
@@ -15,6 +17,8 @@ pub struct StoreConfig {
     pub credentials: Credentials,
     /// The root certificates to trust instead of Amazon's and the system's.
     pub ca_bundle: Option<CaBundle>,
+    /// How long an attempt may take before it is repeated: [`ATTEMPT_TIMEOUT`](crate::ATTEMPT_TIMEOUT) for AWS.
+    pub attempt_timeout: Duration,
 }
 
 /// The address of a queue, and the keys to reach it.

@@ -17,17 +17,23 @@ use aws_types::region::Region;
 pub use ca_bundle::{CaBundle, CaBundleError};
 pub use config::{Credentials, QueueConfig, StoreConfig};
 
+/// How long an attempt of a request to AWS may take.
+///
+/// The SDK's own default would wait for ever: a socket that went stale while the function was frozen must cost
+/// milliseconds.
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The settings of a client of one service in `region`, or at `endpoint` if there is one. The client
 /// trusts the certificates of `ca_bundle` instead of Amazon's and the system's, if there is one.
 ///
-/// The SDK's own defaults would wait for ever and retry after seconds: a socket that went stale
-/// while the function was frozen must cost milliseconds.
+/// The SDK's own defaults would retry after seconds.
 #[must_use]
 pub fn settings(
     region: &str,
     endpoint: Option<&str>,
     credentials: &Credentials,
     ca_bundle: Option<&CaBundle>,
+    attempt_timeout: Duration,
 ) -> SdkConfig {
     let keys = Keys::new(
         &credentials.access_key_id,
@@ -42,7 +48,7 @@ pub fn settings(
         .with_max_backoff(Duration::from_secs(1));
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(1))
-        .operation_attempt_timeout(Duration::from_secs(2))
+        .operation_attempt_timeout(attempt_timeout)
         .build();
     let mut settings = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())

@@ -57,7 +57,13 @@ impl DynamoStore {
     pub fn connect(config: &StoreConfig, layout: Layout) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();
-        let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
+        let settings = aws::settings(
+            &config.region,
+            endpoint,
+            &config.credentials,
+            ca_bundle,
+            config.attempt_timeout,
+        );
         let has_checked_shards = Arc::default();
         let (client, table) = (Client::new(&settings), config.table.clone());
         Self { client, table, layout, has_checked_shards }

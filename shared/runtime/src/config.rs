@@ -151,6 +151,7 @@ impl Config {
                 endpoint: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
                 credentials: credentials.clone(),
                 ca_bundle: ca_bundle.clone(),
+                attempt_timeout: aws::ATTEMPT_TIMEOUT,
             },
             layout: Layout {
                 room_index: switch("ROOM_INDEX", optional("ROOM_INDEX").as_deref())?,

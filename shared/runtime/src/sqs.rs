@@ -31,7 +31,13 @@ impl SqsSender {
     pub(crate) fn connect(config: &QueueConfig) -> Self {
         let endpoint = config.endpoint.as_deref();
         let ca_bundle = config.ca_bundle.as_ref();
-        let settings = aws::settings(&config.region, endpoint, &config.credentials, ca_bundle);
+        let settings = aws::settings(
+            &config.region,
+            endpoint,
+            &config.credentials,
+            ca_bundle,
+            aws::ATTEMPT_TIMEOUT,
+        );
         Self { client: Client::new(&settings), url: config.url.clone() }
     }
 

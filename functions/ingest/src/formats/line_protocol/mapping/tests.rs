@@ -21,7 +21,8 @@ fn mapped(text: &str, rules: &Rules) -> Vec<String> {
         let mapped = map(line, rules).expect(text);
         let room = mapped.room.as_ref().map(|(room, _)| format!("  in {room}")).unwrap_or_default();
         let points = mapped.points.iter().map(|point| {
-            let metrics: Vec<_> = point.metrics.iter().map(|(metric, ..)| metric.as_str()).collect();
+            let metrics: Vec<_> =
+                point.metrics.iter().map(|(metric, ..)| metric.as_str()).collect();
             format!("{}  {}{room}", point.device, metrics.join(" "))
         });
         points.collect()
@@ -68,7 +69,12 @@ fn the_three_sentences_of_the_readme_hold() {
 
 #[test]
 fn what_cannot_be_read_back_gets_a_digest_and_a_name() {
-    for line in ["t,mac=A4:CF:12 value=1", "t,host=küche value=1", "t,host=Device value=1", "t,host=.. value=1"] {
+    for line in [
+        "t,mac=A4:CF:12 value=1",
+        "t,host=küche value=1",
+        "t,host=Device value=1",
+        "t,host=.. value=1",
+    ] {
         let id = &mapped(line, &Rules::default())[0];
         let id = id.split(' ').next().expect("an id");
         assert_eq!(id.rsplit('-').next().map(str::len), Some(12), "{id}");
@@ -109,10 +115,22 @@ fn settings_of_the_sender_decide_about_ids_and_rooms() {
     let tags = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
     let line = "disk,host=pi,device=sda1,path=/var,zone=attic used=1,value=2";
     for (rules, expected) in [
-        (Rules { device: id("d"), ..Rules::default() }, ["d:sda1:var:attic  disk", "d:sda1:var:attic::disk  used"]),
-        (Rules { prefix: id("cabin"), ..Rules::default() }, ["cabin:pi:sda1:var:attic  disk", "cabin:pi:sda1:var:attic::disk  used"]),
-        (Rules { device_tags: tags(&["path", "host"]), ..Rules::default() }, ["var:pi  disk", "var:pi::disk  used"]),
-        (Rules { room_tag: Some("zone".to_owned()), ..Rules::default() }, ["pi:sda1:var:attic  disk  in attic", "pi:sda1:var:attic::disk  used  in attic"]),
+        (
+            Rules { device: id("d"), ..Rules::default() },
+            ["d:sda1:var:attic  disk", "d:sda1:var:attic::disk  used"],
+        ),
+        (
+            Rules { prefix: id("cabin"), ..Rules::default() },
+            ["cabin:pi:sda1:var:attic  disk", "cabin:pi:sda1:var:attic::disk  used"],
+        ),
+        (
+            Rules { device_tags: tags(&["path", "host"]), ..Rules::default() },
+            ["var:pi  disk", "var:pi::disk  used"],
+        ),
+        (
+            Rules { room_tag: Some("zone".to_owned()), ..Rules::default() },
+            ["pi:sda1:var:attic  disk  in attic", "pi:sda1:var:attic::disk  used  in attic"],
+        ),
     ] {
         assert_eq!(mapped(line, &rules), expected, "{rules:?}");
     }
@@ -150,7 +168,11 @@ fn fields_that_cannot_be_kept_are_named_and_the_others_are_taken() {
 
 /// What identifies a point by the README's words, worked out another way: no two that differ share a device and
 /// a metric.
-fn canonical(measurement: &str, tags: &BTreeMap<String, String>, field: &str) -> (Vec<String>, Option<String>, String) {
+fn canonical(
+    measurement: &str,
+    tags: &BTreeMap<String, String>,
+    field: &str,
+) -> (Vec<String>, Option<String>, String) {
     let cut = |text: &str| -> Vec<String> {
         text.split('/').filter(|it| !it.is_empty()).map(|it| it.replace(' ', "_")).collect()
     };
@@ -158,8 +180,10 @@ fn canonical(measurement: &str, tags: &BTreeMap<String, String>, field: &str) ->
         .into_iter()
         .find(|tag| tags.contains_key(*tag));
     let first = host.iter().map(|tag| &tags[*tag]);
-    let others = tags.iter().filter(|(tag, _)| host != Some(tag.as_str()) && *tag != "friendly_name");
-    let values: Vec<String> = first.chain(others.map(|(_, value)| value)).flat_map(|it| cut(it)).collect();
+    let others =
+        tags.iter().filter(|(tag, _)| host != Some(tag.as_str()) && *tag != "friendly_name");
+    let values: Vec<String> =
+        first.chain(others.map(|(_, value)| value)).flat_map(|it| cut(it)).collect();
     let field = if field == "value" { measurement } else { field };
     let metric = metric_name(field).to_string();
     if values.is_empty() {
