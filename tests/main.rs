@@ -5,6 +5,7 @@ mod architecture;
 mod client;
 mod conditions_costs;
 mod contract;
+mod deletion_model;
 mod engine;
 mod events;
 mod faults;

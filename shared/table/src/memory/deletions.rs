@@ -9,6 +9,13 @@ use crate::{
     RemoveRooms, StoreResult,
 };
 
+impl MemoryStore {
+    /// Deletes a tombstone, as only `DynamoDB` does, after its expiry.
+    pub fn delete_tombstone(&self, id: &DeviceId) {
+        self.state().deletions.remove(id);
+    }
+}
+
 impl MarkDeletions for MemoryStore {
     async fn begin_deletion(
         &self,

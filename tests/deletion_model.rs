@@ -1,0 +1,53 @@
+//! Deletions under random schedules: whatever is deleted, sent again, delivered late, killed or done twice,
+//! nothing of a deleted device is left, and what was stored after the deletion is there. Knows few keys.
+
+mod steps;
+mod world;
+
+use crate::schedules::{asleep, assert_right};
+use steps::Design;
+use world::World;
+
+/// The schedules of a normal run: some seconds.
+const SCHEDULES: u64 = 400;
+/// The schedules within which each wrong design must be found.
+const SCHEDULES_TO_FIND: u64 = 2_000;
+
+/// Runs a schedule, in which some devices are deleted and come again; returns what was wrong on the way or at
+/// rest.
+fn run(seed: u64, design: Design) -> Vec<String> {
+    asleep(async {
+        let mut world = World::new(seed, design);
+        world.live().await;
+        world.end_deletions().await;
+        world.live().await;
+        world.come_to_rest().await;
+        world.wrong()
+    })
+}
+
+#[test]
+fn nothing_of_a_deleted_device_is_left_and_what_came_after_is_there() {
+    assert_right(SCHEDULES, |seed| run(seed, Design::Ours));
+}
+
+/// The harness sees what is wrong with a design, or it would see nothing in ours.
+fn assert_found(design: Design) {
+    let found = (0..SCHEDULES_TO_FIND).find(|seed| !run(*seed, design).is_empty());
+    assert!(found.is_some(), "{design:?} survives {SCHEDULES_TO_FIND} schedules");
+}
+
+#[test]
+fn a_deletion_that_leaves_no_tombstone_is_found() {
+    assert_found(Design::NoTombstone);
+}
+
+#[test]
+fn a_deletion_that_ends_at_the_first_empty_look_is_found() {
+    assert_found(Design::NoQuiet);
+}
+
+#[test]
+fn a_registration_that_ignores_the_mark_is_found() {
+    assert_found(Design::IgnoredMark);
+}
