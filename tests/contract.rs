@@ -24,8 +24,8 @@ use table::{
     ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
     PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, SetConditionsReady,
-    TeachDevice, UpdateRegistry,
+    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays,
+    SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -36,7 +36,7 @@ table::store! {
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
-        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
+        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays
 }
 
 table::store! {
@@ -205,6 +205,7 @@ macro_rules! ports {
                 nothing_edited_is_nothing_changed;
             stays(store):
                 a_chosen_room_is_a_stay_of_the_device_and_in_the_room
+                stays_are_restored_for_the_device_that_was_read
                 a_stay_begins_when_the_patch_says
                 a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read
                 stays_that_overlap_a_range_are_found

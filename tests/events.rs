@@ -34,6 +34,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let store = MemoryStore::default();
+        store.add_conditions_index();
         let clock = TestClock::at(
             Timestamp::parse("2026-01-11T16:05:00Z", Timestamp::MIN).expect("a timestamp"),
         );
@@ -138,6 +139,8 @@ struct Case {
 }
 
 const ARRAY: &str = "ingest/array.json";
+const SET_HOME: &str = "query/set-home.json";
+const MOVE_DEVICE: &str = "query/move-device.json";
 const NEW_DEVICE: &str = "registry/new-device.json";
 
 macro_rules! cases {
@@ -332,6 +335,81 @@ cases! {
     "query/bad-edit.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["status"], 400);
         assert_eq!(answer["body"]["errors"][0]["field"], "first_seen");
+    }
+    "query/search-devices.json" after [ARRAY, "query/edit-device.json"] |bench, answer| {
+        assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(1));
+        assert_eq!(answer["body"]["data"][0]["device_id"], "remo-e");
+        assert_eq!(answer["body"]["explain"]["source"], "registry");
+    }
+    "query/bad-search.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "where");
+    }
+    "query/device-stays.json" after [ARRAY, MOVE_DEVICE] |bench, answer| {
+        assert_eq!(answer["body"]["data"], json!([
+            {"device_id": "remo-e", "room": "attic", "since": "2026-01-11T16:05:00.000Z", "until": null}]));
+    }
+    "query/room-stays.json" after [ARRAY, MOVE_DEVICE] |bench, answer| {
+        assert_eq!(answer["body"]["data"][0]["device_id"], "remo-e");
+        assert_eq!(answer["body"]["has_more"], false);
+    }
+    "query/delete-room.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 409);
+        assert!(answer["body"]["detail"].as_str().expect("text").contains("remo-3, remo-e are in the room"));
+        assert_eq!(bench.registry().await.1, 1);
+    }
+    "query/delete-room.json" after [ARRAY, MOVE_DEVICE, "query/delete-device.json"] |bench, answer| {
+        assert!(answer["status"] == 200 || answer["status"] == 404, "{answer}");
+        assert_eq!(bench.registry().await.1, 1, "the attic");
+    }
+    "query/set-home.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["home"], "chiyoda1");
+    }
+    "query/list-homes.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["data"], json!([
+            {"home_id": "chiyoda1", "rooms": 1, "first_seen": "2026-01-11T16:00:00.000Z"}]));
+    }
+    "query/show-home.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["rooms"], 1);
+    }
+    "query/home-rooms.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["data"][0]["room_id"], "chiyoda1-a");
+    }
+    "query/home-devices.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(2));
+    }
+    "query/home-latest.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["data"][0]["metrics"]["temperature"]["value"], 21.6);
+    }
+    "query/delete-home.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert!(answer["status"] == 200 || answer["status"] == 404, "{answer}");
+        let rooms = bench.run("query/list-rooms.json").await;
+        assert_eq!(rooms["body"]["data"][0]["home"], Value::Null, "the room stays");
+    }
+    "query/device-conditions.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["data"], json!([{
+            "device_id": "remo-3", "from": "2026-01-11T16:00:00.000Z", "to": "2026-01-11T16:15:00.000Z",
+            "minutes": 15, "basis": "mean15",
+            "temperature": {"min": 21.5, "max": 21.6}, "humidity": {"min": 45, "max": 45.5}}]));
+        assert_eq!(answer["body"]["explain"]["plan"], "plain");
+    }
+    "query/room-conditions.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["body"]["devices"], json!(["remo-3"]));
+    }
+    "query/home-conditions.json" after [ARRAY, SET_HOME] |bench, answer| {
+        assert_eq!(answer["body"]["conditions"], json!({"temperature": "21.."}));
+    }
+    "query/conditions-schema.json" after ["query/put-conditions-schema.json"] |bench, answer| {
+        assert_eq!(answer["body"]["metrics"][1]["metric"], "humidity");
+    }
+    "query/put-conditions-schema.json" after [] |bench, answer| {
+        let metric = |name, domain| json!({"metric": name, "encoding": "decimal", "domain": domain, "bits": 12});
+        let metrics = [metric("temperature", [-10, 40]), metric("humidity", [0, 100])];
+        assert_eq!(answer["body"], json!({"version": 1, "ready": false, "metrics": metrics}));
+    }
+    "query/bad-conditions-schema.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "metrics");
     }
     "registry/new-device.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));

@@ -10,7 +10,7 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{
-    self, ATTRIBUTE_PREFIX, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX,
+    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX,
     STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
@@ -22,8 +22,8 @@ use table::{
     PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
     ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
     ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
-    RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady, StayQuery,
-    StoredRollup, Target, TeachDevice, UpdateRegistry,
+    RestoreStays, RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady,
+    StayQuery, StoredRollup, Target, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -84,6 +84,7 @@ fn target(pk: &str) -> Target {
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
+        CONDITIONS => Target::ConditionsSchema,
         pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
         pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
@@ -188,10 +189,12 @@ async fn each_port_asks_what_it_declares() {
         store.begin_index("1", invocation),
         store.index_device(&named, invocation),
         store.end_index("1", at(0), invocation));
+    let restored = store.device(&d, invocation).await.expect("asked").expect("it is registered");
     check!(EditRegistry:
         store.edit_device(&d, &rename, at(0), invocation),
         store.edit_device(&d, &move_to, at(0), invocation),
         store.edit_room(&a, &RoomPatch::default(), invocation));
+    check!(RestoreStays: store.restore_stays(&restored, std::slice::from_ref(begun), invocation));
     check!(ReadStays:
         store.stays_of(&d, stays, invocation),
         store.stays_in(&a, stays, invocation));
@@ -280,6 +283,7 @@ async fn each_port_asks_what_it_declares() {
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), None, invocation),
+        without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));

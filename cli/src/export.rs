@@ -29,7 +29,8 @@ and room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, setting
 that a person chose. `roomtide import` reads both. CSV has the readings only.
 
 Into an empty table everything comes back but devices and rooms that have no readings, metrics that no \
-reading has any more, the timestamp at which a person registered a room, and access tokens. What a person \
+reading has any more, the timestamp at which a person registered a room, when devices came into their rooms \
+(--rollups keeps that), and access tokens. What a person \
 took away with null comes back too if readings still have it. The file is complete or not there at all, \
 and only its owner can read it.";
 
@@ -63,8 +64,8 @@ pub(crate) struct ExportArgs {
         default_value = "9999-12-31T23:59:59.999Z"
     )]
     to: String,
-    /// Write the rollups of 15 minutes and of days instead, which `import --rollups` restores: where
-    /// readings have expired, they are the only copy
+    /// Write the rollups of 15 minutes and of days instead, and the stays of devices in rooms, which `import
+    /// --rollups` restores: where readings have expired, they are the only copy
     #[arg(long, conflicts_with_all = ["url", "room"])]
     rollups: bool,
     #[command(flatten)]
@@ -120,7 +121,7 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Exports the rollups to a file.
+/// Exports the rollups and stays to a file.
 async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> {
     let ExportArgs { file: path, device, from, to, place, .. } = args;
     if let Format::Csv { .. } = format {
@@ -138,7 +139,7 @@ async fn export_rollups(args: ExportArgs, format: Format) -> anyhow::Result<()> 
     let count = exported?;
     file.finish()?;
     if !format.is_stdout() {
-        print(format_args!("{} written to {}", counted(count, "rollup"), path.display()));
+        print(format_args!("{count} written to {}", path.display()));
     }
     Ok(())
 }

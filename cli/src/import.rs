@@ -59,7 +59,7 @@ pub(crate) async fn run(args: ImportArgs, now: Timestamp) -> anyhow::Result<Exit
         if args.csv.is_given() {
             bail!("--rollups: the options for CSV do not fit it");
         }
-        let table = args.place.open().await?.with_devices().await?;
+        let table = args.place.open().await?.with_indexes().await?;
         let restored = rollups::restore(&table.store, &args.file, now).await;
         table.close().await?;
         return restored.map(|()| ExitCode::SUCCESS);

@@ -33,12 +33,11 @@ pub(crate) struct Place {
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \
     eval \"$(aws configure export-credentials --format env)\"";
 
-/// The layout that the commands count with: those that put rollups ask for the schema of the index by
-/// conditions whether or not the table has one, and no command asks an index.
+/// The layout of a table that is not asked for its own: no index.
 const LAYOUT: Layout = Layout {
     room_index: false,
     attribute_index: false,
-    conditions_index: true,
+    conditions_index: false,
     shards: Shards::ONE,
 };
 
@@ -98,11 +97,47 @@ impl OpenTable {
         Ok(self)
     }
 
+    /// Asks the table for its indexes too: what a command writes, they have to have.
+    pub(crate) async fn with_indexes(self) -> anyhow::Result<Self> {
+        let mut table = self.with_devices().await?;
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        table.store = table.store.as_laid_out(&invocation).await?;
+        Ok(table)
+    }
+
     /// Closes the data directory, if this process opened one.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self.data {
             Some(data) => data.close().await,
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use local::{Data, Options, System};
+    use table::ReadConditionsSchema as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_indexes_are_those_that_the_table_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = directory.path().to_owned();
+        for is_on in [true, false] {
+            let options = Options {
+                data: Data::Dir(data_dir.clone()),
+                conditions_index: Some(is_on),
+                listens: false,
+                ..Options::default()
+            };
+            Box::pin(System::start(options)).await.unwrap().shutdown().await.unwrap();
+            let place =
+                Place { data_dir: data_dir.clone(), table: None, region: None, endpoint: None };
+            let table = Box::pin(place.open()).await.unwrap().with_indexes().await.unwrap();
+            assert_eq!(table.store.has_conditions_index(), is_on);
+            table.close().await.unwrap();
         }
     }
 }

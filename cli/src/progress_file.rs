@@ -13,6 +13,16 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
+/// Checks that the file can be written, before anything is done whose progress it keeps. Leaves it as it is.
+pub(crate) fn ensure_writable(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let new = with_suffix(path, "-new");
+    private::options().create(true).truncate(true).open(&new)?;
+    fs::remove_file(&new)
+}
+
 /// Appends to the name of a file.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -50,10 +50,9 @@ struct Progress {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { place, state, again } = args;
     let file = state.unwrap_or_else(|| place.progress_file("reindex"));
-    let table = place.open().await?.with_devices().await?;
+    let table = place.open().await?.with_indexes().await?;
     let work = async {
-        let store = table.store.clone();
-        let store = patiently(async |it| store.clone().as_laid_out(it).await).await?;
+        let store = &table.store;
         if !store.layout().attribute_index {
             bail!(
                 "{} has no index of attributes; deploy it with AttributeIndex=on, or start the server with \
@@ -61,7 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
                 table.name
             )
         }
-        reindex(&store, &file, again, SystemClock.now()).await
+        reindex(store, &file, again, SystemClock.now()).await
     };
     let result = tokio::select! {
         result = work => result,

@@ -4,6 +4,7 @@ mod backup;
 mod difference;
 mod progress;
 mod rebuild;
+mod stays;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -97,7 +98,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Rebuild(_) => "rebuild",
     };
     let progress = place.progress_file(command);
-    let table = place.open().await?.with_devices().await?;
+    let table = place.open().await?.with_indexes().await?;
     let store = &table.store;
     let work = async {
         match action {

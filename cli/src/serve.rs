@@ -1,6 +1,7 @@
 //! `roomtide serve`: runs the system until Ctrl-C. Stores nothing itself.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -80,6 +81,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let signal = stop_signal()?;
     let system = System::start(options).await?;
     print(format_args!("Roomtide listens on {}", system.url()));
+    if args.host.is_unspecified()
+        && let (Ok(ip), Some((_, port))) =
+            (outward_address(args.host), system.url().rsplit_once(':'))
+    {
+        let address = SocketAddr::new(ip, port.parse()?);
+        print(format_args!("  others  http://{address}, from other machines"));
+    }
     match &directory {
         Some(_) => print(format_args!("  data    {}", system.data_file().display())),
         None => print("  data    in memory, gone when this ends"),
@@ -116,6 +124,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     print("Stopping.");
     system.shutdown().await?;
     result
+}
+
+/// The address of this machine on its way to others. Sends nothing: a datagram's socket only looks up the way.
+fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((any, 0))?;
+    // Addresses of documentation, which nobody has.
+    let elsewhere: IpAddr = match any {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    socket.connect((elsewhere, 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// The time zone that this machine is set to; UTC where it says none that is known.

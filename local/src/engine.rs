@@ -36,7 +36,7 @@ use dynoxide::actions::scan::ScanRequest;
 use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
-use table::keys::STATE;
+use table::keys::{CONDITIONS, STATE};
 use table::layout;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
@@ -157,13 +157,16 @@ impl Engine {
         Queue::open(Arc::clone(&self.turns), name)
     }
 
-    /// Whether the table holds nothing but the state of the functions, which they make by themselves.
+    /// Whether the table holds nothing but the state of the functions, which they make by themselves, and a
+    /// schema of conditions.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
         let others = ScanRequest {
             table_name: TABLE.to_owned(),
-            filter_expression: Some("pk <> :state".to_owned()),
+            filter_expression: Some("NOT pk IN (:state, :conditions)".to_owned()),
             expression_attribute_values: Some(
-                [(":state".to_owned(), AttributeValue::S(STATE.to_owned()))].into(),
+                [(":state", STATE), (":conditions", CONDITIONS)]
+                    .map(|(name, pk)| (name.to_owned(), AttributeValue::S(pk.to_owned())))
+                    .into(),
             ),
             ..ScanRequest::default()
         };

@@ -1,7 +1,7 @@
 //! The whole system in one process: engine, functions, stream pollers and gateway. Reads no argument.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,7 +222,7 @@ impl System {
             None
         };
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-        let url = address.map(|address| format!("http://{address}")).unwrap_or_default();
+        let url = address.map(own_url).unwrap_or_default();
 
         let layout = table.layout();
         let engine = start_engine(&options, &template, table).await?;
@@ -301,7 +301,7 @@ impl System {
         })
     }
 
-    /// Returns the API's address, without a slash at its end; empty if it does not listen.
+    /// Returns the API's address on this machine, without a slash at its end; empty if it does not listen.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -436,6 +436,16 @@ impl System {
     }
 }
 
+/// The address that works on this machine: what listens on all addresses is asked on the loopback interface.
+fn own_url(mut address: SocketAddr) -> String {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("http://{address}")
+}
+
 /// Deletes expired items from time to time. A sweep reads the whole table; the pause after it is at least
 /// twenty times as long, so that sweeps take at most a twentieth of the engine's time.
 async fn sweep(
@@ -472,6 +482,17 @@ mod tests {
             panic!("{answer:?}")
         };
         serde_json::from_str(&body).unwrap()
+    }
+
+    #[test]
+    fn what_listens_on_all_addresses_is_asked_on_this_machine() {
+        for (address, url) in [
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ] {
+            assert_eq!(own_url(address.parse().unwrap()), url);
+        }
     }
 
     #[tokio::test]

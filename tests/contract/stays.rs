@@ -210,3 +210,25 @@ pub(super) async fn a_former_device_of_a_room_is_in_its_ranges(store: &impl Port
     let page = store.room_readings(&room("room-a"), &[], &query, &invocation()).await;
     assert_eq!(page.expect("read").readings, readings[..1]);
 }
+
+pub(super) async fn stays_are_restored_for_the_device_that_was_read(store: &impl Ports) {
+    registered(store, "d").await;
+    let known = device_now(store, "d").await;
+    let newest = [stay("room-b", 200, Some(300)), stay("room-c", 300, None)];
+    for is_first in [true, false] {
+        let restored = store.restore_stays(&known, &newest, &invocation()).await.expect("asked");
+        assert_eq!(matches!(restored, UpdateOutcome::Updated(_)), is_first, "{restored:?}");
+        let now = device_now(store, "d").await;
+        assert_eq!((now.stay.as_ref(), now.version), (newest.last(), known.version + 1));
+    }
+    let known = device_now(store, "d").await;
+    let many: Vec<_> = (0..table::MAX_RESTORED_STAYS)
+        .map(|n| i64::try_from(n).expect("small"))
+        .map(|n| stay("room-a", n * 2, Some(n * 2 + 1)))
+        .collect();
+    let restored = store.restore_stays(&known, &many, &invocation()).await.expect("asked");
+    assert!(matches!(restored, UpdateOutcome::Updated(_)), "{restored:?}");
+    assert_eq!(stays_of(store, "d").await, [&many[..], &newest].concat());
+    assert_eq!(stays_in(store, "room-a").await.len(), many.len());
+    assert_eq!(device_now(store, "d").await.stay.as_ref(), newest.last(), "the newest is the same");
+}

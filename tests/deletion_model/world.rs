@@ -225,7 +225,7 @@ impl World {
     }
 
     async fn choose(&mut self) {
-        let into = match self.rng.usize(..ROOMS.len() + 1) {
+        let into = match self.rng.usize(..=ROOMS.len()) {
             n if n < ROOMS.len() => Edit::Set(room(ROOMS[n])),
             _ => Edit::Clear,
         };

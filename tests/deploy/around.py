@@ -62,28 +62,28 @@ def without_action(policy, action):
 
 
 # What each role may do with which partitions - a device's, the registry's with one of several of its devices, the
-# tokens', a device's rollups', the state's, the stays of a device and in a room, and the values by which a device is
+# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, and the values by which a device is
 # found - and nothing else. The transaction puts an item.
 DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
-STAYS, VALUES = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device"
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, *STAYS, VALUES)
+STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
+PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, VALUES)
 PERMITTED = {
     "IngestRole": {
         "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
         "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN},
     },
     "QueryRole": {
-        "put_item": {"ROOM", STATE, *STAYS, VALUES}, "transact_write_items": {"ROOM", STATE, *STAYS, VALUES},
+        "put_item": {"ROOM", SCHEMA, *STAYS, VALUES}, "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES},
         "update_item": {*REGISTRY}, "batch_get_item": {*REGISTRY}, "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, VALUES},
-        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, VALUES}, "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, VALUES},
+        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES}, "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, VALUES},
     },
     "RegistryRole": {
         "put_item": {*REGISTRY, *STAYS}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY, *STAYS},
         "batch_get_item": {*REGISTRY}, "query": {DEVICE, "DEVICE", "DEVICE#3"},
     },
     "RollupRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE},
-        "put_item": {ROLLUP, STATE}, "transact_write_items": {ROLLUP, STATE}, "update_item": {ROLLUP, STATE},
+        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA},
+        "put_item": {ROLLUP, STATE}, "transact_write_items": {ROLLUP, STATE}, "update_item": {ROLLUP, STATE, SCHEMA},
     },
 }
 

@@ -6,6 +6,7 @@ import sys
 
 import access
 import around
+import indexes
 import panics
 import readings
 import rie
@@ -63,6 +64,7 @@ def use(emulator):
     around.poison(stack, tokens)
     access.revoked(stack, tokens, revoked_at)
     access.no_secret_in_any_log(stack, tokens)
+    indexed(stack, tokens, week)
     keep_logs(emulator)
     redeploy(stack, tokens)
     delete(stack)
@@ -82,6 +84,16 @@ def build():
 
 def bootstrap(function):
     return ROOT / ".aws-sam" / "build" / f"{function}Function" / "bootstrap"
+
+
+def indexed(stack, tokens, week):
+    PARAMETERS["AttributeIndex"] = "on"
+    stack.deploy(**PARAMETERS)
+    indexes.search(stack, tokens)
+    indexes.move(stack, tokens)
+    PARAMETERS["ConditionsIndex"] = "on"
+    stack.deploy(**PARAMETERS)
+    indexes.conditions(stack, tokens, week)
 
 
 def redeploy(stack, tokens):

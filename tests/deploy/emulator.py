@@ -1,8 +1,8 @@
 """MiniStack with what it lacks for this template. Deploys nothing.
 
 Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the
-table's time to live and point-in-time recovery, takes a reported batch item failure for a success, and
-knows no `dynamodb:LeadingKeys` in a policy's conditions. What is done here follows AWS's documentation;
+table's time to live and point-in-time recovery, makes several indexes in one update, takes a reported
+batch item failure for a success, and knows no `dynamodb:LeadingKeys` in a policy's conditions. What is done here follows AWS's documentation;
 it is a reading of it, not AWS. Absent: MaximumRecordAgeInSeconds, the batching window, throttling, the
 deletions of expired items, access logs and alarms.
 """
@@ -97,6 +97,22 @@ def with_expiry_and_recovery():
 
     table["create"] = then_apply(table["create"], 1)
     table["update"] = then_apply(table["update"], 2)
+
+
+def with_one_index_an_update():
+    """CloudFormation makes or removes at most one index of a table in an update of its stack."""
+    table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+    update = table["update"]
+
+    def names(properties):
+        return {index["IndexName"] for index in properties.get("GlobalSecondaryIndexes") or []}
+
+    def update_one(physical_id, old, new, *rest, **named):
+        if len(names(old) ^ names(new)) > 1:
+            raise ValueError("Cannot perform more than one GSI creation or deletion in a single update")
+        return update(physical_id, old, new, *rest, **named)
+
+    table["update"] = update_one
 
 
 def is_true(value):
@@ -243,6 +259,7 @@ def first_failure(result, records):
 
 if __name__ == "__main__":
     with_routes()
+    with_one_index_an_update()
     with_expiry_and_recovery()
     with_leading_keys()
     lambda_svc._poll_dynamodb_streams = poll

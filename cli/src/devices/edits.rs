@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use anyhow::{Context as _, bail, ensure};
-use domain::{AttributeName, DeviceId, Label, RoomId, Tags, excerpt};
+use domain::{
+    AttributeName, AttributeValue, AttributeValues, Decimal, DeviceId, Label, LabelError, RoomId,
+    Tags, excerpt,
+};
 use serde_json::{Map, Value};
 
 use crate::import::Refusal;
@@ -39,8 +42,13 @@ enum Column {
 }
 
 /// Reads the edits, in the order of the file, and everything that is wrong.
-pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
+pub(super) fn read(mut file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refusal>)> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    if let Some(line) = unclosed_quote(&bytes) {
+        bail!("line {line}: a cell begins with a quote that nothing closes");
+    }
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&*bytes);
     let columns = columns(reader.headers()?)?;
     let (mut edits, mut wrong) = (Vec::new(), Vec::new());
     let mut lines = HashMap::new();
@@ -63,6 +71,23 @@ pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refu
         }
     }
     Ok((edits, wrong))
+}
+
+/// The line with the quote that is open at the end of the file: the reader would take all behind it for one cell.
+fn unclosed_quote(file: &[u8]) -> Option<usize> {
+    let (mut line, mut opened) = (1, None);
+    let mut before = b'\n';
+    for byte in file {
+        line += usize::from(*byte == b'\n');
+        match (byte, opened) {
+            // Within a cell a doubled quote closes it and opens it again.
+            (b'"', Some(_)) => (opened, before) = (None, b'"'),
+            (b'"', None) if matches!(before, b',' | b'\n' | b'\r' | b'"') => opened = Some(line),
+            (_, Some(_)) => {}
+            (byte, None) => before = *byte,
+        }
+    }
+    opened
 }
 
 fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
@@ -159,13 +184,31 @@ fn value(column: &Column, cell: &str) -> Result<Value, String> {
             Ok(tags.into())
         }
         Column::Device | Column::Attribute(_) => match list(cell)? {
-            Some(values) => Ok(values.into()),
+            Some(values) => {
+                let each = values.iter().map(attribute_value).collect::<Result<Vec<_>, _>>()?;
+                AttributeValues::try_from(each).map_err(|why| text(&why))?;
+                Ok(values.into())
+            }
             None => {
                 cell.parse::<Label>().map_err(|why| text(&why))?;
                 // As text, which keeps the zero of a version 1.10; as a number it is found all the same.
                 Ok(cell.into())
             }
         },
+    }
+}
+
+/// A value of an attribute that has several.
+fn attribute_value(value: &Value) -> Result<AttributeValue, String> {
+    match value {
+        Value::String(text) => {
+            text.parse().map(AttributeValue::Text).map_err(|why: LabelError| why.to_string())
+        }
+        Value::Number(number) => {
+            let number = Decimal::parse(&number.to_string());
+            number.map(AttributeValue::Number).map_err(|why| why.to_string())
+        }
+        other => Err(format!("{other} is no text and no number")),
     }
 }
 
@@ -221,7 +264,10 @@ mod tests {
                     a b,,,,\n\
                     a,\"x\ty\",no room,\"[1]\",[\n\
                     b,B,,,\n\
-                    b,C,,,\n";
+                    b,C,,,\n\
+                    c,,,,[[1]]\n\
+                    d,,,,[]\n\
+                    e,,,,\"[1, 1]\"\n";
         let (_, wrong) = read(file.as_bytes()).unwrap();
         let wrong: Vec<String> = wrong.iter().map(Refusal::to_string).collect();
         assert_eq!(
@@ -233,6 +279,9 @@ mod tests {
                 "line 3: column tags: 1 is no text",
                 "line 3: column model: \"[\" is no JSON array",
                 "line 5: the device b stands in line 4 already",
+                "line 6: column model: [1] is no text and no number",
+                "line 7: column model: has no value; null removes it",
+                "line 8: column model: has the value \"1\" twice",
             ]
         );
     }
@@ -248,6 +297,17 @@ mod tests {
         ] {
             let error = read(format!("{header}\n").as_bytes()).unwrap_err();
             assert!(format!("{error:#}").contains(why), "{header}: {error:#}");
+        }
+        for (file, line) in [
+            ("device_id,name\na,\"A\nb,B\n", Some(2)),
+            ("device_id,name\na,\"A \"\"B\"\"\n", Some(2)),
+            ("device_id,\"name", Some(1)),
+            ("device_id,name\na,\"A\nB\"\nb,\"\"\n", None),
+            ("device_id,name\na,5\" tube\n", None),
+            ("device_id,name\na,\"say \"\"x\"\"\"\n", None),
+        ] {
+            assert_eq!(unclosed_quote(file.as_bytes()), line, "{file}");
+            assert_eq!(read(file.as_bytes()).is_err(), line.is_some(), "{file}");
         }
         let error = read(&b"device_id,name\na\n"[..]).unwrap_err();
         assert!(format!("{error:#}").contains("no CSV"), "{error:#}");

@@ -53,8 +53,8 @@ pub(crate) struct ImportArgs {
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Restore rollups that `export --rollups` wrote, into the table of --data-dir or --table, where it has
-    /// none
+    /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
+    /// it has none
     #[arg(long, conflicts_with_all = ["url", "token", "dry_run", "strict", "merge", "again", "state", "batch", "format"])]
     pub(super) rollups: bool,
     #[command(flatten)]

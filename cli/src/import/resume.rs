@@ -74,6 +74,9 @@ impl Resume {
             );
             (Some(path), fingerprint_of(file, asked)?)
         };
+        if let Some(path) = &path {
+            progress_file::ensure_writable(path).with_context(|| cannot_write(path))?;
+        }
         let earlier = path.as_ref().filter(|_| !again).and_then(|path| {
             let state: State = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
             (state.fingerprint == fingerprint).then_some(state)
@@ -125,9 +128,8 @@ impl Resume {
             self.state.witness = Some(stored.into());
         }
         let Some(path) = &self.path else { return Ok(()) };
-        progress_file::replace(path, &serde_json::to_vec(&self.state)?).with_context(|| {
-            format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
-        })
+        progress_file::replace(path, &serde_json::to_vec(&self.state)?)
+            .with_context(|| cannot_write(path))
     }
 
     /// Removes the file, because the import is complete.
@@ -137,6 +139,10 @@ impl Resume {
             drop(fs::remove_file(path));
         }
     }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}; --state FILE keeps it elsewhere", path.display())
 }
 
 fn fingerprint_of(file: &Path, asked: &str) -> anyhow::Result<String> {
@@ -199,6 +205,23 @@ mod tests {
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
         assert_eq!(acknowledged(), 0, "written since");
+    }
+
+    /// Before anything is sent.
+    #[test]
+    fn progress_that_cannot_be_kept_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("readings.csv");
+        fs::write(&file, "a").unwrap();
+        let state = directory.path().join("state");
+        fs::create_dir(&state).unwrap();
+        for state in [state, directory.path().join("missing").join("state"), file.join("state")] {
+            let error = Resume::of(&file, Some(&state), "x", false).unwrap_err();
+            let cannot = format!("cannot write {}", state.display());
+            assert!(error.to_string().starts_with(&cannot), "{error:#}");
+        }
+        Resume::of(&file, None, "x", false).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! Writes rollups to a file, and restores them where the table has none. Folds nothing.
+//! Writes rollups and stays to a file, and restores them where the table has none. Folds nothing.
 //!
 //! A line is an item as AWS's own exports of a table write it, `{"Item": {"pk": {"S": ...}, ...}}`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Order, TimeRange, Timestamp, Zone};
+use domain::{Device, DeviceId, DeviceStay, Order, Stay, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
@@ -21,6 +22,7 @@ use table::{
     StoredRollup,
 };
 
+use super::stays;
 use super::walk::patiently;
 use crate::export::ExportFile;
 use crate::output::{counted, print};
@@ -30,14 +32,33 @@ const WINDOW: TimeDelta = TimeDelta::days(64);
 /// The number of rollups that are put at once.
 const CONCURRENCY: usize = 16;
 
-/// Writes the rollups of a range of devices, of all if none is named. Returns their number.
+/// An item of the file.
+enum Saved {
+    Rollup(Box<StoredRollup>),
+    Stay(DeviceStay),
+}
+
+/// The numbers of rollups and stays.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    rollups: u64,
+    stays: u64,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and {}", counted(self.rollups, "rollup"), counted(self.stays, "stay"))
+    }
+}
+
+/// Writes the rollups and stays of a range of devices, of all if none is named. Returns their numbers.
 pub(crate) async fn export(
     store: &DynamoStore,
     only: &[DeviceId],
     range: TimeRange,
     now: Timestamp,
     file: &mut ExportFile,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Count> {
     let devices = devices(store).await?;
     if let Some(unknown) = only.iter().find(|id| !devices.contains_key(id)) {
         bail!("there is no device {:?}", unknown.to_string());
@@ -46,17 +67,22 @@ pub(crate) async fn export(
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
     let style = ProgressStyle::with_template("  {bar:40} {pos} of {len}  {msg}  {eta} left")?;
     let bar = ProgressBar::new(meant.len() as u64).with_style(style);
-    let mut count = 0;
+    let mut count = Count::default();
     for id in meant {
+        for stay in stays::of_device(store, id, range).await? {
+            let [of_device, _] = item::from_stay(&stay);
+            file.describe("Item", &serde_json::value::to_raw_value(&to_json(of_device))?)?;
+            count.stays += 1;
+        }
         let mut write = |rollups: Vec<StoredRollup>| {
             for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
                 // Another table has another schema, or no index.
                 rollup.indexed = None;
                 let json = serde_json::value::to_raw_value(&to_json(item::from_rollup(&rollup)))?;
                 file.describe("Item", &json)?;
-                count += 1;
+                count.rollups += 1;
             }
-            bar.set_message(counted(count, "rollup"));
+            bar.set_message(count.to_string());
             anyhow::Ok(())
         };
         // Their zone may have been another; what is a day too much is restored all the same.
@@ -82,7 +108,8 @@ pub(crate) async fn export(
     Ok(count)
 }
 
-/// Restores the rollups of a file where the table has none. Restoring twice changes nothing.
+/// Restores the rollups of a file where the table has none, and the stays before those that it has. Restoring twice
+/// changes nothing.
 pub(crate) async fn restore(
     store: &DynamoStore,
     path: &Path,
@@ -92,6 +119,7 @@ pub(crate) async fn restore(
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let (mut reader, bar) = open(path)?;
     let (mut restored, mut known, mut expired, mut line) = (0, 0, 0, 0);
+    let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
     let mut is_over = false;
     while !is_over {
         let mut batch = Vec::with_capacity(CONCURRENCY);
@@ -102,8 +130,15 @@ pub(crate) async fn restore(
                 is_over = true;
                 break;
             }
-            let mut rollup = parse(&text).with_context(context)?;
+            let saved = parse(&text).with_context(context)?;
             line += 1;
+            let mut rollup = match saved {
+                Saved::Rollup(rollup) => *rollup,
+                Saved::Stay(of) => {
+                    stays_of.entry(of.device).or_default().push(of.stay);
+                    continue;
+                }
+            };
             if rollup.is_expired(now) {
                 expired += 1;
                 continue;
@@ -126,8 +161,13 @@ pub(crate) async fn restore(
         }
         bar.set_message(counted(restored, "rollup"));
     }
+    let mut stays_restored = 0;
+    for (id, stays) in &stays_of {
+        stays_restored += stays::restore(store, id, stays).await?;
+    }
     bar.finish_and_clear();
-    print(format_args!("{} restored", counted(restored, "rollup")));
+    let count = Count { rollups: restored, stays: u64::try_from(stays_restored)? };
+    print(format_args!("{count} restored"));
     if known > 0 {
         print(format_args!("{known} left as the table has them"));
     }
@@ -166,9 +206,14 @@ struct Line {
     item: Map<String, Value>,
 }
 
-fn parse(text: &str) -> anyhow::Result<StoredRollup> {
-    let line: Line = serde_json::from_str(text).context("is not an item of rollups")?;
-    Ok(item::read(from_json(line.item)?)?)
+fn parse(text: &str) -> anyhow::Result<Saved> {
+    let line: Line = serde_json::from_str(text).context("is not an item of rollups or stays")?;
+    let item = from_json(line.item)?;
+    Ok(if let Ok(of) = item::read(item.clone()) {
+        Saved::Stay(of)
+    } else {
+        Saved::Rollup(Box::new(item::read(item)?))
+    })
 }
 
 /// Writes attributes as the table's service does.
@@ -211,16 +256,27 @@ mod tests {
     #[test]
     fn a_line_is_the_item_and_back() {
         let text = r#"{"Item":{"exp":{"N":"1893456000"},"m":{"M":{"t":{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}}},"pk":{"S":"ROLLUP#d"},"rooms":{"L":[{"S":""},{"S":"r"}]},"settings":{"N":"2"},"sk":{"S":"M15#2026-01-11T16:00:00.000Z"},"ver":{"N":"3"}}}"#;
-        let rollup = parse(text).unwrap();
+        let Saved::Rollup(rollup) = parse(text).unwrap() else { panic!("a rollup") };
         assert_eq!((rollup.version, rollup.settings), (3, 2));
         assert_eq!(json!({"Item": to_json(item::from_rollup(&rollup))}).to_string(), text);
     }
 
     #[test]
+    fn a_stay_is_the_item_of_its_device() {
+        let text = r#"{"Item":{"pk":{"S":"STAYS_OF#d"},"room":{"S":"r"},"sk":{"S":"2026-01-11T16:00:00.000Z"}}}"#;
+        let text = text.replace("\"room\"", &format!("{:?}", item::attribute::STAY_ROOM));
+        let Saved::Stay(of) = parse(&text).unwrap() else { panic!("a stay") };
+        assert_eq!((of.device.as_str(), of.stay.room.as_str(), of.stay.until), ("d", "r", None));
+        let item = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let [written, _] = item::from_stay(&of);
+        assert_eq!(json!({"Item": to_json(written)}), item(&text));
+    }
+
+    #[test]
     fn anything_else_is_refused_with_the_reason() {
         for (text, why) in [
-            ("{", "is not an item of rollups"),
-            (r#"{"device_id": "d"}"#, "is not an item of rollups"),
+            ("{", "is not an item of rollups or stays"),
+            (r#"{"device_id": "d"}"#, "is not an item of rollups or stays"),
             (r#"{"Item": {"pk": 1}}"#, "no type"),
             (r#"{"Item": {"pk": {"B": "AA=="}}}"#, "\"B\""),
             (r#"{"Item": {"pk": {"S": "d"}, "sk": {"S": "TS#2026-01-11T16:00:00.000Z"}}}"#, "TS#"),

@@ -138,7 +138,7 @@ pub(crate) async fn put(
     if !put.map_err(|error| call.failed(&error))? {
         let detail =
             "Another schema was stored at the same moment; read it, and send this one again.";
-        return Err(Problem::new(ProblemKind::Unavailable, detail));
+        return Err(Problem::new(ProblemKind::Contended, detail));
     }
     Ok(Response::json(200, &Shown::from(&StoredSchema { schema, is_ready: false })))
 }

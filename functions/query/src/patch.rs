@@ -24,6 +24,9 @@ const MAX_PATCH: usize = 128 << 10;
 const MAX_SETTINGS: usize = 16;
 /// All that a device may have are removed and others set.
 pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
+/// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
+/// from seconds that were taken for milliseconds.
+const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
 /// With eight settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
@@ -76,6 +79,8 @@ pub(crate) enum Fault {
     Timestamp(#[from] domain::TimestampError),
     #[error("is {0}, which is in the future")]
     Future(Timestamp),
+    #[error("is {0}; nothing before {EARLIEST_SINCE} is taken")]
+    TooEarly(Timestamp),
     #[error("needs room beside it; null takes the device out of its room")]
     WithoutRoom,
     #[error("is {0:?}; expected accept or discard")]
@@ -169,7 +174,12 @@ fn device_patch(members: Members<'_>, now: Timestamp) -> Result<DevicePatch, Ref
 
 fn since(value: &RawValue, now: Timestamp) -> Result<Timestamp, Fault> {
     let at = judgements::timestamp(value)?;
-    if at > now { Err(Fault::Future(at)) } else { Ok(at) }
+    let earliest = Timestamp::parse_absolute(EARLIEST_SINCE)?;
+    match at {
+        at if at > now => Err(Fault::Future(at)),
+        at if at < earliest => Err(Fault::TooEarly(at)),
+        at => Ok(at),
+    }
 }
 
 fn room_patch(members: Members<'_>) -> Result<RoomPatch, Refusal> {
@@ -403,6 +413,14 @@ mod tests {
             (
                 r#"{"room": "a", "room_since": "2026-01-11T16:00:00.001Z"}"#,
                 "room_since: is 2026-01-11T16:00:00.001Z, which is in the future",
+            ),
+            (
+                r#"{"room": "a", "room_since": 1768147201}"#,
+                "room_since: is 2026-01-11T16:00:01.000Z, which is in the future",
+            ),
+            (
+                r#"{"room": "a", "room_since": "2000-12-31T23:59:59Z"}"#,
+                "room_since: is 2000-12-31T23:59:59.000Z; nothing before 2001-01-01T00:00:00Z is taken",
             ),
             (r#"{"room": null, "room_since": "now"}"#, "room_since: \"now\" is relative"),
             (r#"{"room": "a", "room_since": null}"#, "room_since: must be"),

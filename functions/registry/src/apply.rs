@@ -187,7 +187,7 @@ async fn settle(
 }
 
 fn kept_changing(id: &DeviceId) -> StoreError {
-    StoreError::Unavailable(format!("the item of {id} kept changing").into())
+    StoreError::Contended(format!("the device {id}"))
 }
 
 async fn is_registered(

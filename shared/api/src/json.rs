@@ -116,6 +116,8 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
 #[expect(missing_docs, reason = "the names are JSON's")]
 pub enum Kind {
     String,
+    /// A string with half of a surrogate pair, such as "\ud800": it is JSON, and no text.
+    BrokenString,
     Number,
     Object,
     Array,
@@ -128,6 +130,7 @@ impl Kind {
     #[must_use]
     pub fn of(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
+            Some(b'"') if is_broken(value.get()) => Self::BrokenString,
             Some(b'"') => Self::String,
             Some(b'{') => Self::Object,
             Some(b'[') => Self::Array,
@@ -138,10 +141,16 @@ impl Kind {
     }
 }
 
+/// Only an escape can be half of a pair: the text itself is UTF-8.
+fn is_broken(string: &str) -> bool {
+    string.contains("\\u") && serde_json::from_str::<Name<'_>>(string).is_err()
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::String => "a string",
+            Self::BrokenString => "one with half of a surrogate pair",
             Self::Number => "a number",
             Self::Object => "an object",
             Self::Array => "an array",
@@ -238,5 +247,10 @@ mod tests {
             assert_eq!(error, format!("must be a string, not {kind}"));
         }
         assert!(number(value(r#""1""#)).is_err());
+        for half in [r#""\ud800""#, r#""a\udc00b""#] {
+            let error = string(value(half)).expect_err(half).to_string();
+            assert_eq!(error, "must be a string, not one with half of a surrogate pair");
+        }
+        assert_eq!(string(value(r#""\ud83c\udfe0""#)).as_deref(), Ok("\u{1f3e0}"));
     }
 }

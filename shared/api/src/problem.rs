@@ -33,6 +33,8 @@ pub enum ProblemKind {
     Unanswerable,
     /// The table is asked for too much.
     Throttled,
+    /// Others change the same at the same moment.
+    Contended,
     /// The table cannot be reached, or time ran out.
     Unavailable,
     /// Our own fault.
@@ -55,7 +57,7 @@ impl ProblemKind {
             Self::UnsupportedType | Self::UnsupportedCoding => 415,
             Self::Unanswerable => 422,
             Self::Throttled => 429,
-            Self::Unavailable => 503,
+            Self::Contended | Self::Unavailable => 503,
             Self::Internal => 500,
         }
     }
@@ -74,6 +76,7 @@ impl ProblemKind {
             Self::UnsupportedCoding => "The body's coding is not supported",
             Self::Unanswerable => "The request cannot be answered",
             Self::Throttled => "Too many requests",
+            Self::Contended => "Others change the same now",
             Self::Unavailable => "The table is unavailable",
             Self::Internal => "Something went wrong",
         }
@@ -93,6 +96,7 @@ impl ProblemKind {
             Self::UnsupportedCoding => "unsupported-coding",
             Self::Unanswerable => "unanswerable",
             Self::Throttled => "throttled",
+            Self::Contended => "contended",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",
         }
@@ -209,7 +213,7 @@ impl Problem {
         let mut response = Response::json(self.kind.status(), &body);
         response.headers = vec![("content-type", "application/problem+json".to_owned())];
         match self.kind {
-            ProblemKind::Throttled | ProblemKind::Unavailable => {
+            ProblemKind::Throttled | ProblemKind::Contended | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)
             }
             ProblemKind::MethodNotAllowed => response.with("allow", self.allowed.join(", ")),
@@ -226,6 +230,7 @@ impl From<&StoreError> for Problem {
     fn from(error: &StoreError) -> Self {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,
+            StoreError::Contended(_) => ProblemKind::Contended,
             StoreError::Unavailable(_) | StoreError::TimedOut => ProblemKind::Unavailable,
             StoreError::Refused(_) | StoreError::Inapplicable(_) | StoreError::Unreadable(_) => {
                 ProblemKind::Internal
@@ -247,6 +252,11 @@ mod tests {
         assert_eq!(response.status, 429);
         assert!(response.headers.contains(&("retry-after", "2".to_owned())));
         assert_eq!(Problem::from(&StoreError::TimedOut).respond().status, 503);
+        let problem = Problem::from(&StoreError::Contended("the device d".to_owned()));
+        assert_eq!(problem.detail, "Others keep changing the device d at the same moment.");
+        let response = problem.respond();
+        assert_eq!(response.status, 503);
+        assert!(response.headers.contains(&("retry-after", "2".to_owned())));
     }
 
     #[test]

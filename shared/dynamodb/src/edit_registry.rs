@@ -72,7 +72,7 @@ impl EditRegistry for DynamoStore {
                 }
             }
         }
-        Err(StoreError::Unavailable(format!("the item of {id} kept changing").into()))
+        Err(StoreError::Contended(format!("the device {id}")))
     }
 
     async fn edit_room(

@@ -50,7 +50,7 @@ impl IndexDevices for DynamoStore {
                 None => return Ok(0),
             }
         }
-        Err(StoreError::Unavailable(format!("the item of {} kept changing", device.id).into()))
+        Err(StoreError::Contended(format!("the device {}", device.id)))
     }
 
     async fn end_index(

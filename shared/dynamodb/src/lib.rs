@@ -20,6 +20,7 @@ mod read_registry;
 mod register_devices;
 mod remove_belongings;
 mod remove_rooms;
+mod restore_stays;
 mod rollup_state;
 mod rollups;
 mod search_devices;

@@ -110,7 +110,7 @@ impl<S: Store> Fold<'_, S> {
                 return Ok(folded);
             }
         }
-        Err(StoreError::Unavailable(format!("the rollup {key:?} kept changing").into()))
+        Err(StoreError::Contended(format!("the rollup {key:?}")))
     }
 
     /// The next step, by the stored rollup.

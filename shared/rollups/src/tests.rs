@@ -404,7 +404,7 @@ async fn a_rollup_that_keeps_changing_is_left_for_another_time() {
     let store = Contended(bench.store.clone());
     let folding = bench.fold_on(&store).quarter(quarter(0), Assumed::Nothing).await;
     let error = folding.expect_err("it is always refused");
-    assert!(matches!(&error, StoreError::Unavailable(_)), "{error}");
+    assert!(matches!(&error, StoreError::Contended(_)), "{error}");
     assert!(error.is_retryable());
     assert_eq!(bench.stored_quarter(0).await.version, 5, "attempts");
 }

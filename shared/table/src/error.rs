@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The table could not be reached or failed; the same request may succeed later.
     #[error("the table cannot be reached")]
     Unavailable(#[source] Cause),
+    /// Others kept changing the item meanwhile; the same request may succeed later.
+    #[error("others keep changing {0} at the same moment")]
+    Contended(String),
     /// The invocation's time is over.
     #[error("there was no time left to ask the table")]
     TimedOut,
@@ -33,7 +36,10 @@ impl StoreError {
     /// Whether the same request may succeed later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Throttled(_) | Self::Unavailable(_) | Self::TimedOut)
+        matches!(
+            self,
+            Self::Throttled(_) | Self::Unavailable(_) | Self::Contended(_) | Self::TimedOut
+        )
     }
 
     /// Whether the same request fails for as long as the item is what it is.

@@ -28,6 +28,8 @@ pub const TOKENS: &str = "TOKEN";
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
 /// The partition of what the rollup function keeps of its own work.
 pub const STATE: &str = "STATE#";
+/// The partition of the schema of the index by conditions. It is not that of the state, because a person sets it.
+pub const CONDITIONS: &str = "CONDITIONS#";
 /// What the partition of a device's stays begins with. It is not the device's own, because a role is limited
 /// by partition: whoever edits the registry need not be able to put a reading.
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
@@ -42,7 +44,7 @@ pub const CONDITIONS_MONTH: &str = "_zpk";
 /// The sort key of the index by conditions: the address of a rollup's means.
 pub const CONDITIONS_ADDRESS: &str = "_z";
 /// The sort key of the schema of the index by conditions.
-const CONDITIONS_SCHEMA: &str = "conditions";
+const CONDITIONS_SCHEMA: &str = "schema";
 /// What a partition of the index by conditions begins with.
 const CONDITIONS_PREFIX: &str = "conditions#";
 /// The sort key of the state of the rollups.
@@ -107,7 +109,8 @@ impl Key {
             Self::Rollup(device, _) | Self::Refold(device) => rollup_pk(device),
             Self::SearchEntry(device, _) => search_pk(device),
             Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
-            Self::RollupState | Self::ConditionsSchema => STATE.to_owned(),
+            Self::RollupState => STATE.to_owned(),
+            Self::ConditionsSchema => CONDITIONS.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
         }
@@ -150,7 +153,7 @@ impl Key {
             TOKENS => sk.parse().ok().map(Self::Token),
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
-            STATE if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
+            CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
                     let (subject, value) = sk.split_once('#')?;
@@ -551,6 +554,7 @@ mod tests {
             ("ROLLUP#d", "TS#2026-01-11T16:00:00.000Z"),
             ("ROLLUP#", "DAY#2026-01-11"),
             ("STATE#", "rollups"),
+            ("STATE#", "schema"),
             ("STAYS_OF#d", "2026-01-11T16:00:00Z"),
             ("STAYS_OF#d", "2026-01-11T16:00:00.000Z#d"),
             ("STAYS_IN#r", "2026-01-11T16:00:00.000Z"),

@@ -40,9 +40,9 @@ pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, Update
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,
-    LookUpRegistry, ManageTokens, MergeReadings, PageRegistry, PutReadings, QueryReadings,
-    QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, SearchDevices, TeachDevice,
-    UpdateRegistry,
+    LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MergeReadings, PageRegistry, PutReadings,
+    QueryReadings, QueryRoomReadings, ReadRegistry, ReadStays, RegisterDevices, RestoreStays,
+    SearchDevices, TeachDevice, UpdateRegistry,
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{

@@ -29,6 +29,8 @@ pub enum Target {
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
+    /// The schema of the index by conditions.
+    ConditionsSchema,
     /// The values by which devices are found.
     Attributes,
     /// The index of these.

@@ -449,3 +449,23 @@ pub trait ReadStays: Send + Sync {
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<StayPage>> + Send;
 }
+
+/// Restores the stays of a backup.
+pub trait RestoreStays: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::UpdateItem, Target::Devices), (Action::PutItem, Target::Stays)];
+
+    /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They ended before
+    /// the first that it has; of a device that has none the last one is its newest from then on. Refused if
+    /// the device is not the one that was read: done twice, the second time is.
+    fn restore_stays(
+        &self,
+        known: &Device,
+        stays: &[Stay],
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Device>>> + Send;
+}
+
+/// The number of stays that are restored at once: with the device they are one transaction, of at most 100 items.
+pub const MAX_RESTORED_STAYS: usize = 48;

@@ -96,6 +96,7 @@ pub trait KeepRollupState: Send + Sync {
     const PERMISSIONS: &'static [Permission] = &[
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
+        (Action::UpdateItem, Target::ConditionsSchema),
         (Action::GetItem, Target::Rollups),
         (Action::UpdateItem, Target::Rollups),
     ];
@@ -147,7 +148,7 @@ pub trait KeepRollupState: Send + Sync {
 /// Reads the schema of the index by conditions.
 pub trait ReadConditionsSchema: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::RollupState)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::ConditionsSchema)];
 
     /// The schema, as it is this moment. Reads nothing and returns `None` where the table has no index by
     /// conditions.
@@ -177,7 +178,7 @@ pub trait ReadConditionsSchema: Send + Sync {
 /// Stores the schema of the index by conditions.
 pub trait PutConditionsSchema: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::RollupState)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::ConditionsSchema)];
 
     /// Stores a schema that is not ready; returns whether the stored one was as expected. Done twice, the
     /// second is refused.
@@ -192,7 +193,7 @@ pub trait PutConditionsSchema: Send + Sync {
 /// Notes that the index by conditions is complete.
 pub trait SetConditionsReady: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::RollupState)];
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::ConditionsSchema)];
 
     /// Notes that every rollup of 15 minutes is in the index by the schema of this version; returns whether
     /// that is the stored one. Done twice, it is the same.

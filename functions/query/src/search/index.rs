@@ -12,7 +12,7 @@ use table::{
     FindRegistry, QueryReadings, ReadRollups, SearchDevices, SearchHit, SearchPage, SearchQuery,
 };
 
-use super::newest::MAX_DEVICES;
+use super::newest::{MAX_DEVICES, NewestValues};
 use super::{Found, Plan, Search, not_indexed, unanswerable};
 use crate::cursor;
 use crate::pagination::ListRequest;
@@ -37,9 +37,7 @@ pub(super) async fn find<'a>(
     let attributes = known_attributes(search, store, call).await?;
     let (own, newest) = search.parts(|name| attributes.contains(name));
     if own.is_empty() {
-        return Err(unanswerable(
-            "There are more devices than can be read one by one; name at least one name, kind, tag or attribute.",
-        ));
+        return Err(nothing_drives(&newest));
     }
     let Driver { condition, after, estimated } = driver(&own, store, list, call).await?;
     let range = condition.range();
@@ -101,6 +99,21 @@ pub(super) async fn find<'a>(
         }),
         is_of_readings: !newest.is_empty(),
     })
+}
+
+/// 422: no condition is on anything that the index holds.
+fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
+    const DETAIL: &str = "There are more devices than can be read one by one; name at least one name, kind, tag or \
+                          attribute.";
+    let names: BTreeSet<&str> = newest.metrics.iter().map(|(metric, _)| metric.as_str()).collect();
+    if names.is_empty() {
+        return unanswerable(DETAIL);
+    }
+    let names: Vec<&str> = names.into_iter().collect();
+    unanswerable(format!(
+        "No device has an attribute {}, so newest values of metrics would decide. {DETAIL}",
+        names.join(" or ")
+    ))
 }
 
 /// Those of the conditions' names that any device has as an attribute.

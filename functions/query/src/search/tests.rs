@@ -336,5 +336,8 @@ async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
     let why = refused(&["silent=2h", "kind=*"], false).await;
     assert!(why.contains("more than 1000 devices would decide"), "{why}");
     let why = refused(&["silent=2h"], false).await;
+    assert!(why.starts_with("There are more devices than can be read one by one; name"), "{why}");
+    let why = refused(&["where=firmwear=1.4", "where=battery<5"], false).await;
+    assert!(why.starts_with("No device has an attribute battery or firmwear, so"), "{why}");
     assert!(why.contains("name at least one name, kind, tag or attribute"), "{why}");
 }

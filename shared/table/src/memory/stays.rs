@@ -1,8 +1,11 @@
 //! The stays in memory: one copy of each, which both of its sides show.
 
 use super::MemoryStore;
-use crate::{Invocation, ReadStays, StayKey, StayPage, StayQuery, StoreResult};
-use domain::{DeviceId, DeviceStay, RoomId};
+use crate::{
+    Companion, Invocation, ReadStays, RestoreStays, StayKey, StayPage, StayQuery, StoreResult,
+    UpdateOutcome,
+};
+use domain::{Device, DeviceId, DeviceStay, RoomId, Stay};
 
 impl ReadStays for MemoryStore {
     async fn stays_of(
@@ -21,6 +24,29 @@ impl ReadStays for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<StayPage> {
         self.stays(query, |of| of.stay.room == *room)
+    }
+}
+
+impl RestoreStays for MemoryStore {
+    async fn restore_stays(
+        &self,
+        known: &Device,
+        stays: &[Stay],
+        _invocation: &Invocation,
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let mut state = self.write()?;
+        let Some(old) = state.devices.get(&known.id).filter(|it| it.version == known.version)
+        else {
+            return Ok(UpdateOutcome::ConditionFailed(state.devices.get(&known.id).cloned()));
+        };
+        let (id, version) = (&known.id, old.version + 1);
+        let stay = old.stay.as_ref().or(stays.last()).cloned();
+        let device = Device { stay, version, ..old.clone() };
+        let keep = |stay: &Stay| {
+            Companion::KeepStay(DeviceStay { device: id.clone(), stay: stay.clone() })
+        };
+        state.write_device(device.clone(), stays.iter().map(keep).collect());
+        Ok(UpdateOutcome::Updated(device))
     }
 }
 

@@ -1,0 +1,163 @@
+//! The stays of a backup: those that a table has, and those of a file that are older than these. Reads no file.
+
+use anyhow::bail;
+use domain::{Device, DeviceId, DeviceStay, Stay, TimeRange, Timestamp};
+use table::{
+    FindRegistry, MAX_RESTORED_STAYS, ReadStays, RestoreStays, StayKey, StayQuery, UpdateOutcome,
+};
+
+use super::walk::patiently;
+
+/// The number of stays that are read at once.
+const PAGE: usize = 1_000;
+/// The most times that a device is read again because it changed meanwhile.
+const MAX_CHANGES: usize = 5;
+
+/// The stays of a device that overlap a range.
+pub(super) async fn of_device(
+    store: &impl ReadStays,
+    device: &DeviceId,
+    range: TimeRange,
+) -> anyhow::Result<Vec<DeviceStay>> {
+    let mut query = StayQuery { range, after: None, limit: PAGE };
+    let mut stays = Vec::new();
+    loop {
+        let page = patiently(async |invocation| store.stays_of(device, &query, invocation).await);
+        let page = page.await?;
+        query.after = page.stays.last().map(StayKey::of);
+        stays.extend(page.stays);
+        if !page.has_more {
+            return Ok(stays);
+        }
+    }
+}
+
+/// Restores the stays of a device that are older than those of the table; returns how many. Interrupted, the
+/// next time goes on: the newest come first.
+pub(super) async fn restore(
+    store: &(impl ReadStays + RestoreStays + FindRegistry),
+    id: &DeviceId,
+    stays: &[Stay],
+) -> anyhow::Result<usize> {
+    let ids = [id.clone()];
+    let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX)?;
+    let mut restored = 0;
+    for _ in 0..MAX_CHANGES {
+        let found = patiently(async |invocation| store.find_devices(&ids, invocation).await);
+        let Some(mut device) = found.await?.found.pop() else { return Ok(restored) };
+        let first = of_device(store, id, always).await?.first().map(|of| of.stay.since);
+        let mut missing = missing(&device, stays, first);
+        loop {
+            if missing.is_empty() {
+                return Ok(restored);
+            }
+            let some = missing.split_off(missing.len().saturating_sub(MAX_RESTORED_STAYS));
+            let put =
+                patiently(async |invocation| store.restore_stays(&device, &some, invocation).await);
+            match put.await? {
+                UpdateOutcome::Updated(now) => (device, restored) = (now, restored + some.len()),
+                UpdateOutcome::ConditionFailed(_) => break,
+            }
+        }
+    }
+    bail!("the device {id} keeps changing; run the command again")
+}
+
+/// The stays that began before the `first` of the table, and end there at the latest. One that lasts is restored
+/// of a device that is in its room.
+fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Stay> {
+    let cut = |stay: &Stay| match first {
+        Some(first) if stay.until.is_none_or(|until| until > first) => stay.ended(first),
+        _ => stay.clone(),
+    };
+    let is_known = |stay: &Stay| first.is_some_and(|first| stay.since >= first);
+    let is_there = |stay: &Stay| stay.until.is_some() || device.place.room() == Some(&stay.room);
+    let mut missing: Vec<Stay> =
+        stays.iter().filter(|it| !is_known(it)).map(cut).filter(is_there).collect();
+    missing.sort_by_key(|stay| stay.since);
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{DeviceObservation, Reading};
+    use runtime::clock::Deadline;
+    use table::memory::MemoryStore;
+    use table::{Invocation, RegisterDevices as _, StoreError, UpdateRegistry as _};
+
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + minute * 60_000).unwrap()
+    }
+
+    fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
+        Stay { room: room.parse().unwrap(), since: at(since), until: until.map(at) }
+    }
+
+    fn invocation() -> Invocation {
+        Invocation::until(Deadline::after(std::time::Duration::from_secs(60)))
+    }
+
+    async fn registered(room: &str) -> (MemoryStore, Device) {
+        let store = MemoryStore::default();
+        let metrics = [("t".parse().unwrap(), domain::Decimal::parse("1").unwrap())];
+        let room = Some(room.parse().unwrap());
+        let reading = Reading::new("d".parse().unwrap(), at(500), room, metrics.into()).unwrap();
+        let device = DeviceObservation::of(&reading).new_device("d".parse().unwrap(), |_| true);
+        store.register_device(&device, &invocation()).await.unwrap();
+        (store, device)
+    }
+
+    async fn history(store: &MemoryStore) -> Vec<Stay> {
+        let always = TimeRange::new(Timestamp::MIN, Timestamp::MAX).unwrap();
+        let stays = of_device(store, &"d".parse().unwrap(), always).await.unwrap();
+        stays.into_iter().map(|of| of.stay).collect()
+    }
+
+    /// More than one transaction of it.
+    fn backup() -> Vec<Stay> {
+        let many = i64::try_from(MAX_RESTORED_STAYS).unwrap() + 10;
+        let mut stays: Vec<_> = (0..many).map(|n| stay("a", n, Some(n + 1))).collect();
+        stays.push(stay("b", many, None));
+        stays
+    }
+
+    #[tokio::test]
+    async fn history_comes_before_what_the_table_has_learned_since() {
+        let (store, device) = registered("b").await;
+        let learned = stay("b", 500, None);
+        store.begin_stay(&device, &learned, &invocation()).await.unwrap();
+        let mut expected = backup();
+        let last = expected.len() - 1;
+        expected[last] = expected[last].ended(at(500));
+        expected.push(learned);
+        for restored in [last + 1, 0] {
+            assert_eq!(restore(&store, &device.id, &backup()).await.unwrap(), restored);
+            assert_eq!(history(&store).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_restore_goes_on() {
+        let (store, device) = registered("b").await;
+        let failure = || StoreError::Refused("on demand".into());
+        store.fail_registry_writes_with([failure()]);
+        restore(&store, &device.id, &backup()).await.unwrap_err();
+        store.fail_after(3, failure());
+        restore(&store, &device.id, &backup()).await.unwrap_err();
+        assert_eq!(history(&store).await.len(), MAX_RESTORED_STAYS, "the newest");
+        restore(&store, &device.id, &backup()).await.unwrap();
+        assert_eq!(history(&store).await, backup());
+    }
+
+    #[tokio::test]
+    async fn a_stay_that_lasts_is_that_of_a_device_in_its_room() {
+        let (store, device) = registered("elsewhere").await;
+        let ended = backup().len() - 1;
+        assert_eq!(restore(&store, &device.id, &backup()).await.unwrap(), ended);
+        assert_eq!(history(&store).await, backup()[..ended]);
+        let unknown = "unknown".parse().unwrap();
+        assert_eq!(restore(&store, &unknown, &backup()).await.unwrap(), 0);
+    }
+}
