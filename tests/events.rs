@@ -339,7 +339,7 @@ cases! {
     "query/search-devices.json" after [ARRAY, "query/edit-device.json"] |bench, answer| {
         assert_eq!(answer["body"]["data"].as_array().map(Vec::len), Some(1));
         assert_eq!(answer["body"]["data"][0]["device_id"], "remo-e");
-        assert_eq!(answer["body"]["explain"]["source"], "registry");
+        assert_eq!(answer["body"]["plan"]["source"], "registry");
     }
     "query/bad-search.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["status"], 400);

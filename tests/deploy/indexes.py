@@ -39,7 +39,7 @@ def search(stack, tokens):
         found = stack.call("GET", f"/devices?{question}&explain=1", token=tokens["read"]).expect(200)
         expected = [] if "%3E" in question else [DEVICE]
         same(f"the devices with {question}", expected, [it["device_id"] for it in found["data"]])
-        same("where few devices are looked for", "registry", found["explain"]["source"])
+        same("where few devices are looked for", "registry", found["plan"]["source"])
     for role, permitted in (("QueryRole", True), ("IngestRole", False), ("RegistryRole", False), ("RollupRole", False)):
         same(f"whether {role} may ask the index", permitted, may_ask(stack, role))
     ok("AttributeIndex=on, and reindex: devices are found by name, tag and attribute; only query asks the index")
