@@ -359,6 +359,12 @@ proptest! {
     }
 
     #[test]
+    fn what_a_clock_shows_is_the_instant_at_which_it_shows_it((zone, at) in instants()) {
+        let shown = clock(at, zone);
+        prop_assert_eq!(zone.instant(shown, at), at);
+    }
+
+    #[test]
     fn buckets_below_a_day_begin_on_the_clock_or_at_a_transition(
         (zone, at) in instants(),
         unit in units(CalendarUnit::Minute, CalendarUnit::Hours6),

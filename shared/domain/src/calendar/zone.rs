@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Days, NaiveDate, Offset, TimeZone};
+use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 use super::LocalDate;
@@ -68,6 +68,24 @@ impl Zone {
     pub fn day(self, date: LocalDate) -> Option<TimeRange> {
         let date = date.naive();
         range(self.first_second(date), self.first_second(date + Days::new(1)))
+    }
+
+    /// The instant at which the local clock shows `local`, held within the years of a timestamp.
+    ///
+    /// Where it shows it twice, this is the instant nearest to `near`. Where the clock skips it, it is the
+    /// instant at which a clock that was not put forward shows it.
+    #[must_use]
+    pub fn instant(self, local: NaiveDateTime, near: Timestamp) -> Timestamp {
+        let held = |millis: i64| {
+            let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
+            Timestamp::from_millis(millis).expect("held within the years of a timestamp")
+        };
+        let utc = held(local.and_utc().timestamp_millis());
+        let offsets = [-DAY, DAY].map(|distance| self.offset(second(utc) + distance));
+        let instant = |offset: &i64| held(utc.as_millis() - offset * 1_000);
+        let shown = offsets.iter().filter(|it| self.offset(second(instant(it))) == **it);
+        let nearest = shown.map(instant).min_by_key(|at| at.since(near).abs());
+        nearest.unwrap_or_else(|| instant(&offsets[0]))
     }
 
     /// The first second at which the local clock has reached midnight of `date`, in seconds since 1970.
