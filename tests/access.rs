@@ -54,7 +54,9 @@ async fn every_way_to_send_a_token_works_and_nothing_works_without() {
         let answer = send_with(&system, "GET", "/devices", header, b"").await;
         assert_eq!(answer.status, 200, "{header}");
     }
-    assert_eq!(send_with(&system, "GET", "/devices?u=x&p=canary-admin", "", b"").await.status, 200);
+    let in_address = async |path: &str| send_with(&system, "GET", path, "", b"").await.status;
+    assert_eq!(in_address("/devices?u=x&p=canary-read").await, 200);
+    assert_eq!(in_address("/devices?u=x&p=canary-admin").await, 403, "logs keep addresses");
     for (method, path) in [
         ("GET", "/devices"),
         ("POST", "/readings"),

@@ -252,44 +252,85 @@ fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
 fn an_mqtt_message_s_device_is_the_topic_s_and_its_payload_is_passed_on_unread() {
     assert_eq!(all(&resources(), "AWS::IoT::TopicRule").count(), 0, "only who asks for it");
     let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
-    let (name, rule) = only(&resources, "AWS::IoT::TopicRule");
-    let rule = &rule["Properties"]["TopicRulePayload"];
-    // The only members that ingest reads; whatever else the SQL took from the payload could name a device.
-    let sql = text(&rule["Sql"]["Fn::Sub"]);
-    assert_eq!(
-        sql,
-        "SELECT topic(2) AS device_id, timestamp() AS timestamp, encode(*, 'base64') AS data \
-         FROM '${IotTopic}/+'"
-    );
-    assert_eq!(rule["AwsIotSqlVersion"], "2016-03-23");
     let ingest = all(&resources, "AWS::Serverless::Function")
         .find(|(_, function)| function["Properties"]["CodeUri"] == "functions/ingest")
         .map(|(name, _)| name)
         .expect("ingest is deployed");
-    let action = &rule["Actions"][0]["Lambda"]["FunctionArn"];
-    assert_eq!(action, &json!({"Fn::GetAtt": [ingest, "Arn"]}));
-
-    let (_, permission) = only(&resources, "AWS::Lambda::Permission");
-    let permission = &permission["Properties"];
-    assert_eq!(permission["Principal"], "iot.amazonaws.com");
-    assert_eq!(permission["FunctionName"], json!({"Ref": ingest}));
-    assert_eq!(permission["SourceArn"], json!({"Fn::GetAtt": [name, "Arn"]}));
-    // So that a device cannot take another's topic either.
-    let (_, policy) = only(&resources, "AWS::IoT::Policy");
-    let statements =
-        policy["Properties"]["PolicyDocument"]["Statement"].as_array().expect("a list");
-    let allowed =
-        statements.iter().map(|it| (text(&it["Action"][0]), text(&it["Resource"]["Fn::Sub"])));
-    let own = "${!iot:Connection.Thing.ThingName}";
-    let account = "arn:${AWS::Partition}:iot:${AWS::Region}:${AWS::AccountId}";
-    let (client, topic) =
-        (format!("{account}:client/{own}"), format!("{account}:topic/${{IotTopic}}/{own}"));
-    assert_eq!(
-        allowed.collect::<Vec<_>>(),
-        [("iot:Connect", client.as_str()), ("iot:Publish", topic.as_str())]
-    );
+    // The only members that ingest reads; whatever else the SQL took from the payload could name a device.
+    for (name, selected, topics) in
+        [("IotRule", "topic(2) AS device_id", "+"), ("IotPayloadRule", "topic() AS topic", "+/+/#")]
+    {
+        let rule = &resources[name]["Properties"]["TopicRulePayload"];
+        let sql = text(&rule["Sql"]["Fn::Sub"]);
+        let expected = format!(
+            "SELECT {selected}, timestamp() AS timestamp, encode(*, 'base64') AS data \
+             FROM '${{IotTopic}}/{topics}'"
+        );
+        assert_eq!(sql, expected);
+        assert_eq!(rule["AwsIotSqlVersion"], "2016-03-23");
+        let action = &rule["Actions"][0]["Lambda"]["FunctionArn"];
+        assert_eq!(action, &json!({"Fn::GetAtt": [ingest, "Arn"]}));
+        let permission = &resources[format!("{name}Permission").as_str()]["Properties"];
+        assert_eq!(permission["Principal"], "iot.amazonaws.com");
+        assert_eq!(permission["FunctionName"], json!({"Ref": ingest}));
+        assert_eq!(permission["SourceArn"], json!({"Fn::GetAtt": [name, "Arn"]}));
+    }
+    assert_eq!(all(&resources, "AWS::IoT::TopicRule").count(), 2);
+    assert_eq!(all(&resources, "AWS::Lambda::Permission").count(), 2);
     let own = template().source()["Parameters"]["IotTopic"]["AllowedPattern"].clone();
     assert_eq!(own, "[A-Za-z0-9_-]*", "one level, and nothing that would end the SQL's text");
+}
+
+/// So that a device cannot take another's topic either. Only a bridge publishes for others.
+#[test]
+fn a_thing_may_publish_to_its_own_topics_only() {
+    let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
+    let account = "arn:${AWS::Partition}:iot:${AWS::Region}:${AWS::AccountId}:";
+    let allowed = |policy: &str| -> BTreeSet<(String, String)> {
+        let document = &resources[policy]["Properties"]["PolicyDocument"];
+        let mut allowed = BTreeSet::new();
+        for statement in document["Statement"].as_array().expect("a list") {
+            assert_eq!(statement["Effect"], "Allow");
+            let resources = match &statement["Resource"] {
+                Value::Array(several) => several.clone(),
+                one => vec![one.clone()],
+            };
+            for resource in &resources {
+                let resource = text(&resource["Fn::Sub"]).strip_prefix(account);
+                let resource = resource.expect("of this account");
+                let resource = resource.replace("${!iot:Connection.Thing.ThingName}", "THING");
+                let resource = resource.replace("${IotTopic}", "TOPIC");
+                allowed.extend(actions(statement).map(|it| (it.to_owned(), resource.clone())));
+            }
+        }
+        allowed
+    };
+    let set = |pairs: &[(&str, &str)]| {
+        let owned = |(action, place): &(&str, &str)| (format!("iot:{action}"), (*place).to_owned());
+        pairs.iter().map(owned).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(
+        allowed("IotPolicy"),
+        set(&[
+            ("Connect", "client/THING"),
+            ("Publish", "topic/TOPIC/THING"),
+            ("Publish", "topic/TOPIC/tasmota/THING/*"),
+            ("Publish", "topic/TOPIC/shelly/THING/*"),
+            ("Receive", "topic/TOPIC/tasmota/THING/*"),
+            ("Receive", "topic/TOPIC/shelly/THING/*"),
+            ("Subscribe", "topicfilter/TOPIC/tasmota/THING/*"),
+            ("Subscribe", "topicfilter/TOPIC/shelly/THING/*"),
+        ])
+    );
+    assert_eq!(
+        allowed("IotBridgePolicy"),
+        set(&[
+            ("Connect", "client/THING"),
+            ("Publish", "topic/TOPIC/*"),
+            ("Receive", "topic/TOPIC/*"),
+            ("Subscribe", "topicfilter/TOPIC/*"),
+        ])
+    );
 }
 
 #[test]
@@ -307,8 +348,11 @@ fn an_mqtt_message_that_cannot_be_stored_is_kept() {
 fn an_mqtt_message_that_ingest_cannot_be_given_is_kept() {
     let resources = template().resources(&[("IotTopic", "roomtide")]).expect("resources");
     let queue = dead_letter_queue(&resources);
-    let (_, hands_on) = only(&resources, "AWS::IoT::TopicRule");
+    let mut rules = all(&resources, "AWS::IoT::TopicRule");
+    let (_, hands_on) = rules.next().expect("a rule");
     let action = &hands_on["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"];
+    let same = |it: &Value| it["Properties"]["TopicRulePayload"]["ErrorAction"]["Sqs"] == *action;
+    assert!(rules.all(|(_, rule)| same(rule)), "each rule has it");
     assert_eq!(action["QueueUrl"], json!({"Ref": queue}));
     let role = text(&action["RoleArn"]["Fn::GetAtt"][0]);
     let trusted = &resources[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"];

@@ -117,14 +117,16 @@ fn recognise(text: &str) -> anyhow::Result<Sample> {
     if event["source"] == "aws.events" {
         return Ok(Sample::Rollup(serde_json::from_value(event)?));
     }
-    if event.get("device_id").is_some() {
-        let event = serde_json::from_value(event)
-            .context("not a message of the IoT rule, with device_id, timestamp and data")?;
+    let named = ["device_id", "topic"].into_iter().find(|name| event.get(name).is_some());
+    if let Some(named) = named {
+        let event = serde_json::from_value(event).with_context(|| {
+            format!("not a message of an IoT rule, with {named}, timestamp and data")
+        })?;
         return Ok(Sample::Iot(event));
     }
     bail!(
         "no function takes this; expected an event of API Gateway (with requestContext), \
-         an IoT rule's message (with device_id), stream records or a queue's messages (with Records), \
+         an IoT rule's message (with device_id or topic), stream records or a queue's messages (with Records), \
          or a schedule's event (with source)"
     )
 }
@@ -160,6 +162,9 @@ mod tests {
             recognise(r#"{"device_id": "remo", "timestamp": 1768147200000, "data": "e30="}"#),
             Ok(Sample::Iot(_))
         ));
+        let payload = r#"{"topic": "r/tasmota/plug/tele/SENSOR", "timestamp": 1, "data": "e30="}"#;
+        let payload = recognise(payload);
+        assert!(matches!(payload, Ok(Sample::Iot(IngestEvent::Payload(_)))));
         assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
         let message = json!({"eventSource": "aws:sqs", "messageId": "m", "body": "{}"});
         let queued = recognise(&json!({"Records": [message]}).to_string());
@@ -175,6 +180,7 @@ mod tests {
             ("[1]", "expected"),
             (r#"{"temperature": 20}"#, "device_id"),
             (r#"{"device_id": "d", "timestamp": 1, "temperature": 20}"#, "data"),
+            (r#"{"topic": "r/tasmota/d/tele/SENSOR", "timestamp": 1}"#, "with topic"),
             (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "aws:s3"),
             (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "a queue"),
             (r#"{"source": "aws.s3"}"#, "expected"),

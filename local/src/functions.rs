@@ -71,7 +71,13 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                ingest::Settings { registry_max_age, earliest_timestamp, retention_days, auth },
+                ingest::Settings {
+                    registry_max_age,
+                    earliest_timestamp,
+                    retention_days,
+                    auth,
+                    time_zone: options.time_zone,
+                },
             )),
             query: Arc::new(Query::new(
                 store.clone(),

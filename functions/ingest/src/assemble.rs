@@ -4,11 +4,12 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 
 use api::{FieldError, Problem};
-use domain::{DeviceId, Hints, Reading, Timestamp};
+use domain::{DeviceId, Hints, Reading, Timestamp, Zone};
 use table::ReadingKey;
 
 use crate::draft::{Content, Entry, Fault, Refusal};
-use crate::formats::json;
+use crate::formats::{Format, json};
+use crate::payloads::drafts;
 use crate::request::Submission;
 use crate::sender::Sender;
 use crate::settings::Settings;
@@ -34,6 +35,8 @@ pub(crate) struct Assembled {
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
     pub(crate) is_foreign: bool,
+    /// The number of payloads that are as old as their arrival because the device's clock is wrong.
+    pub(crate) wrong_clocks: usize,
 }
 
 impl Readings {
@@ -80,13 +83,20 @@ impl Readings {
 /// Entries of the same device and timestamp become one reading, the later values winning. Entries
 /// without a timestamp become one reading per device too, but not by losing a value: a second one of the
 /// same metric is refused, because the request does not say which was measured when.
+///
+/// The local times of devices' own payloads are those of `zone`.
 pub(crate) fn assemble(
     submission: &Submission<'_>,
     settings: &Settings,
+    zone: Zone,
 ) -> Result<Assembled, Problem> {
-    let entries = submission.format.read(&submission.body)?;
-    let times = Times::new(submission.arrived, settings);
-    Ok(place_all(entries, &submission.sender, &times))
+    let Submission { sender, format, body, arrived, beside, .. } = submission;
+    let (entries, wrong_clocks) = match format {
+        Format::Payload(format) => drafts(format.read(body)?, beside, sender, *arrived, zone)?,
+        format => (format.read(body)?, 0),
+    };
+    let times = Times::new(*arrived, settings);
+    Ok(Assembled { wrong_clocks, ..place_all(entries, sender, &times) })
 }
 
 /// The same of entries that are read.

@@ -66,6 +66,10 @@ pub(crate) enum Fault {
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
     #[error("{number} is {at} in {precision}")]
     Precision { number: i64, at: Timestamp, precision: &'static str },
+    #[error("has more than 8 values; a phase or a relay is one of 8")]
+    TooManyPhases,
+    #[error("is {0:?}, which is no unit of energy")]
+    UnknownUnit(String),
     #[error("{at} is before {earliest}: the clock was not set")]
     ClockNotSet { at: Timestamp, earliest: Timestamp },
     #[error("{at} is older than the {days} days that readings are kept")]

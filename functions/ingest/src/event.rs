@@ -17,6 +17,8 @@ pub enum Event {
     Http(Box<ApiGatewayV2httpRequest>),
     /// An MQTT message, by way of an IoT Core rule.
     Iot(Message),
+    /// An MQTT message with a device's own payload, by way of another rule.
+    Payload(TopicMessage),
 }
 
 /// An MQTT message as the rule of `template.yaml` hands it on.
@@ -35,6 +37,18 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
+/// An MQTT message with a device's own payload, as the second rule of `template.yaml` hands it on.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TopicMessage {
+    /// The whole topic, such as `roomtide/tasmota/plug/tele/SENSOR`.
+    pub topic: String,
+    /// See [`Message::timestamp`].
+    pub timestamp: i64,
+    /// The payload, as the device sent it.
+    #[serde(rename = "data", deserialize_with = "from_base64")]
+    pub payload: Vec<u8>,
+}
+
 fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
@@ -45,15 +59,15 @@ impl<'de> Deserialize<'de> for Event {
         struct Probe {
             #[serde(rename = "requestContext")]
             context: Option<IgnoredAny>,
+            topic: Option<IgnoredAny>,
         }
         let text = Box::<RawValue>::deserialize(deserializer)?;
         // Without a context no HTTP event can be read, so that most events are read once.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
-            let Probe { context } = serde_json::from_str(text.get())?;
-            if context.is_some() {
-                Err(error)
-            } else {
-                serde_json::from_str(text.get()).map(Self::Iot)
+            match serde_json::from_str(text.get())? {
+                Probe { context: Some(_), .. } => Err(error),
+                Probe { topic: Some(_), .. } => serde_json::from_str(text.get()).map(Self::Payload),
+                Probe { .. } => serde_json::from_str(text.get()).map(Self::Iot),
             }
         });
         event.map_err(D::Error::custom)

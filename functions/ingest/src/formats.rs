@@ -2,10 +2,21 @@
 
 pub(crate) mod json;
 pub(crate) mod line_protocol;
+pub(crate) mod payload;
+mod query;
+mod remo;
+mod shelly;
+mod switchbot;
+mod tasmota;
+#[cfg(test)]
+mod tests;
+pub(crate) mod vocabulary;
+mod zigbee2mqtt;
 
-use api::{Problem, is_ndjson};
+use api::{Problem, ProblemKind, is_ndjson};
 
 use crate::draft::Entry;
+use payload::{Payload, Unknown};
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +25,31 @@ pub(crate) enum Format {
     Json,
     /// One JSON object a line.
     Ndjson,
+    /// A device's own payload.
+    Payload(PayloadFormat),
 }
+
+/// A format that devices, their scripts or their makers' clouds send by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PayloadFormat {
+    /// Tasmota's telemetry.
+    Tasmota,
+    /// Shelly's status.
+    Shelly,
+    /// A message of Zigbee2MQTT.
+    Zigbee2Mqtt,
+    /// A report of SwitchBot's cloud.
+    SwitchBot,
+    /// An answer of Nature Remo's cloud.
+    Remo,
+    /// The parameters of an address, by the names of metrics.
+    Quick,
+    /// The parameters of an address that a Shelly's action calls.
+    ShellyAction,
+}
+
+/// The largest payload of a device: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
+const MAX_PAYLOAD: usize = 128 << 10;
 
 impl Format {
     /// The format of a body with that `Content-Type`.
@@ -28,6 +63,47 @@ impl Format {
         match self {
             Self::Json => json::document_or_lines(body),
             Self::Ndjson => json::lines(body),
+            Self::Payload(_) => unreachable!("payloads are read by their own way"),
         }
+    }
+}
+
+impl PayloadFormat {
+    /// Whether the readings are in an address, and not in a body.
+    pub(crate) const fn is_address(self) -> bool {
+        matches!(self, Self::Quick | Self::ShellyAction)
+    }
+
+    /// Whether a time may be local, without an offset.
+    pub(crate) const fn has_local_times(self) -> bool {
+        matches!(self, Self::Tasmota | Self::Zigbee2Mqtt)
+    }
+
+    /// The payloads of a body or of the query of an address; none where it has no numbers.
+    pub(crate) fn read(self, body: &[u8]) -> Result<Vec<Payload>, Problem> {
+        let (name, read): (_, fn(&serde_json::Value) -> _) = match self {
+            Self::Quick => return query::quick(body),
+            Self::ShellyAction => return query::shelly(body),
+            Self::Tasmota => ("Tasmota's", tasmota::read),
+            Self::Shelly => ("Shelly's", shelly::read),
+            Self::Zigbee2Mqtt => ("Zigbee2MQTT's", zigbee2mqtt::read),
+            Self::SwitchBot => ("SwitchBot's", switchbot::read),
+            Self::Remo => ("Nature Remo's", remo::read),
+        };
+        if body.len() > MAX_PAYLOAD {
+            let detail = format!(
+                "The payload is {} bytes long; at most {MAX_PAYLOAD} are taken of a device.",
+                body.len()
+            );
+            return Err(Problem::new(ProblemKind::TooLarge, detail));
+        }
+        let payload = serde_json::from_slice(body).map_err(|error| {
+            let detail = format!("The payload is not JSON: {error}.");
+            Problem::new(ProblemKind::BadRequest, detail)
+        })?;
+        read(&payload).map_err(|Unknown(expected)| {
+            let detail = format!("The payload is not {name}; looked for {expected}.");
+            Problem::new(ProblemKind::BadRequest, detail)
+        })
     }
 }

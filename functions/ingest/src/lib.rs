@@ -9,8 +9,11 @@ mod assemble;
 mod draft;
 mod event;
 mod formats;
+mod home_zone;
 mod known;
 mod line_points;
+mod moment;
+mod payloads;
 mod places;
 mod registration;
 mod replies;
@@ -21,25 +24,29 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod times;
+mod topic;
 
 use api::endpoints::Function;
 use api::{Problem, Response};
+use domain::Zone;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::{
     AddArrival, FindRegistry, FindToken, Invocation, MergeReadings, PutReadings, ReadRegistry,
-    RegisterDevices, TeachDevice,
+    ReadRollupState, RegisterDevices, StoreResult, TeachDevice,
 };
 
-use assemble::assemble;
+use assemble::{Assembled, assemble};
+use formats::Format;
+use home_zone::HomeZone;
 use places::KnownPlaces;
 use replies::{Outcome, native};
 use request::Submission;
 
 pub use assemble::read_reading;
-pub use event::{Event, Failure, Message, Reply};
+pub use event::{Event, Failure, Message, Reply, TopicMessage};
 pub use replies::native::Receipt;
 pub use settings::Settings;
 
@@ -57,6 +64,7 @@ struct Intake<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     places: KnownPlaces<C>,
+    zone: HomeZone<C>,
     clock: C,
     settings: Settings,
 }
@@ -64,7 +72,7 @@ struct Intake<S, C> {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
-        + RegisterDevices + TeachDevice + FindToken
+        + RegisterDevices + TeachDevice + FindToken + ReadRollupState
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {
@@ -73,9 +81,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let registry = CachedRegistry::new(settings.registry_max_age, clock.clone());
         let places = KnownPlaces::new(settings.registry_max_age, clock.clone());
+        let zone = HomeZone::new(settings, clock.clone());
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone());
-        Self { http, intake: Intake { store, registry, places, clock, settings }, telemetry }
+        Self { http, intake: Intake { store, registry, places, zone, clock, settings }, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -97,26 +106,51 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 Ok(Reply::Http(Box::new(response)))
             }
             Event::Iot(message) => {
-                let invocation = Invocation::until(deadline);
-                let mut log = WideEvent::begin("ingest");
-                // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
-                let outcome = Box::pin(self.intake.take(&message, &invocation, &mut log)).await;
-                log.emit(&invocation, &self.telemetry, &self.intake.clock);
-                match outcome.cause {
-                    Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
-                    None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
-                }
+                let submission = Submission::of_message(&message).map(Some);
+                self.take(submission, deadline).await
             }
+            Event::Payload(message) => {
+                self.take(Submission::of_topic_message(&message), deadline).await
+            }
+        }
+    }
+
+    /// Takes an MQTT message. One that can never be stored is rejected, so that nobody repeats it.
+    async fn take(
+        &self,
+        submission: Result<Option<Submission<'_>>, Problem>,
+        deadline: Deadline,
+    ) -> Result<Reply, Failure> {
+        let invocation = Invocation::until(deadline);
+        let mut log = WideEvent::begin("ingest");
+        // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
+        let outcome = match submission {
+            Ok(Some(submission)) => {
+                Box::pin(self.intake.take(&submission, &invocation, &mut log)).await
+            }
+            Ok(None) => Outcome::default(),
+            Err(problem) => Outcome::refused(problem, &mut log),
+        };
+        log.emit(&invocation, &self.telemetry, &self.intake.clock);
+        match outcome.cause {
+            Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
+            None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
         }
     }
 }
 
 impl<S: Store, C: Clock> Handler for Intake<S, C> {
-    /// `POST /readings`. Nothing of a request is stored that names a device of another sender.
+    /// Stores readings, in whichever format. Nothing of a request is stored that names a device of another sender.
     async fn answer(&self, call: Call<'_>) -> Result<Response, Problem> {
-        let Call { request, params, grant, invocation, log, .. } = call;
-        let submission = Submission::of_request(request, &params, &grant, self.clock.now())?;
-        let assembled = assemble(&submission, &self.settings)?;
+        let Call { endpoint, request, params, grant, invocation, log, .. } = call;
+        let operation = endpoint.operation;
+        let submission =
+            Submission::of_request(operation, request, &params, &grant, self.clock.now())?;
+        let zone = self.zone_of(&submission, invocation).await.map_err(|error| {
+            log.error("table.error", &error);
+            Problem::from(&error)
+        })?;
+        let assembled = self.assemble(&submission, zone, log)?;
         if assembled.is_foreign {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(native::foreign(assembled.rejected));
@@ -127,20 +161,47 @@ impl<S: Store, C: Clock> Handler for Intake<S, C> {
 }
 
 impl<S: Store, C: Clock> Intake<S, C> {
-    /// Takes an MQTT message. One that can never be stored is rejected, so that nobody repeats it.
     async fn take(
         &self,
-        message: &Message,
+        submission: &Submission<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let assembled = Submission::of_message(message)
-            .and_then(|submission| Ok((assemble(&submission, &self.settings)?, submission)));
-        match assembled {
-            Ok((assembled, submission)) => {
-                self.store(assembled, &submission, invocation, log).await
+        let zone = match self.zone_of(submission, invocation).await {
+            Ok(zone) => zone,
+            Err(error) => {
+                log.error("table.error", &error);
+                return Outcome { not_stored: vec![0], cause: Some(error), ..Outcome::default() };
             }
+        };
+        match self.assemble(submission, zone, log) {
+            Ok(assembled) => self.store(assembled, submission, invocation, log).await,
             Err(problem) => Outcome::refused(problem, log),
         }
+    }
+
+    /// The home's time zone, if the submission may have local times.
+    async fn zone_of(
+        &self,
+        submission: &Submission<'_>,
+        invocation: &Invocation,
+    ) -> StoreResult<Zone> {
+        match submission.format {
+            Format::Payload(format) if format.has_local_times() => {
+                self.zone.get(&self.store, invocation).await
+            }
+            _ => Ok(Zone::UTC),
+        }
+    }
+
+    fn assemble(
+        &self,
+        submission: &Submission<'_>,
+        zone: Zone,
+        log: &mut WideEvent,
+    ) -> Result<Assembled, Problem> {
+        let assembled = assemble(submission, &self.settings, zone)?;
+        log.count("clocks.wrong", assembled.wrong_clocks);
+        Ok(assembled)
     }
 }

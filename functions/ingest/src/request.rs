@@ -2,15 +2,18 @@
 
 use std::borrow::Cow;
 
+use api::endpoints::Operation;
 use api::{Params, Problem, Request, inflate};
-use domain::{DeviceId, Timestamp};
+use domain::{DeviceId, IdError, Label, RoomId, Timestamp};
 use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
-use crate::event::Message;
-use crate::formats::Format;
+use crate::event::{Message, TopicMessage};
+use crate::formats::{Format, PayloadFormat};
+use crate::payloads::device_id;
 use crate::sender::Sender;
 use crate::store::Mode;
+use crate::topic::{self, Topic};
 
 /// Readings on their way in, unread.
 #[derive(Debug)]
@@ -24,26 +27,66 @@ pub(crate) struct Submission<'a> {
     /// Its identity among all submissions. A repeated event has the same one.
     pub(crate) arrival_id: String,
     pub(crate) mode: Mode,
+    /// What is told beside the body.
+    pub(crate) beside: Beside,
+}
+
+/// What the address or the topic of a device's own payload tells of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    pub(crate) device: Option<DeviceId>,
+    /// The device's name, where its id is not that.
+    pub(crate) name: Option<Label>,
+    pub(crate) room: Option<RoomId>,
+    pub(crate) time: Option<Timestamp>,
 }
 
 impl<'a> Submission<'a> {
     /// The submission of an HTTP request; `now` is its arrival where the event does not say.
     pub(crate) fn of_request(
+        operation: Operation,
         request: &'a Request,
         params: &Params,
         grant: &'a Grant,
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let random = || format!("{:032x}", fastrand::u128(..));
+        let payload = match operation {
+            Operation::PostTasmota => Some(PayloadFormat::Tasmota),
+            Operation::PostShelly => Some(PayloadFormat::Shelly),
+            Operation::PostZigbee2Mqtt => Some(PayloadFormat::Zigbee2Mqtt),
+            Operation::PostSwitchBot => Some(PayloadFormat::SwitchBot),
+            Operation::PostRemo => Some(PayloadFormat::Remo),
+            Operation::QuickReading => Some(PayloadFormat::Quick),
+            Operation::ShellyReading => Some(PayloadFormat::ShellyAction),
+            _ => None,
+        };
+        let time = params.get("time").map(Timestamp::parse_absolute).transpose();
+        let named = params.get("device").map(named_device).transpose();
+        let (device, name) =
+            named.map_err(|why| Problem::field("device", why.to_string()))?.unzip();
         Ok(Self {
             sender: Sender::of(grant),
-            format: Format::of(request.header("content-type").unwrap_or_default()),
-            body: request.json_body()?,
+            format: match payload {
+                Some(payload) => Format::Payload(payload),
+                None => Format::of(request.header("content-type").unwrap_or_default()),
+            },
+            body: match payload {
+                Some(payload) if payload.is_address() => request.raw_query.as_bytes().into(),
+                _ => request.json_body()?,
+            },
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
             mode: Mode {
-                merge: params.flag("merge"),
+                // A payload tells what has changed, and another of the same second the rest.
+                merge: payload.is_some() || params.flag("merge"),
                 rooms_given: params.get("rooms") == Some("given"),
+            },
+            beside: Beside {
+                device,
+                name: name.flatten(),
+                room: params.parse("room")?,
+                time: time.map_err(|why| Problem::field("time", why.to_string()))?,
             },
         })
     }
@@ -60,8 +103,32 @@ impl<'a> Submission<'a> {
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
             arrival_id: digest(&message.payload),
             mode: Mode::default(),
+            beside: Beside::default(),
         })
     }
+
+    /// The submission of an MQTT message whose topic names its format; none of a message that has no readings
+    /// by its topic.
+    pub(crate) fn of_topic_message(message: &'a TopicMessage) -> Result<Option<Self>, Problem> {
+        let Some(Topic { format, device, name }) = topic::read(&message.topic)? else {
+            return Ok(None);
+        };
+        let arrived = Timestamp::from_millis(message.timestamp);
+        Ok(Some(Self {
+            sender: Sender::Topic(device.clone()),
+            format: Format::Payload(format),
+            body: inflate(&message.payload)?,
+            arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
+            arrival_id: digest(&message.payload),
+            mode: Mode { merge: true, rooms_given: false },
+            beside: Beside { device: Some(device), name, ..Beside::default() },
+        }))
+    }
+}
+
+/// The device that an address names by its id, or by a name that becomes one as in a topic.
+fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
+    text.parse().map(|id| (id, None)).or_else(|_| device_id(text))
 }
 
 /// A text that two different payloads do not share.

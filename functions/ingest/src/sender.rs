@@ -12,9 +12,9 @@ use crate::draft::{Fault, Refusal};
 pub(crate) enum Sender<'a> {
     /// One who may write for every device.
     Anyone,
-    /// The device that an IoT rule took from the topic.
+    /// The device that an IoT rule took from the topic, and its parts.
     Topic(DeviceId),
-    /// The holder of a token for these devices.
+    /// The holder of a token for these devices and their parts.
     Holder(&'a BTreeSet<DeviceId>),
 }
 
@@ -47,10 +47,16 @@ impl<'a> Sender<'a> {
     pub(crate) fn may_write(&self, device: &DeviceId) -> bool {
         match self {
             Self::Anyone => true,
-            Self::Topic(own) => own == device,
-            Self::Holder(devices) => devices.contains(device),
+            Self::Topic(own) => covers(own, device),
+            Self::Holder(devices) => devices.iter().any(|own| covers(own, device)),
         }
     }
+}
+
+/// Whether a device is this one or a part of it, which is called `DEVICE:PART`.
+fn covers(own: &DeviceId, device: &DeviceId) -> bool {
+    let rest = device.as_str().strip_prefix(own.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 #[cfg(test)]
@@ -71,7 +77,11 @@ mod tests {
             (Sender::Holder(&two), None, false),
         ] {
             assert_eq!(sender.device(None).ok(), unnamed.map(id), "{sender:?}");
-            assert_eq!(sender.device(Some(id("d"))).ok(), Some(id("d")));
+            for own in ["d", "d:part", "d:part:1"] {
+                assert_eq!(sender.device(Some(id(own))).ok(), Some(id(own)));
+            }
+            let is_anyone = matches!(sender, Sender::Anyone);
+            assert_eq!(sender.device(Some(id("dd"))).is_ok(), is_anyone, "no part of d");
             let other = sender.device(Some(id("e")));
             assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{Timestamp, Zone};
 use runtime::config::{Config, EARLIEST_TIMESTAMP};
 
 /// The settings of the function.
@@ -16,6 +16,8 @@ pub struct Settings {
     pub retention_days: Option<u32>,
     /// Whether requests need an access token.
     pub auth: bool,
+    /// The home's time zone until the rollups have begun; theirs rules from then on.
+    pub time_zone: Zone,
 }
 
 impl Default for Settings {
@@ -27,6 +29,7 @@ impl Default for Settings {
             earliest_timestamp: earliest.expect("it is a timestamp"),
             retention_days: None,
             auth: true,
+            time_zone: Zone::UTC,
         }
     }
 }
@@ -38,6 +41,7 @@ impl From<&Config> for Settings {
             earliest_timestamp: config.earliest_timestamp,
             retention_days: config.retention_days,
             auth: config.auth,
+            time_zone: config.time_zone,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The function on a table in memory that fails on demand.
 
+mod payloads;
+
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -199,7 +199,16 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
-            Operation::PostReadings => unreachable!("the table of endpoints gives it to ingest"),
+            Operation::PostReadings
+            | Operation::PostTasmota
+            | Operation::PostShelly
+            | Operation::PostZigbee2Mqtt
+            | Operation::PostSwitchBot
+            | Operation::PostRemo
+            | Operation::QuickReading
+            | Operation::ShellyReading => {
+                unreachable!("the table of endpoints gives it to ingest")
+            }
         };
         answer.await
     }

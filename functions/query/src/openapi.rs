@@ -24,7 +24,7 @@ pub(crate) fn document() -> Value {
             "description": "Readings of power, temperature and humidity: stored, listed, found again. \
                 Timestamps are RFC 3339 with any offset, an epoch number whose unit follows from its size, \
                 or relative to now: now, -24h, now-7d (s, m, h, d, w). Ranges include from and exclude to. \
-                Whatever answers GET answers HEAD as well. Unknown parameters are refused.",
+                Whatever answers GET and changes nothing answers HEAD as well. Unknown parameters are refused.",
         },
         "paths": paths,
         "security": [{"token": []}],
@@ -75,9 +75,10 @@ fn query_parameter(parameter: &Parameter) -> Value {
         }
         Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
         Kind::Conditions => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Kind::Values => json!({"type": "object", "additionalProperties": {"type": "number"}}),
     };
     let Parameter { name, description, .. } = parameter;
-    if parameter.kind == Kind::Conditions {
+    if matches!(parameter.kind, Kind::Conditions | Kind::Values) {
         // Each member of the object is a parameter of its own.
         return json!({"name": name, "in": "query", "description": description, "style": "form", "explode": true, "schema": schema});
     }
@@ -86,7 +87,7 @@ fn query_parameter(parameter: &Parameter) -> Value {
 
 fn request_body(endpoint: &Endpoint, schema: &str) -> Value {
     let mut content = json!({"application/json": {"schema": reference(schema)}});
-    if matches!(endpoint.reply, Reply::Receipt(_)) {
+    if endpoint.operation == Operation::PostReadings {
         content["application/x-ndjson"] = json!({"schema": {"type": "string"}});
     }
     let description = format!(
@@ -110,7 +111,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
     }
     let is_of_device = endpoint.path.starts_with("/devices/{id}");
     if is_of_device && endpoint.operation != Operation::DeleteDevice
-        || endpoint.operation == Operation::PostReadings
+        || matches!(endpoint.reply, Reply::Receipt(_))
     {
         statuses.push(410);
     }
@@ -150,6 +151,9 @@ fn responses(endpoint: &Endpoint) -> Value {
             "207": answer("Some are refused, the others stored", reference(schema)),
         }),
     };
+    if endpoint.body == Some("Payload") {
+        responses["204"] = json!({"description": "The payload is understood and has no numbers"});
+    }
     let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
         || matches!(endpoint.reply, Reply::Rows(_));
     if endpoint.method == "GET" && is_cached {
@@ -215,6 +219,10 @@ fn schemas() -> Value {
                 "readings": {"type": "array", "items": reference("Reading"), "maxItems": MAX_READINGS},
             }},
         ]},
+        "Payload": {
+            "type": ["object", "array"],
+            "description": "What the device, its script or its maker's cloud sends by itself, at most 128 KiB",
+        },
         "Health": {"type": "object", "required": ["status"], "properties": {
             "status": {"const": "ok"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {

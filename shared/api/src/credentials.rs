@@ -11,13 +11,22 @@ const PARAMETERS: [&str; 2] = ["u", "p"];
 
 /// A token's secret. Its `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    text: String,
+    is_in_address: bool,
+}
 
 impl Secret {
     /// The secret as the client sent it.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Whether it came in the address, which logs and histories keep, and not in a header.
+    #[must_use]
+    pub const fn is_in_address(&self) -> bool {
+        self.is_in_address
     }
 }
 
@@ -50,7 +59,9 @@ pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -
         .and_then(|part| form_urlencoded::parse(part.as_bytes()).next())
         .map(|(_, value)| value.into_owned());
     *query = query.split('&').filter(|part| !carries(part)).collect::<Vec<_>>().join("&");
-    header.or(parameter).filter(|secret| !secret.is_empty()).map(Secret)
+    let is_in_address = header.is_none();
+    let secret = header.or(parameter).filter(|secret| !secret.is_empty());
+    secret.map(|text| Secret { text, is_in_address })
 }
 
 #[cfg(test)]
@@ -60,7 +71,10 @@ mod tests {
     fn taken(header: &str, query: &str) -> (Option<String>, String) {
         let mut headers = BTreeMap::from([("authorization".to_owned(), header.to_owned())]);
         let mut query = query.to_owned();
-        let secret = take(&mut headers, &mut query).map(|secret| secret.expose().to_owned());
+        let secret = take(&mut headers, &mut query);
+        let is_in_address = secret.as_ref().is_some_and(Secret::is_in_address);
+        assert_eq!(is_in_address, secret.is_some() && header.is_empty(), "{header} {query}");
+        let secret = secret.map(|secret| secret.expose().to_owned());
         assert!(headers.is_empty(), "the header is gone");
         (secret, query)
     }
@@ -85,6 +99,9 @@ mod tests {
                 "{header} {query}"
             );
         }
-        assert_eq!(format!("{:?}", Secret("s3cret".to_owned())), "Secret");
+        assert_eq!(
+            format!("{:?}", Secret { text: "s3cret".to_owned(), is_in_address: true }),
+            "Secret"
+        );
     }
 }

@@ -28,6 +28,13 @@ impl Function {
 #[expect(missing_docs, reason = "each is described by its endpoint's summary")]
 pub enum Operation {
     PostReadings,
+    PostTasmota,
+    PostShelly,
+    PostZigbee2Mqtt,
+    PostSwitchBot,
+    PostRemo,
+    QuickReading,
+    ShellyReading,
     ListDevices,
     ShowDevice,
     EditDevice,
@@ -77,6 +84,9 @@ pub enum Access {
     Read,
     /// A token that writes for some devices, or an admin's.
     Write,
+    /// A token that writes for some devices, also where no other request needs one: the readings are in the
+    /// address, so a picture in any web page could write them. A page's own requests are refused.
+    Address,
     /// An admin's token.
     Admin,
 }
@@ -137,6 +147,8 @@ pub enum Kind {
     /// Any number of parameters, each the name of a metric with the values that are wanted. A metric that
     /// has the name of a parameter of any endpoint is written with [`METRIC_PREFIX`].
     Conditions,
+    /// Any number of parameters, each a name that the format knows with a measured value.
+    Values,
 }
 
 impl Kind {
@@ -168,7 +180,7 @@ pub enum Reply {
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; an endpoint with `GET` answers `HEAD` as well.
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`; see [`methods`](Self::methods).
     pub method: &'static str,
     /// The path, as the template and `OpenAPI` write it.
     pub path: &'static str,
@@ -189,15 +201,22 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The methods that it answers: `HEAD` beside `GET`.
+    /// The methods that it answers: `HEAD` beside a `GET` that changes nothing.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
-        [self.method].into_iter().chain((self.method == "GET").then_some("HEAD"))
+        let has_head = self.method == "GET" && self.access != Access::Address;
+        [self.method].into_iter().chain(has_head.then_some("HEAD"))
     }
 
     /// Tells whether its query names metrics with their values.
     #[must_use]
     pub fn takes_conditions(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Conditions)
+    }
+
+    /// Tells whether its query holds a reading.
+    #[must_use]
+    pub fn takes_values(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
 
     /// Tells whether its path names a device, a room or a home.
@@ -371,6 +390,51 @@ const STORING: &[Parameter] = &[
     ),
 ];
 
+const DEVICE: Parameter =
+    parameter("device", Kind::Id, "The device; without it the one that the payload names");
+const ROOM: Parameter = parameter("room", Kind::Id, "The room; the device's without it");
+
+/// The parameters of a device's own payload.
+const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
+
+/// The parameters of a reading in an address.
+const ADDRESS: &[Parameter] = &[
+    DEVICE,
+    ROOM,
+    parameter("time", Kind::Timestamp, "The timestamp; the time of arrival without it"),
+    parameter(
+        "values",
+        Kind::Values,
+        "Each metric with its value, such as temperature=21.5; a name that is not known is refused",
+    ),
+];
+
+/// An endpoint of `ingest` that takes what devices send by themselves.
+const fn payload(
+    path: &'static str,
+    operation: Operation,
+    parameters: &'static [Parameter],
+    summary: &'static str,
+) -> Endpoint {
+    Endpoint {
+        method: "POST",
+        function: Function::Ingest,
+        access: Access::Write,
+        body: Some("Payload"),
+        ..get(path, operation, parameters, Reply::Receipt("Receipt"), summary)
+    }
+}
+
+/// An endpoint of `ingest` that takes a reading in its address.
+const fn address(path: &'static str, operation: Operation, summary: &'static str) -> Endpoint {
+    Endpoint {
+        method: "GET",
+        access: Access::Address,
+        body: None,
+        ..payload(path, operation, ADDRESS, summary)
+    }
+}
+
 /// An endpoint of `query` that reads.
 const fn get(
     path: &'static str,
@@ -418,6 +482,42 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Store readings",
         )
     },
+    payload(
+        "/readings/tasmota",
+        Operation::PostTasmota,
+        PAYLOAD,
+        "Store what Tasmota tells in SENSOR, STATE or STATUS8",
+    ),
+    payload(
+        "/readings/shelly",
+        Operation::PostShelly,
+        PAYLOAD,
+        "Store a Shelly's notification or status",
+    ),
+    payload(
+        "/readings/zigbee2mqtt",
+        Operation::PostZigbee2Mqtt,
+        PAYLOAD,
+        "Store what Zigbee2MQTT tells of a device",
+    ),
+    payload(
+        "/readings/switchbot",
+        Operation::PostSwitchBot,
+        &[ROOM],
+        "Store a report of SwitchBot's webhook, or a status",
+    ),
+    payload(
+        "/readings/remo",
+        Operation::PostRemo,
+        PAYLOAD,
+        "Store what Nature's cloud answers of Remo devices or smart meters",
+    ),
+    address("/readings/quick", Operation::QuickReading, "Store a reading in an address"),
+    address(
+        "/readings/shelly",
+        Operation::ShellyReading,
+        "Store a reading in an address that a Shelly's action calls",
+    ),
     get("/devices", Operation::ListDevices, DEVICES, Reply::Page("Device"), "List the devices"),
     get("/devices/{id}", Operation::ShowDevice, &[], Reply::One("Device"), "Show a device"),
     Endpoint {
@@ -734,6 +834,9 @@ mod tests {
         assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
         assert_eq!(found("GET", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings"), Err(405));
+        assert_eq!(found("HEAD", "/readings/quick"), Err(405), "it would write");
+        assert_eq!(found("POST", "/readings/shelly"), Ok((Operation::PostShelly, String::new())));
+        assert_eq!(found("GET", "/readings/shelly"), Ok((Operation::ShellyReading, String::new())));
         assert_eq!(found("DELETE", "/devices"), Err(405));
         assert_eq!(found("DELETE", "/rooms/x/readings"), Err(405));
     }
@@ -754,9 +857,11 @@ mod tests {
     #[test]
     fn whoever_changes_something_needs_more_than_a_reader_s_token() {
         for endpoint in ENDPOINTS {
-            let changes = endpoint.method != "GET";
+            let is_public_or_read = matches!(endpoint.access, Access::Public | Access::Read);
             let access = endpoint.access;
-            assert_eq!(changes, matches!(access, Access::Write | Access::Admin), "{endpoint:?}");
+            let changes = endpoint.method != "GET" || endpoint.takes_values();
+            assert_eq!(changes, !is_public_or_read, "{endpoint:?}");
+            assert_eq!(endpoint.takes_values(), access == Access::Address, "{endpoint:?}");
             assert_eq!(access == Access::Public, endpoint.path == "/health");
             let has_body = matches!(endpoint.method, "POST" | "PUT" | "PATCH");
             assert_eq!(has_body, endpoint.body.is_some(), "{endpoint:?}");

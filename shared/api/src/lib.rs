@@ -7,6 +7,7 @@ pub mod format;
 pub mod gateway;
 pub mod json;
 pub mod media;
+pub mod page;
 pub mod params;
 pub mod preferences;
 pub mod problem;

@@ -32,6 +32,10 @@ impl Params {
                     check_condition(known, name)?;
                     continue;
                 }
+                // The format knows which names there are.
+                if endpoint.takes_values() {
+                    continue;
+                }
                 let message = format!("unknown parameter; {}", expected(known));
                 return Err(Problem::field(&excerpt(name), message));
             };
@@ -144,7 +148,8 @@ impl Params {
 }
 
 fn find<'a>(known: &'a [Parameter], name: &str) -> Option<&'a Parameter> {
-    known.iter().find(|it| it.name == name && it.kind != Kind::Conditions)
+    let is_one = |it: &&Parameter| !matches!(it.kind, Kind::Conditions | Kind::Values);
+    known.iter().find(|it| it.name == name && is_one(it))
 }
 
 /// Refuses the name of a parameter of another endpoint: it is more likely meant than a metric of that name.
@@ -179,7 +184,8 @@ fn check(kind: Kind, value: &str) -> Result<(), String> {
         | Kind::Age
         | Kind::Like
         | Kind::Where
-        | Kind::Conditions => None,
+        | Kind::Conditions
+        | Kind::Values => None,
         Kind::Flag => {
             (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
         }

@@ -17,6 +17,9 @@ pub const TOKEN_CACHE_AGE: Duration = Duration::from_secs(30);
 /// empties the cache.
 const MAX_CACHED_TOKENS: usize = 10_000;
 
+/// Addresses are kept in histories and in the logs of others.
+const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
+
 /// Checks the tokens of requests. One process has one; it is shared by reference.
 #[derive(Debug)]
 pub struct Authenticator<C> {
@@ -57,7 +60,11 @@ impl<C: Clock> Authenticator<C> {
         if access == Access::Public {
             return Ok(Grant(None));
         }
-        let grant = self.authenticate(request, store, invocation, log).await?;
+        let grant = if access == Access::Address {
+            self.look_up(request, store, invocation, log).await?
+        } else {
+            self.authenticate(request, store, invocation, log).await?
+        };
         grant.check(access)?;
         Ok(grant)
     }
@@ -74,6 +81,17 @@ impl<C: Clock> Authenticator<C> {
         if self.open {
             return Ok(Grant(None));
         }
+        self.look_up(request, store, invocation, log).await
+    }
+
+    /// The same, also where no request needs a token.
+    async fn look_up(
+        &self,
+        request: &Request,
+        store: &impl FindToken,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> Result<Grant, Problem> {
         let refused = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
         let Some(secret) = &request.secret else {
             let detail = "There is no token in the request; send the header \
@@ -94,6 +112,9 @@ impl<C: Clock> Authenticator<C> {
         };
         let valid = token.filter(|token| token.hash == hash && token.revoked.is_none());
         let token = valid.ok_or_else(|| refused("The token is not valid."))?;
+        if secret.is_in_address() && token.scope == Scope::Admin {
+            return Err(forbidden(ADMIN_IN_ADDRESS));
+        }
         Ok(Grant(Some(token.scope)))
     }
 
@@ -119,13 +140,17 @@ impl Grant {
     fn check(&self, access: Access) -> Result<(), Problem> {
         match (access, &self.0) {
             (Access::Public, _)
-            | (_, None | Some(Scope::Admin))
+            | (Access::Read | Access::Write | Access::Admin, None | Some(Scope::Admin))
+            | (Access::Address, None)
             | (Access::Read, Some(Scope::Read))
-            | (Access::Write, Some(Scope::Write(_))) => Ok(()),
+            | (Access::Write | Access::Address, Some(Scope::Write(_))) => Ok(()),
             (Access::Read, Some(Scope::Write(_))) => {
                 Err(forbidden("The token may only store readings."))
             }
-            (Access::Write, Some(Scope::Read)) => Err(forbidden("The token may only read.")),
+            (Access::Write | Access::Address, Some(Scope::Read)) => {
+                Err(forbidden("The token may only read."))
+            }
+            (Access::Address, Some(Scope::Admin)) => Err(forbidden(ADMIN_IN_ADDRESS)),
             (Access::Admin, Some(_)) => Err(forbidden("Only an admin token may edit.")),
         }
     }
@@ -154,13 +179,13 @@ mod tests {
     fn each_scope_reaches_the_endpoints_that_it_is_for() {
         let write = || Scope::Write(["d".parse().expect("an id")].into());
         for (scope, permitted) in [
-            (None, &[Access::Read, Access::Write, Access::Admin][..]),
+            (None, &[Access::Read, Access::Write, Access::Admin, Access::Address][..]),
             (Some(Scope::Admin), &[Access::Read, Access::Write, Access::Admin]),
             (Some(Scope::Read), &[Access::Read]),
-            (Some(write()), &[Access::Write]),
+            (Some(write()), &[Access::Write, Access::Address]),
         ] {
             let grant = Grant(scope);
-            for access in [Access::Read, Access::Write, Access::Admin] {
+            for access in [Access::Read, Access::Write, Access::Admin, Access::Address] {
                 let result = grant.check(access).map_err(|problem| problem.kind);
                 let expected =
                     if permitted.contains(&access) { Ok(()) } else { Err(ProblemKind::Forbidden) };

@@ -1,7 +1,7 @@
 //! One HTTP invocation, from its event to its answer and its log line. Does not know the endpoints.
 
-use api::endpoints::{self, Endpoint, Function};
-use api::{Params, Problem, Request, Response, gateway};
+use api::endpoints::{self, Access, Endpoint, Function};
+use api::{Params, Problem, Request, Response, gateway, page};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use table::{FindToken, Invocation, StoreError};
 
@@ -101,8 +101,21 @@ impl<C: Clock> HttpFunction<C> {
         let (endpoint, id) = endpoints::find(request, self.function)?;
         log.set("http.route", format!("{} {}", request.method, endpoint.path));
         let access = endpoint.access;
-        let grant = self.authenticator.authorize(request, access, store, invocation, log).await?;
-        let params = Params::of(request, endpoint)?;
-        handler.answer(Call { endpoint, id, params, grant, request, invocation, log }).await
+        let is_address = access == Access::Address;
+        let answer = async {
+            if is_address {
+                page::refuse(request)?;
+            }
+            let grant =
+                self.authenticator.authorize(request, access, store, invocation, log).await?;
+            let params = Params::of(request, endpoint)?;
+            handler.answer(Call { endpoint, id, params, grant, request, invocation, log }).await
+        };
+        if !is_address {
+            return answer.await;
+        }
+        // So that no cache answers in our place: what an address says is stored each time.
+        let response = answer.await.unwrap_or_else(|problem| problem.respond());
+        Ok(response.with("cache-control", "no-store"))
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Outcome;
 
-/// 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
+/// 204 nothing to store, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
     let Outcome { accepted, rejected, of_deleted, not_stored, cause } = outcome;
     if let Some(cause) = cause {
@@ -19,6 +19,9 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
         );
         let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
         return problem.respond();
+    }
+    if accepted == 0 && rejected.is_empty() {
+        return Response { status: 204, headers: Vec::new(), body: Vec::new() };
     }
     if accepted == 0 && of_deleted == rejected.len() {
         let gone = "Every reading is of a device that is being deleted; nothing is stored.";

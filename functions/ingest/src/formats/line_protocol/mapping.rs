@@ -323,11 +323,20 @@ fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId,
         Some(tag) => value(tag)?,
         None => ROOM_TAGS.into_iter().find_map(value)?,
     };
+    id_of(text).ok()
+}
+
+/// The id of a text that people chose, and the text where the id is not that.
+pub(crate) fn id_of<T>(text: &str) -> Result<(T, Option<Label>), IdError>
+where
+    T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
+{
     let parts: Vec<_> = parts(text).collect();
     let is_readable = parts.iter().all(|part| part.chars().all(is_plain));
-    let id: RoomId = finish(parts.join(":"), is_readable, || digest([parts].iter())).ok()?;
-    let name = text.parse().ok().filter(|_| id.as_str() != text);
-    Some((id, name))
+    let id: T = finish(parts.join(":"), is_readable, || digest([parts].iter()))?;
+    let shown: String = id.clone().into();
+    let name = text.parse().ok().filter(|_| shown != text);
+    Ok((id, name))
 }
 
 /// The name that a line says: the tag or the field of Home Assistant.

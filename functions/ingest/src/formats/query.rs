@@ -1,0 +1,114 @@
+//! Readings in the query of an address, for devices that can only call one. Decides nothing about who may.
+
+use api::{Problem, ProblemKind};
+use serde_json::{Map, Value};
+
+use super::payload::{Payload, Row, Scale};
+use super::{shelly, vocabulary};
+use crate::moment::Moment;
+
+/// Parameters that are no metric.
+const RESERVED: [&str; 3] = ["device", "room", "time"];
+
+/// `GET /readings/quick?device=boiler&temperature=55.5`: parameters by the names of metrics.
+pub(crate) fn quick(query: &[u8]) -> Result<Vec<Payload>, Problem> {
+    let rows: Vec<Row> =
+        vocabulary::METRICS.iter().map(|(name, _)| (*name, *name, Scale::Same)).collect();
+    let parameters = parameters(query);
+    Ok(vec![take(&parameters, None, &rows, &[])?])
+}
+
+/// `GET /readings/shelly?device=ht&temp=21.5&hum=48`: parameters as a Shelly's action names them. Gen1 adds
+/// `id` to tell which device it is.
+pub(crate) fn shelly(query: &[u8]) -> Result<Vec<Payload>, Problem> {
+    let parameters = parameters(query);
+    let device = parameters.get("id").and_then(Value::as_str);
+    Ok(vec![take(&parameters, device, shelly::PARAMETERS, &["id"])?])
+}
+
+fn parameters(query: &[u8]) -> Map<String, Value> {
+    let pairs = form_urlencoded::parse(query);
+    pairs.map(|(name, value)| (name.into_owned(), Value::String(value.into_owned()))).collect()
+}
+
+fn take(
+    parameters: &Map<String, Value>,
+    device: Option<&str>,
+    rows: &[Row],
+    reserved: &[&str],
+) -> Result<Payload, Problem> {
+    let mut payload = Payload::new(device, Moment::Arrival);
+    for (name, value) in parameters {
+        if RESERVED.contains(&name.as_str()) || reserved.contains(&name.as_str()) {
+            continue;
+        }
+        let Some((_, metric, scale)) = rows.iter().find(|(key, ..)| *key == name.as_str()) else {
+            let message =
+                format!("unknown parameter; expected device, room, time, {}", names(rows));
+            return Err(Problem::field(&domain::excerpt(name), message));
+        };
+        payload.put("", name, metric, value, *scale);
+    }
+    if payload.parts.is_empty() && payload.refused.is_empty() {
+        let detail = format!("The address has no metric; expected some of {}.", names(rows));
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
+    }
+    Ok(payload)
+}
+
+fn names(rows: &[Row]) -> String {
+    let names: Vec<_> = rows.iter().map(|(name, ..)| *name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(read: fn(&[u8]) -> Result<Vec<Payload>, Problem>, query: &str) -> String {
+        match read(query.as_bytes()) {
+            Ok(payloads) => {
+                let device = payloads[0].device.as_deref().unwrap_or_default();
+                let values = payloads[0].parts.values().flatten();
+                let values = values.map(|(name, it)| format!(" {name}={}", it.value));
+                let refused = payloads[0].refused.iter().map(|why| format!(" {why}"));
+                format!("{device}{}", values.chain(refused).collect::<String>())
+            }
+            Err(problem) => problem.detail,
+        }
+    }
+
+    #[test]
+    fn parameters_are_metrics_and_any_other_name_is_refused() {
+        assert_eq!(
+            shown(quick, "device=boiler&room=cellar&time=1768147200&temperature=55.5&co2=%2B4e2"),
+            " co2=400 temperature=55.5"
+        );
+        for (query, expected) in [
+            (
+                "temperature=21&utm_source=x",
+                "utm_source: unknown parameter; expected device, room, time, app",
+            ),
+            ("temp=21", "temp: unknown parameter"),
+            ("device=d", "The address has no metric; expected some of apparent_power,"),
+            ("", "The address has no metric"),
+            ("temperature=warm", " temperature \"warm\" is not a number"),
+        ] {
+            assert!(shown(quick, query).starts_with(expected), "{query}: {}", shown(quick, query));
+        }
+    }
+
+    #[test]
+    fn a_shelly_s_own_names_are_taken() {
+        for (query, expected) in [
+            ("hum=48&temp=21.5&id=shellyht-F36CBE", "shellyht-F36CBE humidity=48 temperature=21.5"),
+            ("device=ht&tF=68&rh=40", " humidity=40 temperature=20"),
+            ("temp=4&flood=1&batV=2.9&id=x", "x battery_voltage=2.9 temperature=4 water_leak=1"),
+            ("state=open&lux=120&tilt=-1&id=x", "x illuminance=120 open=1"),
+            ("temp=-1&hum=-1&id=x", "x temperature=-1"),
+        ] {
+            assert_eq!(shown(shelly, query), expected, "{query}");
+        }
+        assert!(shown(shelly, "temperature=21").starts_with("temperature: unknown parameter"));
+    }
+}

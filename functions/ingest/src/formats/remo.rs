@@ -1,0 +1,227 @@
+//! Nature Remo's answers: devices with their newest events, appliances with a smart meter. Polls nothing.
+//!
+//! Sources: <https://developer.nature.global/>, ECHONET Lite's object 0x0288 (low-voltage smart meter).
+
+use std::collections::BTreeMap;
+
+use domain::{Decimal, DecimalError, Timestamp};
+use serde_json::Value;
+
+use super::payload::{Measured, Payload, Scale, Unknown, text};
+use crate::draft::{Fault, Refusal};
+use crate::moment::Moment;
+
+/// The sensors of a device; motion is an event of its own.
+const SENSORS: [(&str, &str); 3] =
+    [("te", "temperature"), ("hu", "humidity"), ("il", "illuminance")];
+
+/// The properties of a meter that count energy.
+const COUNTERS: [(u64, &str); 2] = [(224, "cumulative_kwh_p"), (227, "cumulative_kwh_n")];
+/// The factor of all energies.
+const COEFFICIENT: u64 = 211;
+/// The number of digits at which they roll over.
+const DIGITS: u64 = 215;
+/// Their unit, by the table below.
+const UNIT: u64 = 225;
+/// The power in W, negative while it is exported.
+const POWER: u64 = 231;
+
+/// The unit of the energies in kWh.
+const UNITS: [(&str, &str); 9] = [
+    ("0", "1"),
+    ("1", "0.1"),
+    ("2", "0.01"),
+    ("3", "0.001"),
+    ("4", "0.0001"),
+    ("10", "10"),
+    ("11", "100"),
+    ("12", "1000"),
+    ("13", "10000"),
+];
+
+pub(crate) const EXPECTED: &str =
+    "a device with newest_events, an appliance with smart_meter, or a list of them";
+
+/// Reads a device, an appliance or a list of them. Appliances without a meter have no numbers.
+pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+    let one = std::slice::from_ref(payload);
+    let all = payload.as_array().map_or(one, Vec::as_slice);
+    let mut payloads = Vec::new();
+    for it in all {
+        if let Some(events) = it.get("newest_events") {
+            payloads.extend(device(it, events));
+        } else if let Some(properties) = it.pointer("/smart_meter/echonetlite_properties") {
+            payloads.extend(meter(it, properties));
+        } else if it.get("id").is_none() {
+            return Err(Unknown(EXPECTED));
+        }
+    }
+    Ok(payloads)
+}
+
+/// A device's time is that of its newest event: a value's own is the time at which it last changed, and the
+/// newest proves that the device is alive. Motion was at its own time only.
+fn device(it: &Value, events: &Value) -> impl Iterator<Item = Payload> {
+    let time = |name: &str| events.get(name).and_then(|event| known(text(event, "created_at")?));
+    let all = SENSORS.map(|(name, _)| name).into_iter().chain(["mo"]);
+    let newest = all.filter_map(time).max();
+    let mut measured = of(it, newest);
+    for (name, metric) in SENSORS {
+        if let Some(value) = events.pointer(&format!("/{name}/val")) {
+            measured.put("", name, metric, value, Scale::Same);
+        }
+    }
+    let motion = events.pointer("/mo/val").map(|value| {
+        let mut payload = of(it, time("mo"));
+        payload.put("", "mo", "motion", value, Scale::Same);
+        payload
+    });
+    [measured].into_iter().chain(motion)
+}
+
+/// A meter's properties, each of which has the time at which it was read. Their values are texts.
+fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
+    let properties = properties.as_array().into_iter().flatten();
+    let properties: BTreeMap<u64, &Value> =
+        properties.filter_map(|it| Some((it.get("epc")?.as_u64()?, it))).collect();
+    let value = |epc: u64| properties.get(&epc).and_then(|property| text(property, "val"));
+    let time = |epc: u64| properties.get(&epc).and_then(|it| known(text(it, "updated_at")?));
+    let mut by_time: BTreeMap<Option<Timestamp>, Payload> = BTreeMap::new();
+    for (epc, metric) in COUNTERS {
+        let Some(count) = value(epc) else { continue };
+        let payload = by_time.entry(time(epc)).or_insert_with(|| of(it, time(epc)));
+        match energy(count, value(COEFFICIENT), value(UNIT), value(DIGITS)) {
+            Ok(measured) => payload.insert("", metric, measured),
+            Err((at_fault, fault)) => {
+                // Of a wrong count, the one that is read; the others are of all counters.
+                let epc = if at_fault == COUNTERS[0].0 { epc } else { at_fault };
+                payload.refused.push(Refusal::of(&format!("epc {epc}"), fault));
+            }
+        }
+    }
+    if let Some(power) = properties.get(&POWER).and_then(|property| property.get("val")) {
+        let payload = by_time.entry(time(POWER)).or_insert_with(|| of(it, time(POWER)));
+        payload.put("", "epc 231", "current_w", power, Scale::Same);
+    }
+    by_time.into_values().collect()
+}
+
+/// An energy in kWh and the value at which it rolls over; or the property at fault.
+fn energy(
+    count: &str,
+    coefficient: Option<&str>,
+    unit: Option<&str>,
+    digits: Option<&str>,
+) -> Result<Measured, (u64, Fault)> {
+    let unit = unit.ok_or((UNIT, Fault::Missing))?;
+    let (_, unit) = UNITS
+        .iter()
+        .find(|(code, _)| *code == unit)
+        .ok_or_else(|| (UNIT, Fault::UnknownUnit(unit.to_owned())))?;
+    let factor =
+        Decimal::parse(coefficient.unwrap_or("1")).map_err(|why| (COEFFICIENT, why.into()))?;
+    let in_kwh = |count: &str| -> Result<Decimal, DecimalError> {
+        Decimal::parse(count)?.checked_mul(&factor)?.checked_mul(&Decimal::parse(unit)?)
+    };
+    let value = in_kwh(count).map_err(|why| (COUNTERS[0].0, why.into()));
+    let modulus = digits.map(|digits| in_kwh(&format!("1e{digits}")));
+    let modulus = modulus.transpose().map_err(|why| (DIGITS, why.into()));
+    Ok(Measured { value: value?, modulus: modulus? })
+}
+
+fn of(it: &Value, at: Option<Timestamp>) -> Payload {
+    let moment = at.map_or(Moment::Arrival, Moment::Known);
+    let name = text(it, "nickname").or_else(|| text(it, "name")).map(str::to_owned);
+    Payload { name, ..Payload::new(text(it, "id"), moment) }
+}
+
+fn known(time: &str) -> Option<Timestamp> {
+    Timestamp::parse_absolute(time).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::payload::tests::shown;
+
+    fn of(text: &str) -> Vec<String> {
+        shown(read, text).expect(text)
+    }
+
+    const DEVICE: &str = r#"{"name":"Remo","id":"a1","temperature_offset":0,"humidity_offset":0,"serial_number":"1W3","firmware_version":"Remo/1.0","newest_events":{"te":{"val":26.2,"created_at":"2018-06-24T14:33:51Z"},"hu":{"val":40,"created_at":"2018-06-24T14:30:00Z"},"il":{"val":182.19,"created_at":"2018-06-24T14:40:00Z"},"mo":{"val":1,"created_at":"2018-06-24T14:20:00Z"}}}"#;
+
+    #[test]
+    fn a_device_is_as_new_as_its_newest_event_and_motion_as_its_own() {
+        let expected = [
+            "a1| humidity=40 illuminance=182.19 temperature=26.2 @known 2018-06-24T14:40:00.000Z",
+            "a1| motion=1 @known 2018-06-24T14:20:00.000Z",
+        ];
+        assert_eq!(of(&format!("[{DEVICE}]")), expected);
+        assert_eq!(of(DEVICE), expected);
+        let payloads = read(&serde_json::from_str(DEVICE).expect("JSON")).expect("a device");
+        assert_eq!(payloads[0].name.as_deref(), Some("Remo"));
+        let one = r#"[{"id":"a2","newest_events":{"te":{"val":20,"created_at":"2026-01-11T16:00:00Z"}}}]"#;
+        assert_eq!(of(one), ["a2| temperature=20 @known 2026-01-11T16:00:00.000Z"]);
+    }
+
+    fn meter(properties: &str) -> Vec<String> {
+        of(&format!(r#"{{"smart_meter":{{"echonetlite_properties":[{properties}]}}}}"#))
+    }
+
+    const ENERGY: &str = r#"{"name":"normal_direction_cumulative_electric_energy","epc":224,"val":"80481","updated_at":"2024-09-20T01:46:14Z"}"#;
+
+    #[test]
+    fn a_meter_counts_in_its_own_unit_and_rolls_over() {
+        let all = format!(
+            r#"{{"name":"coefficient","epc":211,"val":"1","updated_at":"2024-09-20T01:44:15Z"}},{{"name":"cumulative_electric_energy_effective_digits","epc":215,"val":"6","updated_at":"2024-09-20T01:44:15Z"}},{ENERGY},{{"name":"cumulative_electric_energy_unit","epc":225,"val":"1","updated_at":"2024-09-20T01:44:15Z"}},{{"name":"reverse_direction_cumulative_electric_energy","epc":227,"val":"9","updated_at":"2024-09-20T01:46:14Z"}},{{"name":"measured_instantaneous","epc":231,"val":"599","updated_at":"2024-09-20T01:46:14Z"}}"#
+        );
+        assert_eq!(
+            meter(&all),
+            [
+                "| cumulative_kwh_n=0.9%100000 cumulative_kwh_p=8048.1%100000 current_w=599 @known 2024-09-20T01:46:14.000Z"
+            ]
+        );
+        let others = r#"{"epc":211,"val":"60"},{"epc":225,"val":"4"},{"epc":224,"val":"12345"},{"epc":231,"val":"-250","updated_at":"2024-09-20T01:46:14Z"}"#;
+        assert_eq!(
+            meter(others),
+            [
+                "| cumulative_kwh_p=74.07 @arrival",
+                "| current_w=-250 @known 2024-09-20T01:46:14.000Z"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_meter_lacks_is_named() {
+        assert_eq!(meter(ENERGY), ["epc 225 is missing"]);
+        for (property, expected) in [
+            (r#"{"epc":225,"val":"5"}"#, "epc 225 is \"5\", which is no unit of energy"),
+            (r#"{"epc":225,"val":"0"},{"epc":211,"val":"x"}"#, "epc 211 \"x\" is not a number"),
+            (
+                r#"{"epc":225,"val":"0"},{"epc":215,"val":"999"}"#,
+                "epc 215 \"1e999\" is outside of 1E-130 to 9.99E+125",
+            ),
+        ] {
+            assert_eq!(meter(&format!("{ENERGY},{property}")), [expected]);
+        }
+        assert_eq!(
+            meter(r#"{"epc":225,"val":"0"},{"epc":224,"val":"many"}"#),
+            ["epc 224 \"many\" is not a number"]
+        );
+    }
+
+    #[test]
+    fn known_without_numbers_is_nothing_and_anything_else_is_not_understood() {
+        for text in [
+            r#"[{"id":"b","type":"AC","nickname":"Aircon","settings":{"temp":"26"}}]"#,
+            r#"[{"id":"c","newest_events":{}}]"#,
+            "[]",
+            r#"{"smart_meter":{"echonetlite_properties":[]}}"#,
+        ] {
+            assert_eq!(of(text), Vec::<String>::new(), "{text}");
+        }
+        for text in ["5", "{}", r#"{"code":401001,"message":"Unauthorized"}"#, "[5]"] {
+            assert_eq!(shown(read, text), Err(EXPECTED), "{text}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! SwitchBot's webhook, and the answer of its status query. Reads no device that tells no numbers.
+//!
+//! Source: <https://github.com/OpenWonderLabs/SwitchBotAPI>
+
+use domain::Timestamp;
+use serde_json::Value;
+
+use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, text};
+use crate::moment::Moment;
+
+/// What devices report; `weight` is a plug's power. A plug's minutes of the day fall by nature.
+const REPORTED: &[Row] = &[
+    ("humidity", "humidity", Scale::Same),
+    ("CO2", "co2", Scale::Same),
+    ("battery", "battery", Scale::Same),
+    ("lightLevel", "light_level", Scale::Same),
+    ("weight", "current_w", Scale::Same),
+    ("voltage", "voltage", Scale::Same),
+    ("electricCurrent", "current", MILLI),
+    ("powerState", "on", Scale::Switch),
+    ("power", "on", Scale::Switch),
+    ("openState", "open", Scale::Opening),
+    ("detectionState", "motion", Scale::Switch),
+    ("moveDetected", "motion", Scale::Switch),
+];
+
+pub(crate) const EXPECTED: &str =
+    "a report with context and its deviceMac, or a status with body and its deviceId";
+
+/// Reads a report. Its time is a number of milliseconds; a status has none.
+pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+    let told = payload.get("context").or_else(|| payload.get("body"));
+    let told = told.filter(|it| text(it, "deviceMac").or_else(|| text(it, "deviceId")).is_some());
+    let Some(told) = told else { return Err(Unknown(EXPECTED)) };
+    let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
+    let at = told.get("timeOfSample").and_then(Value::as_i64);
+    let moment = at.map_or(Moment::Arrival, |millis| {
+        Timestamp::from_millis(millis).map_or(Moment::Unset, Moment::Shown)
+    });
+    let mut read = Payload::new(device, moment);
+    read.take("", told, REPORTED);
+    let is_fahrenheit = text(told, "scale") == Some("FAHRENHEIT");
+    let scale = if is_fahrenheit { FAHRENHEIT } else { Scale::Same };
+    read.take("", told, &[("temperature", "temperature", scale)]);
+    Ok(vec![read])
+}
+
+#[cfg(test)]
+pub(super) const TABLES: [&[Row]; 1] = [REPORTED];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::payload::tests::shown;
+
+    fn of(text: &str) -> Vec<String> {
+        shown(read, text).expect(text)
+    }
+
+    #[test]
+    fn reports_and_a_status_are_read() {
+        for (text, expected) in [
+            (
+                r#"{"eventType":"changeReport","eventVersion":"1","context":{"deviceType":"WoMeter","deviceMac":"AABBCCDDEEFF","temperature":22.5,"scale":"CELSIUS","humidity":31,"battery":100,"timeOfSample":123456789}}"#,
+                "AABBCCDDEEFF| battery=100 humidity=31 temperature=22.5 @1970-01-02T10:17:36.789Z",
+            ),
+            (
+                r#"{"eventType":"changeReport","eventVersion":"1","context":{"deviceType":"MeterPro(CO2)","deviceMac":"AABBCCDDEE01","temperature":22.5,"scale":"CELSIUS","humidity":31,"CO2":1203,"battery":100,"timeOfSample":1768147200123}}"#,
+                "AABBCCDDEE01| battery=100 co2=1203 humidity=31 temperature=22.5 @2026-01-11T16:00:00.123Z",
+            ),
+            (
+                r#"{"eventType":"changeReport","eventVersion":"1","context":{"deviceType":"WoPlugJP","deviceMac":"AABBCCDDEE02","powerState":"ON","timeOfSample":123456789}}"#,
+                "AABBCCDDEE02| on=1 @1970-01-02T10:17:36.789Z",
+            ),
+            (
+                r#"{"context":{"deviceType":"WoHub2","deviceMac":"A","temperature":68,"scale":"FAHRENHEIT","humidity":null,"lightLevel":19}}"#,
+                "A| light_level=19 temperature=20 @arrival",
+            ),
+            (
+                r#"{"statusCode":100,"body":{"deviceId":"B","deviceType":"Plug Mini (JP)","power":"on","voltage":100.5,"weight":12.5,"electricityOfDay":30,"electricCurrent":125}}"#,
+                "B| current=0.125 current_w=12.5 on=1 voltage=100.5 @arrival",
+            ),
+        ] {
+            assert_eq!(of(text), [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn known_without_numbers_is_nothing_and_anything_else_is_not_understood() {
+        let bot =
+            r#"{"context":{"deviceType":"WoKeypad","deviceMac":"A","eventName":"createKey"}}"#;
+        assert_eq!(of(bot), Vec::<String>::new());
+        for text in ["[1]", "5", "{}", r#"{"context":5}"#, r#"{"context":{"temperature":5}}"#] {
+            assert_eq!(shown(read, text), Err(EXPECTED), "{text}");
+        }
+        let bad = r#"{"context":{"deviceMac":"A","humidity":"wet","battery":9}}"#;
+        assert_eq!(of(bad), ["A| battery=9 @arrival", r#"humidity "wet" is not a number"#]);
+    }
+}

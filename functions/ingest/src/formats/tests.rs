@@ -1,0 +1,103 @@
+//! All formats of payloads at once: their tables, and payloads of any shape.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::payload::Row;
+use super::*;
+
+const FORMATS: [PayloadFormat; 5] = [
+    PayloadFormat::Tasmota,
+    PayloadFormat::Shelly,
+    PayloadFormat::Zigbee2Mqtt,
+    PayloadFormat::SwitchBot,
+    PayloadFormat::Remo,
+];
+
+/// Keys that the code of formats looks for, beside those of the tables.
+const KEYS: [&str; 34] = [
+    "Epoch",
+    "StatusSNS",
+    "Time",
+    "ENERGY",
+    "DS18B20",
+    "TempUnit",
+    "PressureUnit",
+    "params",
+    "result",
+    "src",
+    "method",
+    "ts",
+    "sys",
+    "mac",
+    "switch:0",
+    "em:1",
+    "temperature:100",
+    "tF",
+    "meters",
+    "emeters",
+    "relays",
+    "tmp",
+    "ext_temperature",
+    "0",
+    "last_seen",
+    "state_l1",
+    "device",
+    "context",
+    "body",
+    "deviceMac",
+    "timeOfSample",
+    "newest_events",
+    "smart_meter",
+    "id",
+];
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    let tables = tasmota::TABLES.iter().chain(&shelly::TABLES);
+    let tables = tables.chain(&zigbee2mqtt::TABLES).chain(&switchbot::TABLES);
+    tables.flat_map(|table| table.iter())
+}
+
+#[test]
+fn every_metric_of_a_table_is_in_the_vocabulary() {
+    assert!(rows().count() > 150);
+    for (key, metric, _) in rows() {
+        assert!(vocabulary::meaning(metric).is_some(), "{key}: {metric}");
+    }
+}
+
+fn payloads() -> impl Strategy<Value = Value> {
+    let keys: Vec<&str> = rows().flat_map(|(key, ..)| key.split('/')).chain(KEYS).collect();
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "(ON|OPEN|F|-?[0-9]{0,4}(\\.[0-9])?|2026-01-11T16:00:00Z?|NotifyStatus|\\PC{0,9})"
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 64, 8, move |inner| {
+        let members = (prop::sample::select(keys.clone()), inner.clone());
+        let object = prop::collection::vec(members, 0..8).prop_map(|members| {
+            let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+            Value::Object(members.collect::<Map<_, _>>())
+        });
+        prop_oneof![3 => object, 1 => prop::collection::vec(inner, 0..10).prop_map(Value::from)]
+    })
+}
+
+proptest! {
+    /// A part that is there has a value, whose metric the vocabulary knows.
+    #[test]
+    fn a_payload_of_any_shape_is_read_or_refused(payload in payloads()) {
+        for format in FORMATS {
+            let Ok(read) = format.read(payload.to_string().as_bytes()) else { continue };
+            for measured in read.iter().flat_map(|payload| payload.parts.values()) {
+                prop_assert!(!measured.is_empty());
+                for metric in measured.keys() {
+                    prop_assert!(vocabulary::meaning(metric.as_str()).is_some(), "{:?}", metric);
+                }
+            }
+        }
+    }
+}

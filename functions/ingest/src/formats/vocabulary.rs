@@ -1,0 +1,109 @@
+//! The metrics that devices' own payloads become: their names and units. Knows no payload.
+
+use domain::{MetricKind, MetricName, Unit};
+
+/// Every metric with its unit; a metric that tells a state or a ratio has none.
+///
+/// A counter is one by its name: see [`MetricName::well_known`].
+pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
+    ("apparent_power", Some("VA")),
+    ("battery", Some("%")),
+    ("battery_low", None),
+    ("battery_voltage", Some("V")),
+    ("brightness", None),
+    ("carbon_monoxide", None),
+    ("co2", Some("ppm")),
+    ("contact", None),
+    ("cumulative_kwh_n", Some("kWh")),
+    ("cumulative_kwh_p", Some("kWh")),
+    ("current", Some("A")),
+    ("current_w", Some("W")),
+    ("device_temperature", Some("°C")),
+    ("dew_point", Some("°C")),
+    ("distance", Some("cm")),
+    ("eco2", Some("ppm")),
+    ("frequency", Some("Hz")),
+    ("gas", None),
+    ("humidity", Some("%")),
+    ("illuminance", Some("lx")),
+    ("light_level", None),
+    ("link_quality", None),
+    ("motion", None),
+    ("occupancy", None),
+    ("on", None),
+    ("open", None),
+    ("pm1", Some("µg/m³")),
+    ("pm10", Some("µg/m³")),
+    ("pm2_5", Some("µg/m³")),
+    ("position", Some("%")),
+    ("power_factor", None),
+    ("presence", None),
+    ("pressure", Some("hPa")),
+    ("reactive_power", Some("var")),
+    ("sea_level_pressure", Some("hPa")),
+    ("set_temperature", Some("°C")),
+    ("signal_strength", Some("dBm")),
+    ("smoke", None),
+    ("soil_moisture", Some("%")),
+    ("tamper", None),
+    ("temperature", Some("°C")),
+    ("tilt", Some("°")),
+    ("tvoc", Some("ppb")),
+    ("uv_index", None),
+    ("vibration", None),
+    ("voltage", Some("V")),
+    ("water_leak", None),
+    ("wind_speed", Some("m/s")),
+];
+
+/// What stands behind the name of a metric of one phase; `_n` is the neutral conductor.
+const PHASES: [&str; 9] = ["_a", "_b", "_c", "_d", "_e", "_f", "_g", "_h", "_n"];
+
+/// The metric of one of several phases or relays, from 0; none beyond the eighth.
+pub(crate) fn of_phase(metric: &str, phase: usize) -> Option<String> {
+    PHASES[..8].get(phase).map(|suffix| format!("{metric}{suffix}"))
+}
+
+/// Whether a metric is none of a phase, and so may have phases.
+pub(crate) fn is_whole(metric: &str) -> bool {
+    METRICS.binary_search_by_key(&metric, |(known, _)| known).is_ok()
+}
+
+/// The kind and the unit of a metric of the vocabulary, of a phase too.
+pub(crate) fn meaning(metric: &str) -> Option<(MetricKind, Option<Unit>)> {
+    let find = |name: &str| {
+        let place = METRICS.binary_search_by_key(&name, |(known, _)| known).ok()?;
+        let name: MetricName = name.parse().expect("the vocabulary has names");
+        let unit = METRICS[place].1.map(|unit| unit.parse().expect("the vocabulary has units"));
+        Some((name.well_known().0, unit))
+    };
+    let whole = PHASES.iter().find_map(|phase| metric.strip_suffix(phase));
+    find(metric).or_else(|| find(whole?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_found_and_well_known_ones_keep_their_unit() {
+        for (name, unit) in METRICS {
+            let (kind, found) = meaning(name).expect(name);
+            assert_eq!(found.as_ref().map(Unit::as_str), *unit, "{name}");
+            let well_known = name.parse::<MetricName>().expect("a name").well_known();
+            assert_eq!(kind, well_known.0, "{name}");
+            assert!(well_known.1.is_none_or(|unit| Some(unit) == found), "{name}");
+        }
+        assert_eq!(meaning("utm_source"), None);
+    }
+
+    #[test]
+    fn a_phase_means_what_the_whole_means() {
+        let phase = of_phase("cumulative_kwh_p", 1).expect("the second");
+        assert_eq!(phase, "cumulative_kwh_p_b");
+        assert_eq!(meaning(&phase), meaning("cumulative_kwh_p"));
+        assert_eq!(meaning("current_n"), meaning("current"));
+        assert_eq!(of_phase("current", 8), None);
+        assert!(is_whole("current") && !is_whole("current_a"));
+    }
+}

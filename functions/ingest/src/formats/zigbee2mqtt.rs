@@ -1,0 +1,153 @@
+//! Zigbee2MQTT's messages on `BASE/FRIENDLY_NAME`. Reads no message of the bridge itself.
+//!
+//! Source: <https://www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html>
+
+use serde_json::Value;
+
+use super::payload::{MILLI, Payload, Row, Scale, Unknown, moment, text};
+
+/// What a device exposes. Some measurements have an older name, too.
+const EXPOSED: &[Row] = &[
+    ("temperature", "temperature", Scale::Same),
+    ("local_temperature", "temperature", Scale::Same),
+    ("occupied_heating_setpoint", "set_temperature", Scale::Same),
+    ("current_heating_setpoint", "set_temperature", Scale::Same),
+    ("device_temperature", "device_temperature", Scale::Same),
+    ("humidity", "humidity", Scale::Same),
+    ("soil_moisture", "soil_moisture", Scale::Same),
+    ("pressure", "pressure", Scale::Same),
+    ("illuminance_lux", "illuminance", Scale::Same),
+    ("illuminance", "illuminance", Scale::Same),
+    ("co2", "co2", Scale::Same),
+    ("eco2", "eco2", Scale::Same),
+    ("voc", "tvoc", Scale::Same),
+    ("pm1", "pm1", Scale::Same),
+    ("pm25", "pm2_5", Scale::Same),
+    ("pm10", "pm10", Scale::Same),
+    ("battery", "battery", Scale::Same),
+    ("battery_low", "battery_low", Scale::Switch),
+    ("power", "current_w", Scale::Same),
+    ("power_phase_b", "current_w_b", Scale::Same),
+    ("power_phase_c", "current_w_c", Scale::Same),
+    ("power_factor", "power_factor", Scale::Same),
+    ("current", "current", Scale::Same),
+    ("current_phase_b", "current_b", Scale::Same),
+    ("current_phase_c", "current_c", Scale::Same),
+    ("voltage_phase_b", "voltage_b", Scale::Same),
+    ("voltage_phase_c", "voltage_c", Scale::Same),
+    ("ac_frequency", "frequency", Scale::Same),
+    ("energy", "cumulative_kwh_p", Scale::Same),
+    ("produced_energy", "cumulative_kwh_n", Scale::Same),
+    ("state", "on", Scale::Switch),
+    ("state", "open", Scale::Opening),
+    ("brightness", "brightness", Scale::Same),
+    ("position", "position", Scale::Same),
+    ("contact", "contact", Scale::Switch),
+    ("occupancy", "occupancy", Scale::Switch),
+    ("presence", "presence", Scale::Switch),
+    ("water_leak", "water_leak", Scale::Switch),
+    ("smoke", "smoke", Scale::Switch),
+    ("gas", "gas", Scale::Switch),
+    ("carbon_monoxide", "carbon_monoxide", Scale::Switch),
+    ("vibration", "vibration", Scale::Switch),
+    ("tamper", "tamper", Scale::Switch),
+    ("linkquality", "link_quality", Scale::Same),
+];
+
+/// Members without numbers. Whoever sends one of them is Zigbee2MQTT.
+const SILENT: [&str; 5] = ["last_seen", "update", "update_available", "action", "click"];
+
+/// Endpoints of a device with several: their values have the endpoint's name behind their own.
+const ENDPOINTS: [&str; 11] =
+    ["l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "left", "right", "center"];
+
+pub(crate) const EXPECTED: &str = "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
+    occupancy, water_leak, battery or linkquality";
+
+/// Reads a message. `last_seen` is in UTC, with an offset, local, or a number of milliseconds.
+pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+    let Some(members) = payload.as_object() else { return Err(Unknown(EXPECTED)) };
+    let device = payload.get("device").and_then(|device| text(device, "friendlyName"));
+    let mut read = Payload::new(device, moment(payload.get("last_seen")));
+    let mut is_known = SILENT.iter().any(|silent| members.contains_key(*silent));
+    is_known |= read.take("", payload, EXPOSED);
+    if let Some(voltage) = payload.get("voltage") {
+        is_known = true;
+        read.put("", "voltage", "voltage", voltage, voltage_scale(payload, voltage));
+    }
+    for (name, value) in members {
+        let Some((key, endpoint)) = name.rsplit_once('_') else { continue };
+        let rows = EXPOSED.iter().filter(|(known, ..)| *known == key);
+        for (_, metric, scale) in rows.filter(|_| ENDPOINTS.contains(&endpoint)) {
+            is_known = true;
+            read.put(endpoint, name, metric, value, *scale);
+        }
+    }
+    if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+}
+
+/// A device with a battery tells millivolts, a plug volts. Not every message has the battery.
+fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
+    let least = if payload.get("battery").is_some() { 100.0 } else { 1_000.0 };
+    if voltage.as_f64().is_some_and(|voltage| voltage >= least) { MILLI } else { Scale::Same }
+}
+
+#[cfg(test)]
+pub(super) const TABLES: [&[Row]; 1] = [EXPOSED];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::payload::tests::shown;
+
+    fn of(text: &str) -> Vec<String> {
+        shown(read, text).expect(text)
+    }
+
+    #[test]
+    fn what_devices_expose_is_read() {
+        for (text, expected) in [
+            (
+                r#"{"battery":86,"humidity":55.43,"linkquality":97,"pressure":1000.6,"temperature":22.75,"voltage":2975}"#,
+                "| battery=86 humidity=55.43 link_quality=97 pressure=1000.6 temperature=22.75 voltage=2.975 @arrival",
+            ),
+            (
+                r#"{"current":0.05,"energy":12.34,"linkquality":120,"power":10.4,"state":"ON","voltage":231,"last_seen":"2020-02-26T20:44:09+01:00"}"#,
+                "| cumulative_kwh_p=12.34 current=0.05 current_w=10.4 link_quality=120 on=1 voltage=231 @2020-02-26T19:44:09.000Z",
+            ),
+            (
+                r#"{"contact":false,"battery_low":true,"last_seen":1768147200123}"#,
+                "| battery_low=1 contact=0 @2026-01-11T16:00:00.123Z",
+            ),
+            (r#"{"state":"OPEN","position":70}"#, "| open=1 position=70 @arrival"),
+            (r#"{"occupancy":true,"illuminance":null}"#, "| occupancy=1 @arrival"),
+            (r#"{"water_leak":false,"voltage":3100}"#, "| voltage=3.1 water_leak=0 @arrival"),
+            (r#"{"battery":5,"voltage":900}"#, "| battery=5 voltage=0.9 @arrival"),
+            (
+                r#"{"temperature":"21.5","last_seen":"2026-01-11T17:00:00","device":{"friendlyName":"attic/probe"}}"#,
+                "attic/probe| temperature=21.5 @local 2026-01-11 17:00:00",
+            ),
+            (
+                r#"{"power":1,"power_phase_b":2,"power_phase_c":3}"#,
+                "| current_w=1 current_w_b=2 current_w_c=3 @arrival",
+            ),
+        ] {
+            assert_eq!(of(text), [expected], "{text}");
+        }
+        assert_eq!(
+            of(r#"{"state_l1":"ON","state_l2":"OFF","power_l2":3,"linkquality":1}"#),
+            ["| link_quality=1 @arrival", "|l1 on=1 @arrival", "|l2 current_w=3 on=0 @arrival"]
+        );
+    }
+
+    #[test]
+    fn known_without_numbers_is_nothing_and_anything_else_is_not_understood() {
+        for text in [r#"{"action":"single"}"#, r#"{"temperature":null}"#, r#"{"state":"LOCK"}"#] {
+            assert_eq!(of(text), Vec::<String>::new(), "{text}");
+        }
+        for text in ["[1]", "21.5", "{}", r#"{"Temperature":5}"#, r#"{"value":5}"#] {
+            assert_eq!(shown(read, text), Err(EXPECTED), "{text}");
+        }
+        assert_eq!(of(r#"{"humidity":"wet"}"#), [r#"humidity "wet" is not a number"#]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Devices' own payloads become drafts: whose each is, and when it was measured. Reads no clock.
+
+use std::collections::BTreeMap;
+
+use api::Problem;
+use domain::{DeviceId, Hints, IdError, Label, MetricHints, Timestamp, Zone};
+
+use crate::draft::{Content, Draft, Entry, Refusal};
+use crate::formats::line_protocol::mapping::id_of;
+use crate::formats::payload::Payload;
+use crate::formats::vocabulary;
+use crate::moment::Moment;
+use crate::request::Beside;
+use crate::sender::Sender;
+
+/// The drafts of payloads, and how many of them have a clock that is wrong.
+///
+/// The device is the one beside the payload, else the one that the payload names, else the only one that the
+/// sender may write for.
+pub(crate) fn drafts(
+    payloads: Vec<Payload>,
+    beside: &Beside,
+    sender: &Sender<'_>,
+    arrived: Timestamp,
+    zone: Zone,
+) -> Result<(Vec<Entry>, usize), Problem> {
+    let named = payloads.iter().filter_map(|payload| payload.device.as_ref());
+    let is_of_several = named.clone().zip(named.skip(1)).any(|(one, next)| one != next);
+    if beside.device.is_some() && is_of_several {
+        let message = "is given, and the payload is of several devices; leave it out";
+        return Err(Problem::field("device", message));
+    }
+    let (mut entries, mut wrong_clocks) = (Vec::new(), 0);
+    for payload in payloads {
+        let Payload { device, name, moment, parts, refused } = payload;
+        entries.extend(refused.into_iter().map(Err));
+        if parts.is_empty() {
+            continue;
+        }
+        let told = name.and_then(|name| name.parse().ok());
+        let device = match (&beside.device, device) {
+            (Some(device), _) => Ok((device.clone(), beside.name.clone())),
+            (None, Some(name)) => device_id(&name),
+            (None, None) => Ok((sender.device(None).map_err(|_| unnamed())?, None)),
+        };
+        let moment = beside.time.map_or(moment, Moment::Known);
+        let (timestamp, is_wrong) = moment.settle(arrived, zone);
+        wrong_clocks += usize::from(is_wrong);
+        let (device, name) = match device {
+            Ok(device) => device,
+            Err(why) => {
+                entries.push(Err(Refusal::of("device", why)));
+                continue;
+            }
+        };
+        let name: Option<Label> = told.or(name);
+        for (part, measured) in parts {
+            let is_whole = part.is_empty();
+            let id = if is_whole { Ok(device.clone()) } else { part_id(&device, &part) };
+            let mut hints = Hints { name: name.clone().filter(|_| is_whole), ..Hints::default() };
+            let mut metrics = BTreeMap::new();
+            for (metric, it) in measured {
+                if let Some((kind, unit)) = vocabulary::meaning(metric.as_str()) {
+                    let modulus = it.modulus;
+                    let taught = MetricHints { kind: Some(kind), unit, modulus, field: None };
+                    hints.metrics.insert(metric.clone(), taught);
+                }
+                metrics.insert(metric, it.value);
+            }
+            let content = Content { timestamp, room: beside.room.clone(), metrics, hints };
+            entries.push(id.map(|id| Draft { device: Some(id), content: Ok(content) }));
+        }
+    }
+    Ok((entries, wrong_clocks))
+}
+
+/// The id of a device that people named, and the name where the id is not that: levels are parted by `:`, a
+/// blank is `_`, and what cannot be read back gets a digest.
+pub(crate) fn device_id(name: &str) -> Result<(DeviceId, Option<Label>), IdError> {
+    id_of(name)
+}
+
+/// The id of a part of a device.
+fn part_id(device: &DeviceId, part: &str) -> Result<DeviceId, Refusal> {
+    let id = format!("{}:{}", device.as_str(), part.replace(' ', "_"));
+    id.parse().map_err(|why: IdError| Refusal::of(part, why))
+}
+
+fn unnamed() -> Problem {
+    let message =
+        "is missing: the payload names none, so the address must, as ?device=kitchen-plug";
+    Problem::field("device", message)
+}
