@@ -106,6 +106,15 @@ impl Bench {
         }
     }
 
+    /// Every stored reading, as a line.
+    fn stored(&self) -> Vec<String> {
+        let line = |reading: &domain::Reading| {
+            let values = reading.metrics().iter().map(|(name, value)| format!(" {name}={value}"));
+            format!("{} {}{}", reading.device.as_str(), reading.at, values.collect::<String>())
+        };
+        self.store.readings().iter().map(line).collect()
+    }
+
     async fn device(&self, id: &str) -> Device {
         let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
         let device = self.store.device(&id.parse().expect("an id"), &invocation).await;
@@ -117,6 +126,10 @@ impl Bench {
         let devices = self.store.devices(&invocation).await.expect("memory does not fail").found;
         (devices, self.store.rooms(&invocation).await.expect("memory does not fail").found.len())
     }
+}
+
+fn metric(name: &str) -> domain::MetricName {
+    name.parse().expect("a name")
 }
 
 fn folder() -> PathBuf {
@@ -237,6 +250,160 @@ cases! {
         assert_eq!(answer["body"]["accepted"], 1);
         assert_eq!(answer["body"]["rejected"][0]["index"], 0);
         assert_eq!(bench.store.readings()[0].at.to_string(), "2026-01-11T16:01:00.000Z");
+    }
+    "ingest/tasmota-plug.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        let plug = bench.device("plug").await;
+        assert_eq!(plug.place.room().map(domain::RoomId::as_str), Some("kitchen"));
+        let (voltage, energy) = (&plug.metrics[&metric("voltage")], &plug.metrics[&metric("cumulative_kwh_p")]);
+        assert_eq!((voltage.kind, voltage.unit.clone()), (domain::MetricKind::Gauge, Some(unit("V"))));
+        assert_eq!((energy.kind, energy.unit.clone()), (domain::MetricKind::Counter, Some(unit("kWh"))));
+        assert_eq!(bench.stored(), [
+            "plug 2026-01-11T16:00:05.000Z apparent_power=2650 cumulative_kwh_p=6.294 current=11.661 current_w=2635 power_factor=0.99 reactive_power=282 voltage=227",
+        ]);
+    }
+    "ingest/tasmota-two-sensors.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "gateway:LYWSD02-a2fd09 2026-01-11T16:00:05.000Z battery=2 dew_point=12.5 humidity=57 temperature=21.4",
+            "gateway:LYWSD03-52680f 2026-01-11T16:00:05.000Z battery=100 dew_point=12.5 humidity=58 temperature=21.1",
+        ]);
+    }
+    "ingest/tasmota-one-sensor.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "probe:DS18B20 2026-01-11T16:00:05.000Z temperature=20.6",
+        ]);
+    }
+    "ingest/tasmota-phases.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 207);
+        assert_eq!(answer["body"]["rejected"][0]["field"], "Voltage");
+        assert_eq!(bench.stored(), [
+            "meter 2026-01-11T15:59:58.000Z cumulative_kwh_p=3.5 current_a=1.32 current_b=2.1 current_w_a=10 current_w_b=0 current_w_c=7",
+        ]);
+    }
+    "ingest/tasmota-no-numbers.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 204);
+        assert_eq!(answer["body"], "");
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/tasmota-no-device.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["errors"][0]["field"], "device");
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/tasmota-not-understood.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        let detail = answer["body"]["detail"].as_str().expect("text");
+        assert!(detail.starts_with("The payload is not Tasmota's; looked for ENERGY,"), "{detail}");
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/shelly-plug.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "shelly1pmg4-7c2c67667790 2026-01-11T16:00:05.000Z cumulative_kwh_p=1.885832 current=0 current_w=0 voltage=230.1",
+        ]);
+    }
+    "ingest/shelly-climate.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "shellyplusht-08b61fcb7f3c 2026-01-11T16:00:05.000Z battery=62 battery_voltage=5.02 humidity=48.2 temperature=21.4",
+        ]);
+    }
+    "ingest/shelly-three-phases.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "shellypro3em-1 2026-01-11T16:00:05.000Z current_a=0.55 current_w=120.1 current_w_a=120.1 current_w_b=0 current_w_c=0 voltage_a=230.2",
+        ]);
+    }
+    "ingest/shelly-gen1.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "washer 2026-01-11T16:00:00.000Z cumulative_kwh_p=77.2385 current_w=29.66 on=1 signal_strength=-61",
+            "washer:ext:0 2026-01-11T16:00:00.000Z temperature=20.5",
+        ]);
+    }
+    "ingest/shelly-event.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 204);
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/zigbee2mqtt-climate.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "bedroom 2026-01-11T16:00:05.000Z battery=86 humidity=55.43 link_quality=97 pressure=1000.6 temperature=22.75 voltage=2.975",
+        ]);
+    }
+    "ingest/zigbee2mqtt-plug.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "plug 2026-01-11T16:00:05.000Z cumulative_kwh_p=12.34 current=0.05 current_w=10.4 link_quality=120 on=1 voltage=231",
+        ]);
+    }
+    "ingest/switchbot-meter.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "AABBCCDDEEFF 2026-01-11T16:00:05.000Z battery=100 humidity=31 temperature=22.5",
+        ]);
+    }
+    "ingest/switchbot-co2.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "AABBCCDDEE01 2026-01-11T16:00:00.123Z battery=100 co2=1203 humidity=31 temperature=22.5",
+        ]);
+    }
+    "ingest/switchbot-plug.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "AABBCCDDEE02 2026-01-11T16:00:05.000Z on=1",
+        ]);
+    }
+    "ingest/remo-devices.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        assert_eq!(bench.stored(), [
+            "8a1f 2018-06-24T14:20:00.000Z motion=1",
+            "8a1f 2018-06-24T14:33:51.000Z humidity=40 illuminance=182.19 temperature=26.2",
+        ]);
+    }
+    "ingest/remo-meter.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 201);
+        let meter = bench.device("remo-e").await;
+        let modulus = meter.metrics[&metric("cumulative_kwh_p")].modulus.clone();
+        assert_eq!(modulus, domain::Decimal::parse("100000").ok());
+        assert_eq!(bench.stored(), [
+            "remo-e 2024-09-20T01:46:14.000Z cumulative_kwh_n=0.9 cumulative_kwh_p=8048.1 current_w=599",
+        ]);
+    }
+    "ingest/quick-no-token.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 401);
+        assert_eq!(answer["headers"]["cache-control"], "no-store");
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/topic-tasmota.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 2}));
+        assert_eq!(bench.stored(), [
+            "plug 2026-01-11T16:00:00.000Z cumulative_kwh_p=6.294 current_w=2635",
+            "plug:DS18B20 2026-01-11T16:00:00.000Z temperature=20.6",
+        ]);
+    }
+    "ingest/topic-shelly.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.stored(), [
+            "attic 2026-01-11T16:00:00.500Z temperature=21.4",
+        ]);
+    }
+    "ingest/topic-zigbee2mqtt.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.stored(), [
+            "bath:Leak_sensor 2026-01-11T16:00:03.000Z battery=100 battery_low=0 link_quality=97 water_leak=1",
+        ]);
+    }
+    "ingest/topic-no-readings.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 0}));
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/topic-unknown-format.json" after [] |bench, answer| {
+        assert_eq!(answer["body"]["rejected"][0]["field"], "topic");
+        assert_eq!(bench.stored(), Vec::<String>::new());
     }
     "query/list-devices.json" after [ARRAY] |bench, answer| {
         let ids: Vec<_> = answer["body"]["data"].as_array().expect("a list").iter().map(|d| &d["device_id"]).collect();

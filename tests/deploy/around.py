@@ -20,7 +20,15 @@ def mqtt(stack, tokens):
     same("what was published", [{"device_id": "boiler", "timestamp": "2026-01-11T16:00:00.000Z", "room": "cellar", "water_temperature": Decimal("55.5")}], rows)
     if any("2026-01-11" in item["sk"]["S"] for item in stack.items("meter")):
         raise Failed("a message's payload chose its device")
-    ok("MQTT by way of the IoT rule: stored under the topic's device, whatever the payload names")
+    payload = {"Time": "2000-01-01T00:00:00", "ENERGY": {"Total": 6.294, "Today": 0.954, "Power": 2635}}
+    broker.publish(topic="roomtide/tasmota/plug/tele/SENSOR", payload=json.dumps(payload).encode())
+    broker.publish(topic="roomtide/tasmota/plug/tele/LWT", payload=b"Online")
+    until("both of Tasmota's messages are through", lambda: len(messages_taken(stack)) == 4)
+    same("refused and accepted of all messages", [(0, 0), (0, 1), (1, 0), (1, 1)], sorted(messages_taken(stack)))
+    latest = stack.call("GET", "/devices/plug/latest", token=tokens["read"]).expect(200)["metrics"]
+    values = {name: metric["value"] for name, metric in latest.items()}
+    same("what the plug says", {"cumulative_kwh_p": Decimal("6.294"), "current_w": 2635}, values)
+    ok("MQTT by way of the IoT rules: Tasmota's payload as the plug's readings; native ones stored under the topic's device, whatever the payload names")
 
 
 def messages_taken(stack):
@@ -70,7 +78,7 @@ PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, VALUES)
 PERMITTED = {
     "IngestRole": {
         "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
-        "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN},
+        "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
     },
     "QueryRole": {
         "put_item": {"ROOM", SCHEMA, *STAYS, VALUES}, "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES},
