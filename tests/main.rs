@@ -14,6 +14,7 @@ mod fleet_model;
 mod flow;
 mod gate;
 mod given;
+mod lines;
 mod model;
 mod openapi;
 mod patterns;

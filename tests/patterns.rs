@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use domain::{
-    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Order, Reading, Room, Scope, Stay,
+    DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Reading, Room, Scope, Stay,
     TimeRange, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
@@ -20,8 +20,8 @@ use table::{
     AddArrival as _, Added, EditRegistry as _, FindRegistry as _, FindToken as _, Invocation,
     LookUpRegistry as _, ManageTokens as _, MarkDeletions as _, MergeReadings as _,
     PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
-    ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery, UpdateOutcome,
-    UpdateRegistry as _,
+    ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery, TeachDevice as _,
+    UpdateOutcome, UpdateRegistry as _,
 };
 
 use runtime::telemetry::Telemetry;
@@ -419,6 +419,22 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
                 let kitchen = room("kitchen");
                 let noted = store.introduce_room(&device("new"), &kitchen, invocation).await;
                 assert!(matches!(noted, Ok(UpdateOutcome::Updated(_))));
+            })
+            .await,
+        },
+        Row {
+            number: "7d",
+            pattern: "add what a sender teaches of a device, once",
+            operation: "UpdateItem",
+            condition: "pk = `DEVICE`, sk = `<device>`",
+            expected: (0.0, 2.0),
+            measured: cost(async |invocation| {
+                let known =
+                    DeviceObservation::of(&measured_at(0, 0)).new_device(device("new"), |_| true);
+                let tags = [("host".to_owned(), "pi".to_owned())].into();
+                let hints = Hints { tags, ..Hints::default() };
+                let taught = store.teach_device(&known, &hints, invocation).await;
+                assert!(matches!(taught, Ok(UpdateOutcome::Updated(_))));
             })
             .await,
         },

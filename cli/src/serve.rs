@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Make or remove the index by conditions; see PUT /conditions/schema. Without it the table stays as it is
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     conditions_index: Option<String>,
+    /// Pass compressed bodies of text on as text, as a gateway might that damages them
+    #[arg(long)]
+    gateway_damages_gzip: bool,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
@@ -75,6 +78,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         attribute_index: args.attribute_index.map(|it| it == "on"),
         device_shards: args.device_shards,
         conditions_index: args.conditions_index.map(|it| it == "on"),
+        gateway_damages_gzip: args.gateway_damages_gzip,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

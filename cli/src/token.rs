@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use domain::{DeviceId, Label, Scope, Token, TokenHash};
+use domain::{DeviceId, Label, Scope, Token, TokenHash, WritableDevices, WriteScope};
 use runtime::clock::{Clock as _, Deadline, SystemClock};
 use table::{Invocation, ManageTokens};
 
@@ -41,9 +41,21 @@ struct Create {
     /// What it permits: write readings of its devices, read, or everything
     #[arg(long, value_enum)]
     scope: ScopeName,
-    /// A device whose readings a write token may store; repeat it for several
+    /// A device whose readings, and whose parts' readings, a write token may store; repeat it for several
     #[arg(long, value_name = "ID")]
     device: Vec<DeviceId>,
+    /// A write token for any device
+    #[arg(long, conflicts_with_all = ["device", "prefix"])]
+    any: bool,
+    /// A write token for devices whose ids begin with this and a colon; those of line protocol get it
+    #[arg(long, value_name = "ID", conflicts_with = "device")]
+    prefix: Option<DeviceId>,
+    /// The tags of line protocol that identify a device, in this order; without it all do
+    #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
+    device_tags: Vec<String>,
+    /// The tag of line protocol that names a room; without it room, area or location
+    #[arg(long, value_name = "TAG")]
+    room_tag: Option<String>,
     /// A name for the list
     #[arg(long)]
     name: Option<Label>,
@@ -122,13 +134,29 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
 
 /// Makes a new token and its secret. Only the hash of the secret is stored.
 fn issue(create: Create) -> anyhow::Result<(Token, String)> {
-    let devices: BTreeSet<DeviceId> = create.device.into_iter().collect();
-    let scope = match (create.scope, devices.is_empty()) {
-        (ScopeName::Write, true) => bail!("a write token needs at least one --device"),
-        (ScopeName::Write, false) => Scope::Write(devices),
-        (_, false) => bail!("--device goes with --scope write; the others are for all devices"),
-        (ScopeName::Read, true) => Scope::Read,
-        (ScopeName::Admin, true) => Scope::Admin,
+    let Create { device, any, prefix, device_tags, room_tag, .. } = create;
+    let devices: BTreeSet<DeviceId> = device.into_iter().collect();
+    let devices = match prefix {
+        Some(prefix) => Some(WritableDevices::Prefix(prefix)),
+        None if any => Some(WritableDevices::Any),
+        None => (!devices.is_empty()).then_some(WritableDevices::Only(devices)),
+    };
+    let has_tags = !device_tags.is_empty() || room_tag.is_some();
+    let scope = match (create.scope, devices) {
+        (ScopeName::Write, None) => {
+            bail!("a write token needs at least one --device, a --prefix, or --any")
+        }
+        (ScopeName::Write, Some(devices)) => {
+            Scope::Write(WriteScope { devices, device_tags, room_tag })
+        }
+        (_, Some(_)) => {
+            bail!(
+                "--device, --prefix and --any go with --scope write; the others are for all devices"
+            )
+        }
+        (_, None) if has_tags => bail!("--device-tags and --room-tag go with --scope write"),
+        (ScopeName::Read, None) => Scope::Read,
+        (ScopeName::Admin, None) => Scope::Admin,
     };
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).context("the operating system has no randomness")?;
@@ -139,9 +167,21 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
 
 fn describe(scope: &Scope) -> String {
     match scope {
-        Scope::Write(devices) => {
-            let devices: Vec<&str> = devices.iter().map(DeviceId::as_str).collect();
-            format!("write {}", devices.join(","))
+        Scope::Write(WriteScope { devices, device_tags, room_tag }) => {
+            let devices = match devices {
+                WritableDevices::Any => "any device".to_owned(),
+                WritableDevices::Prefix(prefix) => format!("{prefix}:..."),
+                WritableDevices::Only(devices) => {
+                    let devices: Vec<&str> = devices.iter().map(DeviceId::as_str).collect();
+                    devices.join(",")
+                }
+            };
+            let tags = match &device_tags[..] {
+                [] => String::new(),
+                tags => format!(", devices by {}", tags.join(",")),
+            };
+            let room = room_tag.as_ref().map(|tag| format!(", rooms by {tag}"));
+            format!("write {devices}{tags}{}", room.unwrap_or_default())
         }
         Scope::Read => "read".to_owned(),
         Scope::Admin => "admin".to_owned(),
@@ -156,9 +196,22 @@ mod tests {
 
     use super::*;
 
+    fn bare(scope: ScopeName) -> Create {
+        Create {
+            scope,
+            device: Vec::new(),
+            any: false,
+            prefix: None,
+            device_tags: Vec::new(),
+            room_tag: None,
+            name: None,
+            quiet: false,
+        }
+    }
+
     fn create(scope: ScopeName, devices: &[&str]) -> Create {
         let device = devices.iter().map(|id| id.parse().unwrap()).collect();
-        Create { scope, device, name: None, quiet: false }
+        Create { device, ..bare(scope) }
     }
 
     #[test]
@@ -217,5 +270,15 @@ mod tests {
         assert!(issue(create(ScopeName::Write, &[])).unwrap_err().to_string().contains("--device"));
         assert!(issue(create(ScopeName::Admin, &["a"])).is_err());
         assert!(issue(create(ScopeName::Read, &[])).is_ok());
+        let any = || Create { any: true, ..bare(ScopeName::Write) };
+        let (token, _) = issue(Create { room_tag: Some("area".to_owned()), ..any() }).unwrap();
+        assert_eq!(describe(&token.scope), "write any device, rooms by area");
+        let device_tags = vec!["host".to_owned(), "path".to_owned()];
+        let prefix = Some("cabin".parse().unwrap());
+        let cabin = Create { prefix, device_tags: device_tags.clone(), ..bare(ScopeName::Write) };
+        let (token, _) = issue(cabin).unwrap();
+        assert_eq!(describe(&token.scope), "write cabin:..., devices by host,path");
+        assert!(issue(Create { scope: ScopeName::Admin, ..any() }).is_err());
+        assert!(issue(Create { device_tags, ..bare(ScopeName::Read) }).is_err());
     }
 }

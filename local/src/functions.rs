@@ -77,6 +77,7 @@ impl Functions {
                     retention_days,
                     auth,
                     time_zone: options.time_zone,
+                    ..ingest::Settings::default()
                 },
             )),
             query: Arc::new(Query::new(

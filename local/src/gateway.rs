@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use api::endpoints::{self, Function};
 use api::request::MAX_BODY;
-use api::{Problem, ProblemKind, gateway};
+use api::{Dialect, Problem, ProblemKind, gateway};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use axum::body::to_bytes;
 use axum::response::Response;
@@ -100,7 +100,7 @@ pub(crate) async fn send(
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
     let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
-    event::put_body(&mut event, body);
+    event::put_body(&mut event, body, false);
     let response = response::of_answer(invoke(functions, event).await?)?;
     let status = response.status();
     Ok((status, to_bytes(response.into_body(), usize::MAX).await?.into()))
@@ -110,6 +110,8 @@ pub(crate) async fn send(
 pub(crate) struct Gateway {
     functions: Functions,
     authorizer: Option<Authorizer>,
+    /// Whether compressed text is passed on as text.
+    damages_gzip: bool,
     requests: AtomicU64,
 }
 
@@ -119,8 +121,12 @@ impl Gateway {
     ///
     /// Without an authorizer, requests of web pages of other origins are refused: every page that a user
     /// of this machine opens can reach it.
-    pub(crate) fn new(functions: Functions, authorizer: Option<Authorizer>) -> Self {
-        Self { functions, authorizer, requests: AtomicU64::new(0) }
+    pub(crate) fn new(
+        functions: Functions,
+        authorizer: Option<Authorizer>,
+        damages_gzip: bool,
+    ) -> Self {
+        Self { functions, authorizer, damages_gzip, requests: AtomicU64::new(0) }
     }
 
     async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
@@ -128,13 +134,13 @@ impl Gateway {
         if self.authorizer.is_none()
             && let Some(reason) = origin::refusal(&parts.headers)
         {
-            return response::foreign_origin(&reason);
+            return response::foreign_origin(parts.uri.path(), &reason);
         }
         let response = async {
             let mut event = self.event(&parts, peer)?;
             if takes_body(&parts) {
                 match self.body(&event, body, limits.body).await? {
-                    Ok(body) => event::put_body(&mut event, body),
+                    Ok(body) => event::put_body(&mut event, body, self.damages_gzip),
                     Err(refusal) => return response::of_answer(refusal),
                 }
             }
@@ -142,7 +148,7 @@ impl Gateway {
         };
         response.await.unwrap_or_else(|error| {
             warn(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
-            response::internal_server_error()
+            response::internal_server_error(parts.uri.path())
         })
     }
 
@@ -171,7 +177,8 @@ impl Gateway {
         };
         Ok(body
             .await
-            .map_err(|problem| gateway::response(problem.respond().finish(&request, &invocation))))
+            .map_err(|problem| Dialect::refuse(&request.path, &problem))
+            .map_err(|refusal| gateway::response(refusal.finish(&request, &invocation))))
     }
 }
 
@@ -248,7 +255,7 @@ mod tests {
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).await.unwrap();
         let address = listener.local_addr().unwrap();
         let authorizer = Authorizer::new(store, Telemetry::silent());
-        let gateway = Gateway::new(functions, Some(authorizer));
+        let gateway = Gateway::new(functions, Some(authorizer), false);
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));

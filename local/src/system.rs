@@ -94,6 +94,9 @@ pub struct Options {
     pub conditions_index: Option<bool>,
     /// Whether the table has the index of attributes; by default as it is, and a new one has none.
     pub attribute_index: Option<bool>,
+    /// Whether compressed bodies of text reach the functions as text, by which their bytes are lost; by default
+    /// they do not. Nobody says whether API Gateway does that.
+    pub gateway_damages_gzip: bool,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -115,6 +118,7 @@ impl Default for Options {
             device_shards: None,
             conditions_index: None,
             attribute_index: None,
+            gateway_damages_gzip: false,
             telemetry: Telemetry::silent(),
         }
     }
@@ -281,8 +285,9 @@ impl System {
             let poller = QueuePoller { queue, source, function, dead_letters };
             queue_pollers.push(poller.spawn(stopped.clone()));
         }
+        let damages_gzip = options.gateway_damages_gzip;
         let gateway = listener.map(|listener| {
-            let gateway = Gateway::new(served, authorizer);
+            let gateway = Gateway::new(served, authorizer, damages_gzip);
             tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped))
         });
         Ok(Self {

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use chrono::TimeDelta;
 use domain::{
-    ConditionsSchema, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, HomeId, LocalDate,
-    Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange, Timestamp, Token, TokenHash,
+    ConditionsSchema, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, HomeId,
+    LocalDate, Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange, Timestamp, Token,
+    TokenHash,
 };
 use serde_json::Value;
 use table::keys::Key;
@@ -20,7 +21,7 @@ use table::{
     ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
     RegisterDevices, Registration, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
     SearchDevices, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, StoredReading,
-    StoredRollup, StoredSchema, UpdateOutcome, UpdateRegistry,
+    StoredRollup, StoredSchema, TeachDevice, UpdateOutcome, UpdateRegistry,
 };
 
 use crate::faults::registry::record;
@@ -214,6 +215,8 @@ gated! {
             id: &DeviceId, patch: &DevicePatch, now: Timestamp
         ) -> UpdateOutcome<Edited, Device>,
         edit_room(id: &RoomId, patch: &RoomPatch) -> UpdateOutcome<Room>;
+    TeachDevice:
+        teach_device(known: &Device, hints: &Hints) -> UpdateOutcome<Device>;
     UpdateRegistry:
         update_device(known: &Device, learned: &DeviceUpdate) -> UpdateOutcome<Device>,
         begin_stay(known: &Device, stay: &Stay) -> UpdateOutcome<Device>,

@@ -57,6 +57,7 @@ def use(emulator):
     rollups.follow_changes(stack, tokens)
     rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)
+    readings.line_protocol(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
     around.mqtt(stack, tokens)

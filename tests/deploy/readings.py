@@ -4,7 +4,7 @@ import gzip
 from decimal import Decimal
 
 import home
-from processes import until
+from processes import Failed, until
 from report import ok, same
 
 
@@ -56,6 +56,22 @@ def stream_reaches_registry(stack, tokens):
 def has_metric(stack, tokens, device, metric):
     shown = stack.call("GET", f"/devices/{device}", token=tokens["read"]).expect(200)
     return metric in shown["metrics"] and shown
+
+
+def line_protocol(stack, tokens):
+    """A batch as Telegraf sends it: compressed text. A token of one device puts it in the place of the host."""
+    lines = "mem,host=pi used=5i 1768147200\nbad line here x\n"
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzip",
+               "Authorization": f"Token {tokens['meter']}"}
+    path = "/influx/api/v2/write?bucket=home&precision=s"
+    refused = stack.call("POST", path, gzip.compress(lines.encode()), headers=headers).expect(400)
+    same("the code of the refusal", "invalid", refused["code"])
+    if "partial write: unable to parse 'bad line here x'" not in refused["message"]:
+        raise Failed(f"the bad line is not named: {refused}")
+    span = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z"
+    found = stack.call("GET", f"/devices/meter::mem/readings?{span}", token=tokens["read"]).expect(200)
+    same("what the good line stored", [5], [it["used"] for it in found["data"]])
+    ok("a gzip batch of line protocol: the good line is stored, the bad one is named as InfluxDB does")
 
 
 def lists_and_ranges(stack, tokens, week):

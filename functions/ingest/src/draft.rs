@@ -64,8 +64,6 @@ pub(crate) enum Fault {
         if *days == 1 { "a day".to_owned() } else { format!("{days} days") }
     )]
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
-    #[error("{number} is {at} in {precision}")]
-    Precision { number: i64, at: Timestamp, precision: &'static str },
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
     #[error("is {0:?}, which is no unit of energy")]

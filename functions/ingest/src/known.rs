@@ -197,6 +197,55 @@ pub(crate) fn refuse_deleted(
     rejected.len() - before
 }
 
+/// The devices that a token has introduced, and those that it introduces by a request.
+///
+/// Without a limit whoever has a token for any device could fill the registry, which everybody reads. Of a
+/// registry that memory does not hold, only those of the request are counted.
+pub(crate) struct Introduced {
+    pub(crate) new: BTreeSet<DeviceId>,
+    known: usize,
+    limit: usize,
+}
+
+impl Introduced {
+    /// Those of a token, which may introduce so many.
+    pub(crate) fn by(token: &str, limit: usize, known: &Known) -> Self {
+        let is_its = |device: &&Device| device.source.introduced_by.as_deref() == Some(token);
+        let known = known.snapshot.devices.values().filter(is_its).count();
+        Self { new: BTreeSet::new(), known, limit }
+    }
+
+    /// Refuses the readings of devices that are new and one too many.
+    pub(crate) fn refuse_more(
+        &mut self,
+        readings: &mut Readings,
+        known: &Known,
+        rejected: &mut Vec<FieldError>,
+    ) {
+        let Readings { readings: all, origins } = std::mem::take(readings);
+        for (reading, origins) in all.into_iter().zip(origins) {
+            let id = &reading.device;
+            let is_new = !known.is_registered(id) && !self.new.contains(id);
+            if is_new && self.known + self.new.len() >= self.limit {
+                rejected.extend(origins.into_iter().map(|index| FieldError {
+                    index: Some(index),
+                    field: Some("device_id".to_owned()),
+                    message: format!(
+                        "is new, and max-values-per-tag limit exceeded ({0}/{0}): the token introduces no further device",
+                        self.limit
+                    ),
+                }));
+                continue;
+            }
+            if is_new {
+                self.new.insert(id.clone());
+            }
+            readings.readings.push(reading);
+            readings.origins.push(origins);
+        }
+    }
+}
+
 /// Refuses a merging reading if the registry keeps no further metric of the device and lacks one of the
 /// reading's.
 ///

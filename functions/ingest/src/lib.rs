@@ -1,4 +1,4 @@
-//! Stores readings: `POST /readings` and IoT Core rule messages. Queries no reading.
+//! Stores readings: `POST /readings`, line protocol and IoT Core rule messages. Queries no reading.
 //!
 //! The way of a reading: `request` says who sends it and in which format, `formats` reads drafts, `assemble`
 //! makes readings of the good ones and names the bad ones, `store` completes them by what the registry
@@ -25,10 +25,11 @@ mod store;
 mod tests;
 mod times;
 mod topic;
+mod write_lines;
 
-use api::endpoints::Function;
+use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
-use domain::Zone;
+use domain::{TokenHash, Zone};
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
@@ -44,6 +45,7 @@ use home_zone::HomeZone;
 use places::KnownPlaces;
 use replies::{Outcome, native};
 use request::Submission;
+use store::Storing;
 
 pub use assemble::read_reading;
 pub use event::{Event, Failure, Message, Reply, TopicMessage};
@@ -140,9 +142,20 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 }
 
 impl<S: Store, C: Clock> Handler for Intake<S, C> {
-    /// Stores readings, in whichever format. Nothing of a request is stored that names a device of another sender.
     async fn answer(&self, call: Call<'_>) -> Result<Response, Problem> {
+        // Boxed: of both futures at once the stack is too small in a debug build.
+        match call.endpoint.operation {
+            Operation::WriteLines => Box::pin(self.write_lines(call)).await,
+            _ => Box::pin(self.post_readings(call)).await,
+        }
+    }
+}
+
+impl<S: Store, C: Clock> Intake<S, C> {
+    /// Stores readings, in whichever JSON format. Nothing of a request is stored that names a device of another sender.
+    async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;
+        let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
         let operation = endpoint.operation;
         let submission =
             Submission::of_request(operation, request, &params, &grant, self.clock.now())?;
@@ -155,7 +168,9 @@ impl<S: Store, C: Clock> Handler for Intake<S, C> {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(native::foreign(assembled.rejected));
         }
-        let outcome = self.store(assembled, &submission, invocation, log).await;
+        let Submission { mode, arrival_id, .. } = &submission;
+        let storing = Storing { mode: *mode, arrival_id, token: token.as_deref() };
+        let outcome = self.store(assembled, storing, invocation, log).await;
         Ok(native::respond(outcome))
     }
 }
@@ -175,7 +190,11 @@ impl<S: Store, C: Clock> Intake<S, C> {
             }
         };
         match self.assemble(submission, zone, log) {
-            Ok(assembled) => self.store(assembled, submission, invocation, log).await,
+            Ok(assembled) => {
+                let Submission { mode, arrival_id, .. } = submission;
+                let storing = Storing { mode: *mode, arrival_id, token: None };
+                self.store(assembled, storing, invocation, log).await
+            }
             Err(problem) => Outcome::refused(problem, log),
         }
     }

@@ -62,8 +62,10 @@ enum LineFault {
     Mapping(#[from] MappingError),
     #[error(transparent)]
     Fault(#[from] Fault),
-    #[error("{0}; add precision={1}")]
-    Precision(Fault, &'static str),
+    #[error("{} is not a device of the token's", .0.as_str())]
+    Foreign(DeviceId),
+    #[error("{number} is {at} in {precision}; add precision={meant}")]
+    Precision { number: i64, at: String, precision: &'static str, meant: &'static str },
     #[error("timestamp {0} is outside of the years 1970 to 9999")]
     Timestamp(i64),
     #[error(
@@ -106,7 +108,7 @@ impl<'a> Reader<'a> {
         for point in &mapped.points {
             if !self.sender.may_write(&point.device) {
                 points.assembled.is_foreign = true;
-                points.refuse(place, &Fault::Foreign(point.device.clone()).into());
+                points.refuse(place, &LineFault::Foreign(point.device.clone()));
                 continue;
             }
             match points.unite(point, room, (nanos, at), series, place) {
@@ -128,18 +130,25 @@ impl<'a> Reader<'a> {
             let millis = i64::try_from(nanos.div_euclid(MILLISECOND)).ok()?;
             Some((nanos, Timestamp::from_millis(millis).ok()?))
         };
-        let (nanos, at) = read(self.precision).ok_or(LineFault::Timestamp(number))?;
-        let Err(fault) = self.times.fault(at, MAX_AHEAD) else { return Ok((nanos, at)) };
-        let meant = Precision::ALL.into_iter().find(|other| {
-            read(*other).is_some_and(|(_, at)| self.times.fault(at, MAX_AHEAD).is_ok())
-        });
-        Err(match meant {
-            Some(meant) => {
-                let told =
-                    Fault::Precision { number, at, precision: self.precision.of(number).name() };
-                LineFault::Precision(told, meant.name())
+        let allowed = |(_, at): &(i128, Timestamp)| self.times.fault(*at, MAX_AHEAD);
+        let instant = read(self.precision);
+        if let Some(instant) = instant.filter(|instant| allowed(instant).is_ok()) {
+            return Ok(instant);
+        }
+        let meant = Precision::ALL
+            .into_iter()
+            .find(|other| read(*other).is_some_and(|it| allowed(&it).is_ok()));
+        let precision = self.precision.of(number).name();
+        Err(match (instant, meant) {
+            (Some((_, at)), Some(meant)) => {
+                LineFault::Precision { number, at: at.to_string(), precision, meant: meant.name() }
             }
-            None => LineFault::Fault(fault),
+            (None, Some(meant)) => {
+                let at = "outside of the years 1970 to 9999".to_owned();
+                LineFault::Precision { number, at, precision, meant: meant.name() }
+            }
+            (Some(instant), None) => allowed(&instant).expect_err("it is not allowed").into(),
+            (None, None) => LineFault::Timestamp(number),
         })
     }
 }
@@ -147,7 +156,9 @@ impl<'a> Reader<'a> {
 impl Points<'_> {
     fn refuse(&mut self, place: usize, fault: &LineFault) {
         let message = fault.to_string();
-        self.assembled.rejected.push(FieldError { index: Some(place), field: None, message });
+        // A line that is read and cannot be stored is not one that cannot be read.
+        let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
+        self.assembled.rejected.push(FieldError { index: Some(place), field, message });
     }
 
     /// Adds a point to the reading of its device and millisecond. Of one field the later instant wins, and of

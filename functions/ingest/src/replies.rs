@@ -1,5 +1,6 @@
 //! The outcome of a request's readings. Each kind of client has a file that writes the reply.
 
+pub(crate) mod influxdb;
 pub(crate) mod native;
 
 use api::{FieldError, Problem};

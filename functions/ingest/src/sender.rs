@@ -1,8 +1,6 @@
 //! The sender of readings, and the one place that decides for which devices it may write.
 
-use std::collections::BTreeSet;
-
-use domain::DeviceId;
+use domain::{DeviceId, WritableDevices};
 use runtime::authentication::Grant;
 
 use crate::draft::{Fault, Refusal};
@@ -15,13 +13,13 @@ pub(crate) enum Sender<'a> {
     /// The device that an IoT rule took from the topic, and its parts.
     Topic(DeviceId),
     /// The holder of a token for these devices and their parts.
-    Holder(&'a BTreeSet<DeviceId>),
+    Holder(&'a WritableDevices),
 }
 
 impl<'a> Sender<'a> {
     /// The sender of a request with that grant.
     pub(crate) fn of(grant: &'a Grant) -> Self {
-        grant.devices().map_or(Self::Anyone, Self::Holder)
+        grant.writing().map_or(Self::Anyone, |scope| Self::Holder(&scope.devices))
     }
 
     /// The device of a reading: the one that it names if the sender may write for it, else the only one
@@ -35,11 +33,15 @@ impl<'a> Sender<'a> {
         device.cloned().ok_or_else(|| Refusal::of("device_id", fault))
     }
 
-    fn only_device(&self) -> Option<&DeviceId> {
+    /// The only device that the sender may write for, apart from its parts.
+    pub(crate) fn only_device(&self) -> Option<&DeviceId> {
         match self {
             Self::Anyone => None,
             Self::Topic(device) => Some(device),
-            Self::Holder(devices) => devices.first().filter(|_| devices.len() == 1),
+            Self::Holder(WritableDevices::Only(devices)) => {
+                devices.first().filter(|_| devices.len() == 1)
+            }
+            Self::Holder(_) => None,
         }
     }
 
@@ -47,16 +49,10 @@ impl<'a> Sender<'a> {
     pub(crate) fn may_write(&self, device: &DeviceId) -> bool {
         match self {
             Self::Anyone => true,
-            Self::Topic(own) => covers(own, device),
-            Self::Holder(devices) => devices.iter().any(|own| covers(own, device)),
+            Self::Topic(own) => device.is_part_of(own),
+            Self::Holder(devices) => devices.permit(device),
         }
     }
-}
-
-/// Whether a device is this one or a part of it, which is called `DEVICE:PART`.
-fn covers(own: &DeviceId, device: &DeviceId) -> bool {
-    let rest = device.as_str().strip_prefix(own.as_str());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 #[cfg(test)]
@@ -69,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_known_sender_cannot_speak_for_another_and_need_not_name_itself() {
-        let (one, two) = ([id("d")].into(), [id("d"), id("e")].into());
+        let one = WritableDevices::Only([id("d")].into());
+        let two = WritableDevices::Only([id("d"), id("e")].into());
         for (sender, unnamed, foreign) in [
             (Sender::Anyone, None, false),
             (Sender::Topic(id("d")), Some("d"), true),

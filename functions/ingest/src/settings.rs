@@ -14,6 +14,8 @@ pub struct Settings {
     pub earliest_timestamp: Timestamp,
     /// After how many days a reading is deleted; never without.
     pub retention_days: Option<u32>,
+    /// How many devices a write token introduces.
+    pub max_devices_per_token: u32,
     /// Whether requests need an access token.
     pub auth: bool,
     /// The home's time zone until the rollups have begun; theirs rules from then on.
@@ -28,6 +30,7 @@ impl Default for Settings {
             registry_max_age: Duration::from_secs(60),
             earliest_timestamp: earliest.expect("it is a timestamp"),
             retention_days: None,
+            max_devices_per_token: 1_000,
             auth: true,
             time_zone: Zone::UTC,
         }
@@ -40,6 +43,7 @@ impl From<&Config> for Settings {
             registry_max_age: config.registry_max_age,
             earliest_timestamp: config.earliest_timestamp,
             retention_days: config.retention_days,
+            max_devices_per_token: config.max_devices_per_token,
             auth: config.auth,
             time_zone: config.time_zone,
         }

@@ -9,10 +9,9 @@ use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
-use crate::known::{fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
+use crate::known::{Introduced, fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
 use crate::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
-use crate::request::Submission;
 use crate::{Intake, Store};
 
 /// The number of readings without a timestamp that are stored at once.
@@ -30,17 +29,26 @@ pub(crate) struct Mode {
     pub(crate) rooms_given: bool,
 }
 
+/// How the readings of a request are stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Storing<'a> {
+    pub(crate) mode: Mode,
+    /// The identity of the request among all; see [`Submission`](crate::request::Submission).
+    pub(crate) arrival_id: &'a str,
+    /// The write token, by the beginning of its hash, whose new devices are counted.
+    pub(crate) token: Option<&'a str>,
+}
+
 impl<S: Store, C: Clock> Intake<S, C> {
     /// Completes readings by what the registry knows, stores them, and registers what is new.
     pub(crate) async fn store(
         &self,
         assembled: Assembled,
-        submission: &Submission<'_>,
+        Storing { mode, arrival_id, token }: Storing<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let Submission { mode, arrival_id, .. } = submission;
-        let Assembled { mut timed, mut arrivals, hints, rejected, .. } = assembled;
+        let Assembled { mut timed, mut arrivals, mut hints, rejected, .. } = assembled;
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
             outcome.count(log);
@@ -48,7 +56,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         }
         let all = || timed.readings.iter().chain(&arrivals.readings);
         let memory = (&self.registry, &self.places);
-        let known = match look_up(memory, &self.store, all(), *mode, invocation, log).await {
+        let known = match look_up(memory, &self.store, all(), mode, invocation, log).await {
             Ok(known) => known,
             // Without the registry a reading's room is not known, and a reading is written once.
             Err(error) => {
@@ -63,6 +71,16 @@ impl<S: Store, C: Clock> Intake<S, C> {
         };
         for readings in [&mut timed, &mut arrivals] {
             outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
+        }
+        if let Some(token) = token {
+            let limit = self.settings.max_devices_per_token as usize;
+            let mut introduced = Introduced::by(token, limit, &known);
+            for readings in [&mut timed, &mut arrivals] {
+                introduced.refuse_more(readings, &known, &mut outcome.rejected);
+            }
+            for id in introduced.new {
+                hints.entry(id).or_default().introduced_by = Some(token.to_owned());
+            }
         }
         if !mode.rooms_given {
             let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();

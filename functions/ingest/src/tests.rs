@@ -1,5 +1,6 @@
 //! The function on a table in memory that fails on demand.
 
+mod lines;
 mod payloads;
 
 use std::io::Write as _;

@@ -1,8 +1,9 @@
 //! Whether the system answers, and how far its rollups reach. Needs no token, so it says nothing of devices.
 
-use api::{Problem, Response};
+use api::dialect::VERSION;
+use api::{Dialect, Problem, Response};
 use runtime::http::Call;
-use serde_json::json;
+use serde_json::{Value, json};
 use table::ReadRollupState;
 
 use crate::series::Horizon;
@@ -12,8 +13,18 @@ pub(crate) async fn health(
     store: &impl ReadRollupState,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
+    // Clients of InfluxDB want these members, and `pass`.
+    let mut health = json!({
+        "name": "influxdb",
+        "message": "ready for queries and writes",
+        "status": "pass",
+        "checks": [],
+        "version": VERSION,
+        "commit": "",
+    });
+    let dressed = |health: &Value| Dialect::V2.dressed(Response::json(200, health));
     if !call.params.flag("details") {
-        return Ok(Response::json(200, &json!({"status": "ok"})));
+        return Ok(dressed(&health));
     }
     let horizon = Horizon::read(store, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
@@ -21,5 +32,6 @@ pub(crate) async fn health(
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
         json!({"tz": state.zone, "since": state.since, "sealed": state.sealed(), "queue": queue})
     });
-    Ok(Response::json(200, &json!({"status": "ok", "rollups": rollups})))
+    health["rollups"] = rollups.into();
+    Ok(dressed(&health))
 }

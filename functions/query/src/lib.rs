@@ -11,6 +11,7 @@ mod edit;
 mod health;
 mod hold;
 mod homes;
+mod influxdb;
 mod judgements;
 mod latest;
 mod lists;
@@ -199,7 +200,13 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
+            Operation::InfluxPing => return Ok(influxdb::ping(call)),
+            Operation::InfluxReady => return Ok(influxdb::ready(clock.now())),
+            Operation::InfluxBuckets => return Ok(influxdb::buckets(call)),
+            Operation::InfluxOrgs => return Ok(influxdb::orgs(call)),
+            Operation::InfluxFlux => return influxdb::flux(),
             Operation::PostReadings
+            | Operation::WriteLines
             | Operation::PostTasmota
             | Operation::PostShelly
             | Operation::PostZigbee2Mqtt

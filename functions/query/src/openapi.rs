@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// The document.
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
-    for endpoint in ENDPOINTS {
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.dialect().is_none()) {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.to_lowercase()] = operation(endpoint);
     }
@@ -60,7 +60,9 @@ fn operation(endpoint: &Endpoint) -> Value {
 
 fn query_parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
-        Kind::Timestamp | Kind::Metrics | Kind::Cursor | Kind::Zone => json!({"type": "string"}),
+        Kind::Timestamp | Kind::Metrics | Kind::Cursor | Kind::Zone | Kind::Word => {
+            json!({"type": "string"})
+        }
         Kind::Age => json!({"type": "string", "pattern": "^[0-9]+[smhdw]$"}),
         Kind::Like | Kind::Where => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Id => reference("Id"),
@@ -146,6 +148,8 @@ fn responses(endpoint: &Endpoint) -> Value {
             "200": answer("Nothing is left", reference(schema)),
             "202": answer("Something is left; the same request goes on with it", reference(schema)),
         }),
+        // InfluxDB's are in its own documentation.
+        Reply::Influx => json!({"204": {"description": endpoint.summary}}),
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),
@@ -224,7 +228,12 @@ fn schemas() -> Value {
             "description": "What the device, its script or its maker's cloud sends by itself, at most 128 KiB",
         },
         "Health": {"type": "object", "required": ["status"], "properties": {
-            "status": {"const": "ok"},
+            "status": {"const": "pass"},
+            "name": {"const": "influxdb", "description": "Clients of InfluxDB ask for it"},
+            "message": {"type": "string"},
+            "checks": {"type": "array", "maxItems": 0},
+            "version": {"type": "string", "description": "The version of InfluxDB that is answered as"},
+            "commit": {"type": "string"},
             "rollups": {"type": ["object", "null"], "description": "Only with details; null before there are any", "properties": {
                 "tz": text, "since": timestamp, "sealed": timestamp,
                 "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {

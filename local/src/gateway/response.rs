@@ -1,6 +1,7 @@
 //! The HTTP response to a request: a function's answer, or the gateway's own. Invokes nothing.
 
 use anyhow::Context as _;
+use api::{Dialect, Problem, ProblemKind, gateway};
 use aws_lambda_events::encodings;
 use aws_lambda_events::event::apigw::ApiGatewayV2httpResponse;
 use axum::body::Body;
@@ -33,14 +34,21 @@ pub(super) fn of_answer(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Resp
     Ok(response)
 }
 
-/// Makes the response to a request on which a function failed, as API Gateway words it.
-pub(super) fn internal_server_error() -> Response {
+/// Makes the response to a request on which a function failed, as API Gateway words it; in the words of InfluxDB
+/// on its paths.
+pub(super) fn internal_server_error(path: &str) -> Response {
+    if let Some(response) = in_dialect(path, ProblemKind::Internal, "Internal Server Error") {
+        return response;
+    }
     let body = json!({"message": "Internal Server Error"});
     json_response(StatusCode::INTERNAL_SERVER_ERROR, "application/json", &body)
 }
 
 /// Makes the response to a request that a web page of another origin may have sent.
-pub(super) fn foreign_origin(detail: &str) -> Response {
+pub(super) fn foreign_origin(path: &str, detail: &str) -> Response {
+    if let Some(response) = in_dialect(path, ProblemKind::Forbidden, detail) {
+        return response;
+    }
     let status = StatusCode::FORBIDDEN;
     let problem = json!({
         "type": "urn:roomtide:problem:foreign-origin",
@@ -49,6 +57,11 @@ pub(super) fn foreign_origin(detail: &str) -> Response {
         "detail": detail,
     });
     json_response(status, "application/problem+json", &problem)
+}
+
+fn in_dialect(path: &str, kind: ProblemKind, detail: &str) -> Option<Response> {
+    let answer = Dialect::of(path)?.respond(&Problem::new(kind, detail));
+    of_answer(gateway::response(answer)).ok()
 }
 
 fn json_response(status: StatusCode, media_type: &'static str, body: &Value) -> Response {
@@ -93,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_foreign_request_is_refused_with_a_problem() {
-        let response = foreign_origin("Host is \"x\".");
+        let response = foreign_origin("/readings", "Host is \"x\".");
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let body = to_bytes(response.into_body(), 1_000).await.unwrap();

@@ -38,15 +38,17 @@ impl fmt::Debug for Secret {
 
 /// Takes the secret out of a request's headers and query, so that nothing behind can show it.
 ///
-/// `Authorization: Bearer SECRET`, `Token SECRET`, `Basic base64(user:SECRET)`, else `?p=SECRET`.
+/// `Authorization: Bearer SECRET`, `Token SECRET` or `Token user:SECRET`, `Basic base64(user:SECRET)`, else
+/// `?p=SECRET`. An empty secret in the header counts as none.
 pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -> Option<Secret> {
     let header = headers.remove("authorization").and_then(|header| {
         let (scheme, rest) = header.trim().split_once(' ')?;
         match scheme.to_ascii_lowercase().as_str() {
-            "bearer" | "token" => Some(rest.trim().to_owned()),
+            "bearer" => Some(rest.trim().to_owned()),
+            "token" => Some(behind_user(rest.trim())),
             "basic" => {
                 let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
-                pair.split_once(':').map(|(_, password)| password.to_owned())
+                pair.contains(':').then(|| behind_user(&pair))
             }
             _ => None,
         }
@@ -59,9 +61,15 @@ pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -
         .and_then(|part| form_urlencoded::parse(part.as_bytes()).next())
         .map(|(_, value)| value.into_owned());
     *query = query.split('&').filter(|part| !carries(part)).collect::<Vec<_>>().join("&");
-    let is_in_address = header.is_none();
-    let secret = header.or(parameter).filter(|secret| !secret.is_empty());
-    secret.map(|text| Secret { text, is_in_address })
+    let secret = |text: Option<String>, is_in_address| {
+        text.filter(|text| !text.is_empty()).map(|text| Secret { text, is_in_address })
+    };
+    secret(header, false).or_else(|| secret(parameter, true))
+}
+
+/// What follows the last colon: no secret of ours has one.
+fn behind_user(text: &str) -> String {
+    text.rsplit(':').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -86,7 +94,10 @@ mod tests {
             ("Bearer s3cret", "", Some("s3cret"), ""),
             ("bearer  s3cret ", "a=1", Some("s3cret"), "a=1"),
             ("Token s3cret", "", Some("s3cret"), ""),
-            (&*basic, "", Some("s3cret:x"), ""),
+            (&*basic, "", Some("x"), ""),
+            ("Token user:s3cret", "", Some("s3cret"), ""),
+            ("Token ", "p=query", Some("query"), ""),
+            ("Basic dXNlcjo=", "p=query", Some("query"), ""),
             ("", "db=x&u=me&p=s%2B3&from=now", Some("s+3"), "db=x&from=now"),
             ("Bearer header", "p=query", Some("header"), ""),
             ("Basic ???", "", None, ""),

@@ -1,7 +1,7 @@
 //! The one table of endpoints: routing, authentication, parameters, the `OpenAPI` document and the template's
 //! test read it. Answers nothing.
 
-use super::{Problem, ProblemKind, Request};
+use super::{Dialect, Problem, ProblemKind, Request};
 
 /// Which function answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub enum Operation {
     PostRemo,
     QuickReading,
     ShellyReading,
+    WriteLines,
     ListDevices,
     ShowDevice,
     EditDevice,
@@ -73,6 +74,11 @@ pub enum Operation {
     AllEnergy,
     Health,
     OpenApi,
+    InfluxPing,
+    InfluxReady,
+    InfluxBuckets,
+    InfluxOrgs,
+    InfluxFlux,
 }
 
 /// Whose token permits a request.
@@ -80,6 +86,8 @@ pub enum Operation {
 pub enum Access {
     /// No token is needed.
     Public,
+    /// Any valid token.
+    Any,
     /// A token that reads, or an admin's.
     Read,
     /// A token that writes for some devices, or an admin's.
@@ -140,6 +148,8 @@ pub enum Kind {
     Format,
     /// An age such as `2h`.
     Age,
+    /// A word, which the handler reads.
+    Word,
     /// A text in any case, or the beginning of one with `*` behind it. The parameter may be repeated.
     Like,
     /// A condition such as `firmware=1.4`. The parameter may be repeated.
@@ -175,6 +185,8 @@ pub enum Reply {
     Receipt(&'static str),
     /// How far a deletion is that takes several requests.
     Progress(&'static str),
+    /// As InfluxDB answers.
+    Influx,
 }
 
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
@@ -205,6 +217,12 @@ impl Endpoint {
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         let has_head = self.method == "GET" && self.access != Access::Address;
         [self.method].into_iter().chain(has_head.then_some("HEAD"))
+    }
+
+    /// The version of InfluxDB whose endpoint it is.
+    #[must_use]
+    pub fn dialect(&self) -> Option<Dialect> {
+        Dialect::of(self.path)
     }
 
     /// Tells whether its query names metrics with their values.
@@ -374,6 +392,14 @@ const DELETION: &[Parameter] = &[
 const HEALTH: &[Parameter] =
     &[parameter("details", Kind::Flag, "Adds how far the rollups reach, and their time zone")];
 
+/// The parameters of storing line protocol, of every version.
+const LINES: &[Parameter] = &[
+    parameter("precision", Kind::Word, "The unit of the timestamps"),
+    parameter("accept_partial", Kind::Word, "false stores nothing where a line is refused"),
+    parameter("device_tags", Kind::Word, "The tags that identify a device"),
+    parameter("room_tag", Kind::Word, "The tag that names a room"),
+];
+
 /// The parameters of storing readings.
 const STORING: &[Parameter] = &[
     parameter(
@@ -465,6 +491,47 @@ const fn delete(path: &'static str, operation: Operation, summary: &'static str)
         access: Access::Admin,
         ..get(path, operation, &[], reply, summary)
     }
+}
+
+/// An endpoint of InfluxDB.
+const fn influx(
+    (method, path): (&'static str, &'static str),
+    operation: Operation,
+    access: Access,
+    summary: &'static str,
+) -> Endpoint {
+    Endpoint { method, access, ..get(path, operation, &[], Reply::Influx, summary) }
+}
+
+/// An endpoint of InfluxDB that stores line protocol.
+const fn write(path: &'static str) -> Endpoint {
+    Endpoint {
+        function: Function::Ingest,
+        parameters: LINES,
+        body: Some("LineProtocol"),
+        ..influx(("POST", path), Operation::WriteLines, Access::Write, "Store line protocol")
+    }
+}
+
+const fn ping(path: &'static str) -> Endpoint {
+    influx(("GET", path), Operation::InfluxPing, Access::Public, "Whether InfluxDB answers")
+}
+
+const fn ready(path: &'static str) -> Endpoint {
+    influx(("GET", path), Operation::InfluxReady, Access::Public, "Whether InfluxDB is ready")
+}
+
+const fn buckets(path: &'static str) -> Endpoint {
+    influx(("GET", path), Operation::InfluxBuckets, Access::Any, "The one bucket")
+}
+
+const fn orgs(path: &'static str) -> Endpoint {
+    influx(("GET", path), Operation::InfluxOrgs, Access::Any, "The one organisation")
+}
+
+const fn flux(path: &'static str) -> Endpoint {
+    let endpoint = influx(("POST", path), Operation::InfluxFlux, Access::Any, "Refuse Flux");
+    Endpoint { body: Some("Flux"), ..endpoint }
 }
 
 /// All endpoints.
@@ -759,6 +826,32 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Reply::One("OpenApi"),
         "This API as an OpenAPI 3.1 document",
     ),
+    write("/write"),
+    write("/influx/write"),
+    write("/api/v2/write"),
+    write("/influx/api/v2/write"),
+    write("/api/v3/write_lp"),
+    write("/influx/api/v3/write_lp"),
+    ping("/ping"),
+    ping("/influx/ping"),
+    Endpoint {
+        access: Access::Public,
+        ..get(
+            "/influx/health",
+            Operation::Health,
+            HEALTH,
+            Reply::One("Health"),
+            "Whether the system answers",
+        )
+    },
+    ready("/ready"),
+    ready("/influx/ready"),
+    buckets("/api/v2/buckets"),
+    buckets("/influx/api/v2/buckets"),
+    orgs("/api/v2/orgs"),
+    orgs("/influx/api/v2/orgs"),
+    flux("/api/v2/query"),
+    flux("/influx/api/v2/query"),
 ];
 
 /// The endpoint of a request that `function` was given, and its `{id}`, decoded; empty where the path

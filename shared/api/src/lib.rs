@@ -2,6 +2,7 @@
 
 pub mod caching;
 pub mod credentials;
+pub mod dialect;
 pub mod endpoints;
 pub mod format;
 pub mod gateway;
@@ -14,6 +15,7 @@ pub mod problem;
 pub mod request;
 pub mod response;
 
+pub use dialect::Dialect;
 pub use format::Format;
 pub use media::is_ndjson;
 pub use params::Params;

@@ -21,7 +21,12 @@ const PRESENTATION: [&str; 3] = ["limit", "cursor", "format"];
 impl Params {
     /// The parameters of a request to an endpoint.
     pub fn of(request: &Request, endpoint: &Endpoint) -> Result<Self, Problem> {
-        let (known, given) = (endpoint.parameters, request.query());
+        let (known, mut given) = (endpoint.parameters, request.query());
+        if endpoint.dialect().is_some() {
+            // InfluxDB takes no offence at others, and of one that is repeated the first counts.
+            given.retain(|(name, _)| find(known, name).is_some());
+            return Ok(Self { known, given });
+        }
         for (n, (name, value)) in given.iter().enumerate() {
             let is_repeatable = find(known, name).is_some_and(|it| it.kind.is_repeatable());
             if !is_repeatable && given[..n].iter().any(|(earlier, _)| earlier == name) {
@@ -182,6 +187,7 @@ fn check(kind: Kind, value: &str) -> Result<(), String> {
         | Kind::Cursor
         | Kind::Zone
         | Kind::Age
+        | Kind::Word
         | Kind::Like
         | Kind::Where
         | Kind::Conditions

@@ -150,7 +150,7 @@ pub struct Problem {
 }
 
 /// After how many seconds a client should try again.
-const RETRY_AFTER: u32 = 2;
+pub(super) const RETRY_AFTER: u32 = 2;
 /// The types of bodies that a client should send.
 const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
 

@@ -84,6 +84,33 @@ impl Request {
     }
 }
 
+impl Request {
+    /// The body of a request that sends line protocol, whatever its type says, without its content coding.
+    ///
+    /// A gateway that inflates leaves the coding's name in place; one that takes bytes for text damages them.
+    pub fn line_protocol_body(&self) -> Result<Cow<'_, [u8]>, Problem> {
+        let coding =
+            self.header("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();
+        if !matches!(coding.as_str(), "" | "identity" | "gzip" | "x-gzip") {
+            let detail = format!(
+                "content coding {:?} is not supported; use gzip or identity",
+                excerpt(&coding)
+            );
+            return Err(Problem::new(ProblemKind::UnsupportedCoding, detail));
+        }
+        if is_damaged_gzip(&self.body) {
+            let detail = "gzip body damaged by the gateway: set content_encoding = \"identity\"";
+            return Err(Problem::new(ProblemKind::BadRequest, detail));
+        }
+        inflate(&self.body)
+    }
+}
+
+/// Whether these are gzip's first bytes where somebody took them for text: the second is no UTF-8.
+fn is_damaged_gzip(body: &[u8]) -> bool {
+    body.starts_with(b"\x1f\xef\xbf\xbd")
+}
+
 fn is_gzip(body: &[u8]) -> bool {
     body.starts_with(&[0x1f, 0x8b])
 }
@@ -157,6 +184,29 @@ mod tests {
         let (status, detail) = read(&[], &packed[..12]).expect_err("cut short");
         assert_eq!(status, 400);
         assert!(detail.contains("cut short"), "{detail}");
+    }
+
+    #[test]
+    fn line_protocol_is_taken_whatever_its_type_and_damaged_gzip_is_named() {
+        let read = |headers: &[(&str, &str)], body: &[u8]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let request =
+                Request { headers: headers.collect(), body: body.into(), ..Request::default() };
+            let body = request.line_protocol_body().map(Cow::into_owned);
+            body.map_err(|problem| (problem.kind.status(), problem.detail))
+        };
+        let line = b"a v=1".to_vec();
+        for coding in ["gzip", "x-gzip", "identity", "", "GZIP "] {
+            let headers = [("content-encoding", coding), ("content-type", "multipart/form-data")];
+            assert_eq!(read(&headers, &gzip(&line)), Ok(line.clone()), "{coding}");
+            assert_eq!(read(&headers, &line), Ok(line.clone()), "{coding}: inflated on the way");
+        }
+        let damaged = String::from_utf8_lossy(&gzip(&line)).into_owned();
+        let (status, detail) =
+            read(&[("content-encoding", "gzip")], damaged.as_bytes()).expect_err("damaged");
+        assert_eq!(status, 400);
+        assert!(detail.contains("set content_encoding = \"identity\""), "{detail}");
+        assert_eq!(read(&[("content-encoding", "br")], &line).expect_err("br").0, 415);
     }
 
     #[test]

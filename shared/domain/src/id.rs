@@ -66,6 +66,15 @@ parsed_text! {
     HomeId, check, IdError
 }
 
+impl DeviceId {
+    /// Whether this is the device or a part of it: its id and a colon begin the part's.
+    #[must_use]
+    pub fn is_part_of(&self, device: &Self) -> bool {
+        let rest = self.as_str().strip_prefix(device.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

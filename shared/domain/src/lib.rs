@@ -70,7 +70,7 @@ pub use source::{Hints, MetricHints, Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};
 pub use timestamp::{Timestamp, TimestampError};
-pub use token::{Scope, Token, TokenHash, TokenHashError};
+pub use token::{Scope, Token, TokenHash, TokenHashError, WritableDevices, WriteScope};
 
 /// Shortens a client's text for an error message.
 ///

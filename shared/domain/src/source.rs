@@ -22,6 +22,8 @@ pub struct Source {
     pub tags: BTreeMap<String, String>,
     /// The measurement and the field that each metric was.
     pub fields: BTreeMap<MetricName, SourceField>,
+    /// The beginning of the hash of the token that introduced it ([`TokenHash::short`](super::TokenHash::short)).
+    pub introduced_by: Option<String>,
 }
 
 /// The field of line protocol that became a metric.
@@ -44,6 +46,8 @@ pub struct Hints {
     pub tags: BTreeMap<String, String>,
     /// The metrics.
     pub metrics: BTreeMap<MetricName, MetricHints>,
+    /// See [`Source::introduced_by`]; of a device that is registered it changes nothing.
+    pub introduced_by: Option<String>,
 }
 
 /// What a request teaches of one metric.
@@ -174,7 +178,10 @@ impl Device {
     pub fn described(self, hints: &Hints) -> Self {
         let Self { fold_settings, version, .. } = self.clone();
         // Nothing of it is folded yet.
-        self.taught(hints).map_or(self, |taught| Self { fold_settings, version, ..taught })
+        let mut device =
+            self.taught(hints).map_or(self, |taught| Self { fold_settings, version, ..taught });
+        device.source.introduced_by.clone_from(&hints.introduced_by);
+        device
     }
 
     /// The name that people see: the one that a person set, else the sender's.

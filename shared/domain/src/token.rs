@@ -73,12 +73,59 @@ impl FromStr for TokenHash {
 /// The permissions of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// To store readings of these devices, and nothing else.
-    Write(BTreeSet<DeviceId>),
+    /// To store readings of some devices, and nothing else.
+    Write(WriteScope),
     /// To read everything.
     Read,
     /// To do everything: read, store readings of any device, edit.
     Admin,
+}
+
+/// What a write token permits, and how its line protocol becomes devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteScope {
+    /// The devices.
+    pub devices: WritableDevices,
+    /// The tags of line protocol that identify a device; without them all do.
+    pub device_tags: Vec<String>,
+    /// The tag of line protocol that names a room.
+    pub room_tag: Option<String>,
+}
+
+/// The devices whose readings a token stores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WritableDevices {
+    /// Any device.
+    Any,
+    /// These devices and their parts.
+    Only(BTreeSet<DeviceId>),
+    /// The parts of this one, which the ids of line protocol begin with.
+    Prefix(DeviceId),
+}
+
+impl From<BTreeSet<DeviceId>> for WriteScope {
+    fn from(devices: BTreeSet<DeviceId>) -> Self {
+        let devices = WritableDevices::Only(devices);
+        Self { devices, device_tags: Vec::new(), room_tag: None }
+    }
+}
+
+impl<const N: usize> From<[DeviceId; N]> for WriteScope {
+    fn from(devices: [DeviceId; N]) -> Self {
+        BTreeSet::from(devices).into()
+    }
+}
+
+impl WritableDevices {
+    /// Whether readings of a device may be stored.
+    #[must_use]
+    pub fn permit(&self, device: &DeviceId) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(devices) => devices.iter().any(|own| device.is_part_of(own)),
+            Self::Prefix(own) => device.is_part_of(own),
+        }
+    }
 }
 
 /// A token as it is stored.
@@ -111,6 +158,19 @@ mod tests {
         assert_ne!(hash, TokenHash::of("secret2"));
         for text in ["", "ba78", &"g".repeat(64), &"A".repeat(64), &"é".repeat(32)] {
             assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
+        }
+    }
+    #[test]
+    fn a_device_s_token_permits_its_parts_and_no_neighbour() {
+        let id = |text: &str| text.parse::<DeviceId>().expect("an id");
+        let (only, prefix) =
+            (WritableDevices::Only([id("d")].into()), WritableDevices::Prefix(id("d")));
+        for (device, permitted) in
+            [("d", true), ("d:cpu0", true), ("d::mem", true), ("dd", false), ("e:d", false)]
+        {
+            assert_eq!(only.permit(&id(device)), permitted, "{device}");
+            assert_eq!(prefix.permit(&id(device)), permitted, "{device}");
+            assert!(WritableDevices::Any.permit(&id(device)));
         }
     }
 }

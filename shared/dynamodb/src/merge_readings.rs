@@ -1,18 +1,21 @@
 //! `UpdateItem`: sets metrics of a reading and keeps its others. Reads nothing and removes nothing.
 
 use chrono::TimeDelta;
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 
 use crate::DynamoStore;
 use crate::pause::while_throttled;
 use crate::update::Update;
-use domain::{Reading, RoomId};
+use domain::{Decimal, MetricName, Reading, RoomId};
 use table::item::attribute::{NAMED, NAMED_ROOM};
 use table::item::{self, Attribute};
 use table::keys::{Key, ROOM, TTL};
 use table::{Invocation, MergeReadings, PutOutcome, StoreResult};
 
-const MERGE_CONCURRENCY: usize = 16;
+/// The number of requests at the same time. A request under way takes some 14 KB.
+const MERGE_CONCURRENCY: usize = 32;
+/// How many metrics one update sets: an expression may be 4 KB long.
+const METRICS_CHUNK: usize = 200;
 
 impl MergeReadings for DynamoStore {
     async fn merge_readings(
@@ -22,16 +25,17 @@ impl MergeReadings for DynamoStore {
         invocation: &Invocation,
     ) -> PutOutcome {
         let mut outcome = PutOutcome::default();
-        // A request under way takes some 14 KB: only so many are made at a time.
-        for (n, some) in readings.chunks(MERGE_CONCURRENCY).enumerate() {
-            let merging = some.iter().map(|it| self.merge_reading(it, retention, invocation));
-            for (place, result) in (n * MERGE_CONCURRENCY..).zip(join_all(merging).await) {
-                if let Err(error) = result {
-                    outcome.not_stored.push(place);
-                    outcome.cause.get_or_insert(error);
-                }
+        let merging = stream::iter(0..readings.len()).map(|place| async move {
+            (place, self.merge_reading(&readings[place], retention, invocation).await)
+        });
+        let mut merging = merging.buffer_unordered(MERGE_CONCURRENCY);
+        while let Some((place, result)) = merging.next().await {
+            if let Err(error) = result {
+                outcome.not_stored.push(place);
+                outcome.cause.get_or_insert(error);
             }
         }
+        outcome.not_stored.sort_unstable();
         outcome
     }
 }
@@ -43,15 +47,22 @@ impl DynamoStore {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        while_throttled(invocation, || update(reading, retention).send(self, invocation))
-            .await
-            .map(drop)
+        let metrics: Vec<_> = reading.metrics().iter().collect();
+        for some in metrics.chunks(METRICS_CHUNK) {
+            let update = || update(reading, some, retention).send(self, invocation);
+            while_throttled(invocation, update).await?;
+        }
+        Ok(())
     }
 }
 
-fn update(reading: &Reading, retention: Option<TimeDelta>) -> Update {
+fn update(
+    reading: &Reading,
+    metrics: &[(&MetricName, &Decimal)],
+    retention: Option<TimeDelta>,
+) -> Update {
     let mut update = Update::or_put(Key::Reading(reading.device.clone(), reading.at));
-    for (name, value) in reading.metrics() {
+    for (name, value) in metrics {
         update.set(&[name.as_str()], Attribute::N(value.to_string()));
     }
     match retention {

@@ -1,6 +1,6 @@
 //! Authentication: looks up a request's token, caches it and checks the endpoint's access. Issues none.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::telemetry::WideEvent;
 use api::endpoints::Access;
 use api::{Problem, ProblemKind, Request};
-use domain::{DeviceId, Scope, Timestamp, Token, TokenHash};
+use domain::{Scope, Timestamp, Token, TokenHash, WriteScope};
 use table::{FindToken, Invocation};
 
 /// How long a looked-up token is cached; a revoked token keeps working for at most this long.
@@ -38,7 +38,10 @@ struct Cached {
 
 /// The permissions of a request's token; all permissions where no token is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant(Option<Scope>);
+pub struct Grant {
+    scope: Option<Scope>,
+    token: Option<TokenHash>,
+}
 
 impl<C: Clock> Authenticator<C> {
     /// An authenticator that asks for tokens, or that permits everything.
@@ -58,7 +61,7 @@ impl<C: Clock> Authenticator<C> {
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
         if access == Access::Public {
-            return Ok(Grant(None));
+            return Ok(Grant::all());
         }
         let grant = if access == Access::Address {
             self.look_up(request, store, invocation, log).await?
@@ -79,7 +82,7 @@ impl<C: Clock> Authenticator<C> {
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
         if self.open {
-            return Ok(Grant(None));
+            return Ok(Grant::all());
         }
         self.look_up(request, store, invocation, log).await
     }
@@ -115,7 +118,7 @@ impl<C: Clock> Authenticator<C> {
         if secret.is_in_address() && token.scope == Scope::Admin {
             return Err(forbidden(ADMIN_IN_ADDRESS));
         }
-        Ok(Grant(Some(token.scope)))
+        Ok(Grant { scope: Some(token.scope), token: Some(hash) })
     }
 
     fn cached(&self, hash: &TokenHash) -> Option<Cached> {
@@ -136,10 +139,21 @@ impl<C: Clock> Authenticator<C> {
 }
 
 impl Grant {
+    /// All permissions.
+    const fn all() -> Self {
+        Self { scope: None, token: None }
+    }
+
+    /// The token, where one is needed.
+    #[must_use]
+    pub const fn token(&self) -> Option<&TokenHash> {
+        self.token.as_ref()
+    }
+
     /// Refuses a token that does not permit such an endpoint.
     fn check(&self, access: Access) -> Result<(), Problem> {
-        match (access, &self.0) {
-            (Access::Public, _)
+        match (access, &self.scope) {
+            (Access::Public | Access::Any, _)
             | (Access::Read | Access::Write | Access::Admin, None | Some(Scope::Admin))
             | (Access::Address, None)
             | (Access::Read, Some(Scope::Read))
@@ -155,11 +169,11 @@ impl Grant {
         }
     }
 
-    /// The devices whose readings may be stored; `None` means all devices.
+    /// The limits of what may be stored; `None` means none.
     #[must_use]
-    pub const fn devices(&self) -> Option<&BTreeSet<DeviceId>> {
-        match &self.0 {
-            Some(Scope::Write(devices)) => Some(devices),
+    pub const fn writing(&self) -> Option<&WriteScope> {
+        match &self.scope {
+            Some(Scope::Write(scope)) => Some(scope),
             _ => None,
         }
     }
@@ -184,7 +198,7 @@ mod tests {
             (Some(Scope::Read), &[Access::Read]),
             (Some(write()), &[Access::Write, Access::Address]),
         ] {
-            let grant = Grant(scope);
+            let grant = Grant { scope, token: None };
             for access in [Access::Read, Access::Write, Access::Admin, Access::Address] {
                 let result = grant.check(access).map_err(|problem| problem.kind);
                 let expected =

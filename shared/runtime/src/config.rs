@@ -57,6 +57,8 @@ pub struct Config {
     pub registry_max_age: Duration,
     /// `EARLIEST_TIMESTAMP`: readings before it are refused; [`EARLIEST_TIMESTAMP`] without it.
     pub earliest_timestamp: Timestamp,
+    /// `MAX_DEVICES_PER_TOKEN`: how many devices a write token introduces; 1,000 without it.
+    pub max_devices_per_token: u32,
     /// `RETENTION_DAYS`: after how many days a reading is deleted; never without it or with 0.
     pub retention_days: Option<u32>,
     /// `QUARTER_RETENTION_DAYS`: the same of the rollup of 15 minutes, which is kept at least as long.
@@ -169,6 +171,7 @@ impl Config {
             work: queue("ROLLUP_QUEUE_URL"),
             auth: switch("AUTH", optional("AUTH").as_deref())?,
             earliest_timestamp: timestamp("EARLIEST_TIMESTAMP", optional("EARLIEST_TIMESTAMP"))?,
+            max_devices_per_token: number_of("MAX_DEVICES_PER_TOKEN", 1_000)?,
             registry_max_age: Duration::from_secs(age),
             retention_days,
             quarter_retention_days,

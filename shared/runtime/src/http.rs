@@ -1,7 +1,7 @@
 //! One HTTP invocation, from its event to its answer and its log line. Does not know the endpoints.
 
 use api::endpoints::{self, Access, Endpoint, Function};
-use api::{Params, Problem, Request, Response, gateway, page};
+use api::{Dialect, Params, Problem, Request, Response, gateway, page};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use table::{FindToken, Invocation, StoreError};
 
@@ -79,7 +79,8 @@ impl<C: Clock> HttpFunction<C> {
                     log.error("panic", &panic);
                     Err(Problem::panicked())
                 });
-                let response = answer.unwrap_or_else(|problem| problem.respond());
+                let response =
+                    answer.unwrap_or_else(|problem| Dialect::refuse(&request.path, &problem));
                 response.finish(&request, &invocation)
             }
             Err(problem) => problem.respond(),

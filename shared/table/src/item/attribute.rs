@@ -42,6 +42,8 @@ pub const DESCRIBED: &str = "described";
 /// What senders teach of a device: its name, its tags and the fields of its metrics.
 pub const SOURCE: &str = "source";
 pub const FIELDS: &str = "fields";
+/// The token that introduced a device.
+pub const INTRODUCED_BY: &str = "by";
 pub const MODULUS: &str = "modulus";
 pub const MAX_W: &str = "max_w";
 pub const TOLERANCE: &str = "tolerance";
@@ -88,6 +90,10 @@ pub const READY: &str = "ready";
 pub const QUEUE: &str = "queue";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
+/// What the devices of a write token begin with.
+pub const PREFIX: &str = "prefix";
+pub const DEVICE_TAGS: &str = "device_tags";
+pub const ROOM_TAG: &str = "room_tag";
 /// The number of partitions of the registry's devices.
 pub const SHARDS: &str = "shards";
 pub const CREATED: &str = "created";

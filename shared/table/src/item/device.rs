@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::attribute::{
     ATTRIBUTES, BEHIND, CHANGES, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES, FIELDS,
-    FIRST_SEEN, FOUND, HOLD, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME, ROOM_AT,
-    SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    FIRST_SEEN, FOUND, HOLD, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W, METRICS, MODULUS, NAME,
+    ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -301,6 +301,7 @@ pub fn source(source: &Source) -> Attribute {
     let fields = source.fields.iter().map(|(name, it)| (name.to_string(), field(it)));
     let mut item = Item::new();
     put(&mut item, NAME, source.name.clone().map(String::from));
+    put(&mut item, INTRODUCED_BY, source.introduced_by.clone());
     item.insert(TAGS.to_owned(), Attribute::M(tags.collect()));
     item.insert(FIELDS.to_owned(), Attribute::M(fields.collect()));
     Attribute::M(item)
@@ -328,6 +329,7 @@ fn to_source(item: &mut Item) -> Result<Source, ItemError> {
         name: parsed(&mut item, NAME)?,
         tags: tags.into_iter().filter_map(tag).collect(),
         fields: fields.into_iter().filter_map(field).collect(),
+        introduced_by: text(&mut item, INTRODUCED_BY),
     })
 }
 
@@ -483,6 +485,7 @@ mod tests {
             name: Some(label("Meter")),
             tags: [("host".to_owned(), String::new())].into(),
             fields: [("current_w".parse().expect("a name"), field)].into(),
+            introduced_by: Some("0123456789ab".to_owned()),
         };
         device.behind = Some("main".parse().expect("an id"));
         device.version = 3;

@@ -1,20 +1,37 @@
 //! An access token's item, under the digest of its secret. Never holds the secret.
 
-use super::attribute::{CREATED, DEVICES, NAME, REVOKED, SCOPE};
+use super::attribute::{CREATED, DEVICE_TAGS, DEVICES, NAME, PREFIX, REVOKED, ROOM_TAG, SCOPE};
 use super::fields::{invalid, other_kind, parse_key, parsed, put, string, text, timestamp};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::Key;
-use domain::{DeviceId, Scope, Token};
+use domain::{DeviceId, Scope, Token, WritableDevices, WriteScope};
+
+/// The scope of a token that writes for any device. It differs from that of the others, so that an item which
+/// lost its devices permits nothing.
+const ANY: &str = "write-any";
 
 /// The item of an access token.
 #[must_use]
 pub fn from_token(token: &Token) -> Item {
     let mut item = key(&Key::Token(token.hash));
     let scope = match &token.scope {
-        Scope::Write(devices) => {
-            let devices = devices.iter().map(|id| Attribute::S(id.to_string())).collect();
-            item.insert(DEVICES.to_owned(), Attribute::L(devices));
-            "write"
+        Scope::Write(WriteScope { devices, device_tags, room_tag }) => {
+            match devices {
+                WritableDevices::Any => {}
+                WritableDevices::Only(devices) => {
+                    let devices = devices.iter().map(|id| Attribute::S(id.to_string())).collect();
+                    item.insert(DEVICES.to_owned(), Attribute::L(devices));
+                }
+                WritableDevices::Prefix(prefix) => {
+                    put(&mut item, PREFIX, Some(prefix.to_string()));
+                }
+            }
+            if !device_tags.is_empty() {
+                let tags = device_tags.iter().cloned().map(Attribute::S).collect();
+                item.insert(DEVICE_TAGS.to_owned(), Attribute::L(tags));
+            }
+            put(&mut item, ROOM_TAG, room_tag.clone());
+            if *devices == WritableDevices::Any { ANY } else { "write" }
         }
         Scope::Read => "read",
         Scope::Admin => "admin",
@@ -38,12 +55,18 @@ fn to_token(mut item: Item) -> Result<Token, ItemError> {
     let Key::Token(hash) = parse_key(&item)? else { return Err(other_kind(&item)) };
     let scope = match text(&mut item, SCOPE).as_deref() {
         Some("write") => {
-            let Some(Attribute::L(devices)) = item.remove(DEVICES) else {
-                return Err(ItemError::Missing(DEVICES));
+            let devices = match (item.remove(DEVICES), parsed(&mut item, PREFIX)?) {
+                (Some(Attribute::L(devices)), None) => {
+                    let ids = devices.into_iter().filter_map(string).map(DeviceId::try_from);
+                    let ids = ids.collect::<Result<_, _>>().map_err(invalid(DEVICES))?;
+                    WritableDevices::Only(ids)
+                }
+                (None, Some(prefix)) => WritableDevices::Prefix(prefix),
+                _ => return Err(ItemError::Missing(DEVICES)),
             };
-            let ids = devices.into_iter().filter_map(string).map(DeviceId::try_from);
-            Scope::Write(ids.collect::<Result<_, _>>().map_err(invalid(DEVICES))?)
+            to_write_scope(&mut item, devices)
         }
+        Some(ANY) => to_write_scope(&mut item, WritableDevices::Any),
         Some("read") => Scope::Read,
         Some("admin") => Scope::Admin,
         _ => return Err(ItemError::Missing(SCOPE)),
@@ -53,6 +76,14 @@ fn to_token(mut item: Item) -> Result<Token, ItemError> {
     Ok(Token { hash, scope, name: parsed(&mut item, NAME)?, created, revoked })
 }
 
+fn to_write_scope(item: &mut Item, devices: WritableDevices) -> Scope {
+    let device_tags = match item.remove(DEVICE_TAGS) {
+        Some(Attribute::L(tags)) => tags.into_iter().filter_map(string).collect(),
+        _ => Vec::new(),
+    };
+    Scope::Write(WriteScope { devices, device_tags, room_tag: text(item, ROOM_TAG) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,9 +91,16 @@ mod tests {
 
     #[test]
     fn tokens_come_back_and_broken_ones_permit_nothing() {
-        let devices = ["a", "b"].map(|id| id.parse().expect("an id")).into();
+        let only = WriteScope::from(["a", "b"].map(|id| id.parse().expect("an id")));
+        let tagged = WriteScope {
+            devices: WritableDevices::Prefix("cabin".parse().expect("an id")),
+            device_tags: vec!["host".to_owned(), "path".to_owned()],
+            room_tag: Some("area".to_owned()),
+        };
+        let any = WriteScope { devices: WritableDevices::Any, ..only.clone() };
         let at = Timestamp::parse("2026-01-11T16:00:00Z", Timestamp::MIN).expect("a timestamp");
-        for scope in [Scope::Write(devices), Scope::Read, Scope::Admin] {
+        let writing = [only, tagged, any].map(Scope::Write);
+        for scope in writing.into_iter().chain([Scope::Read, Scope::Admin]) {
             let token = Token {
                 hash: TokenHash::of("secret"),
                 scope,

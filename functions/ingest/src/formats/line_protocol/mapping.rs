@@ -181,6 +181,7 @@ impl Mapped<'_> {
                 .map(|(key, value)| (key.to_string(), value.to_string()))
                 .collect(),
             metrics: metrics.collect(),
+            introduced_by: None,
         }
     }
 }

@@ -251,7 +251,12 @@ proptest! {
     fn a_bad_line_takes_no_good_one_down(
         parts in prop::collection::vec(
             prop_oneof![
-                line().prop_map(|line| (true, line)),
+                // A quote too many before them would make these strings another line's.
+                line()
+                    .prop_filter("a string like a line", |line| {
+                        line.split('"').skip(1).step_by(2).all(|it| !it.contains([' ', ',', '=', '\n']))
+                    })
+                    .prop_map(|line| (true, line)),
                 "[a-c ,=]{0,3}(x|=|,|v=\"x|v=1\"x|v=\\\\\"x|,,)[a-c ,=1]{0,4}y".prop_map(|line| (false, line)),
             ],
             0..8,

@@ -1,0 +1,126 @@
+//! The replies of InfluxDB's APIs to line protocol. Decides nothing about a line.
+
+use std::borrow::Cow;
+
+use api::{Dialect, FieldError, Problem, ProblemKind, Response};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::line_points::Points;
+
+/// The number of refused lines that a reply tells in full.
+const MAX_TOLD: usize = 100;
+/// The largest length of a line in a reply: characters.
+const MAX_LINE: usize = 200;
+
+/// The lines of a request, and what became of them.
+#[derive(Debug)]
+pub(crate) struct Written<'a> {
+    pub(crate) points: Points<'a>,
+    pub(crate) outcome: Outcome,
+}
+
+/// 204 all stored, 400 some or all refused, 503 not all stored; that comes before any refusal, so that the client
+/// sends again.
+pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
+    let Written { points, outcome } = written;
+    let response = if let Some(cause) = &outcome.cause {
+        not_stored(dialect, points, outcome, cause)
+    } else if outcome.rejected.is_empty() {
+        dialect.dressed(Response { status: 204, headers: Vec::new(), body: Vec::new() })
+    } else {
+        partial(dialect, points, outcome)
+    };
+    let counted = [
+        ("x-roomtide-skipped", "strings", points.strings),
+        ("x-roomtide-merged", "points", points.merged),
+    ];
+    counted
+        .into_iter()
+        .filter(|(.., count)| *count > 0)
+        .fold(response, |response, (name, of, count)| {
+            response.with(name, format_args!("{of}={count}"))
+        })
+}
+
+/// 400: nothing is stored, as the client asks where a line is refused.
+pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldError) -> Response {
+    match dialect {
+        Dialect::V3 => {
+            let body =
+                json!({"error": "line protocol parsing error", "data": datum(points, first)});
+            dialect.dressed(Response::json(400, &body))
+        }
+        _ => dialect.error(400, "invalid", &sentence(points, first)),
+    }
+}
+
+fn partial(dialect: Dialect, points: &Points<'_>, outcome: &Outcome) -> Response {
+    let told = &outcome.rejected[..outcome.rejected.len().min(MAX_TOLD)];
+    let others = outcome.rejected.len() - told.len();
+    if dialect == Dialect::V3 {
+        let mut data: Vec<Value> = told.iter().map(|refusal| datum(points, refusal)).collect();
+        if others > 0 {
+            data.push(json!({"error_message": format!("and {others} more")}));
+        }
+        let error = "partial write of line protocol occurred";
+        return dialect.dressed(Response::json(400, &json!({"error": error, "data": data})));
+    }
+    let mut sentences: Vec<String> = told.iter().map(|refusal| sentence(points, refusal)).collect();
+    if others > 0 {
+        sentences.push(format!("and {others} more"));
+    }
+    let text = sentences.join("\n");
+    let message = match outcome.accepted {
+        0 => text,
+        _ => format!("partial write: {text} dropped={}", outcome.rejected.len()),
+    };
+    dialect.error(400, "invalid", &message)
+}
+
+fn not_stored(
+    dialect: Dialect,
+    points: &Points<'_>,
+    outcome: &Outcome,
+    cause: &table::StoreError,
+) -> Response {
+    let numbers = outcome.not_stored.iter().take(MAX_TOLD).map(|n| points.lines[*n].0.to_string());
+    let numbers: Vec<_> = numbers.collect();
+    let more = if outcome.not_stored.len() > MAX_TOLD { ", ..." } else { "" };
+    let detail = format!(
+        "{cause}; {} of {} lines are not stored, send them again: {}{more}",
+        outcome.not_stored.len(),
+        points.lines.len(),
+        numbers.join(", ")
+    );
+    dialect.respond(&Problem::new(ProblemKind::Unavailable, detail))
+}
+
+fn datum(points: &Points<'_>, refusal: &FieldError) -> Value {
+    let (number, line) = line(points, refusal);
+    json!({"error_message": why(refusal), "line_number": number, "original_line": line})
+}
+
+fn sentence(points: &Points<'_>, refusal: &FieldError) -> String {
+    let verb = if refusal.field.is_some() { "write" } else { "parse" };
+    let (_, line) = line(points, refusal);
+    format!("unable to {verb} '{line}': {}", why(refusal))
+}
+
+fn why(refusal: &FieldError) -> Cow<'_, str> {
+    match refusal.field.as_deref() {
+        None | Some("") => Cow::from(&refusal.message),
+        Some(field) => format!("{field} {}", refusal.message).into(),
+    }
+}
+
+/// The number and the text of the line that is refused.
+fn line(points: &Points<'_>, refusal: &FieldError) -> (usize, String) {
+    let (number, text) = points.lines[refusal.index.unwrap_or_default()];
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String = text.chars().take(MAX_LINE).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    (number, shown)
+}

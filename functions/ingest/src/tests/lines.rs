@@ -1,0 +1,395 @@
+//! Line protocol through the function: statuses, headers and bodies of each version, and what is stored.
+
+use std::io::Write as _;
+
+use domain::{Device, DeviceId};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use table::ReadRegistry as _;
+
+use super::*;
+
+/// An answer: status, headers, body.
+struct Answer(i64, Value, String);
+
+impl Bench {
+    async fn write(&self, path: &str, headers: &Value, body: &[u8]) -> Answer {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut event = http("POST", path, "");
+        event["rawQueryString"] = json!(query);
+        event["headers"] = headers.clone();
+        event["body"] = json!(STANDARD.encode(body));
+        event["isBase64Encoded"] = json!(true);
+        let event: Event = serde_json::from_str(&event.to_string()).expect("an event");
+        let reply = self.ingest.handle(event, Deadline::after(TIMEOUT)).await;
+        let Ok(Reply::Http(answer)) = reply else { panic!("HTTP is always answered") };
+        let text = json!(answer)["body"].as_str().unwrap_or_default().to_owned();
+        Answer(answer.status_code, json!(answer)["headers"].clone(), text)
+    }
+
+    async fn lines(&self, path: &str, body: &str) -> (i64, String) {
+        let Answer(status, _, text) = self.write(path, &json!({}), body.as_bytes()).await;
+        (status, text)
+    }
+
+    /// The readings: device, timestamp, metrics.
+    fn stored(&self) -> Vec<String> {
+        let metrics = |reading: &Reading| {
+            let metrics = reading.metrics().iter().map(|(name, value)| format!("{name}={value}"));
+            metrics.collect::<Vec<_>>().join(" ")
+        };
+        let readings = self.store.readings();
+        readings.iter().map(|it| format!("{} {} {}", it.device, it.at, metrics(it))).collect()
+    }
+
+    async fn device(&self, id: &str) -> Device {
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let id: DeviceId = id.parse().expect("an id");
+        let found = self.store.devices(&invocation).await.expect("memory").found;
+        found.into_iter().find(|device| device.id == id).expect("registered")
+    }
+}
+
+const AT: &str = "1768147200000000000";
+
+#[tokio::test]
+async fn each_version_stores_lines_and_answers_204_without_a_body() {
+    for (path, at) in [
+        ("/write?db=home", AT),
+        ("/write?db=home&precision=s&rp=&u=x", "1768147200"),
+        ("/write?precision=", AT),
+        ("/api/v2/write?org=o&bucket=b&precision=ms", "1768147200000"),
+        ("/api/v2/write?bucket=b", AT),
+        ("/api/v3/write_lp?db=b&precision=second&no_sync=true", "1768147200"),
+        ("/api/v3/write_lp?db=b", "1768147200"),
+        ("/influx/write?db=home&precision=h", "491152"),
+        ("/influx/api/v2/write?bucket=b&precision=us", "1768147200000000"),
+        ("/influx/api/v3/write_lp?db=b&precision=auto", "1768147200000"),
+    ] {
+        let bench = Bench::new();
+        let line = format!("mem,host=pi used=5i,free=2.50 {at}");
+        let Answer(status, headers, body) = bench.write(path, &json!({}), line.as_bytes()).await;
+        assert_eq!((status, body.as_str()), (204, ""), "{path}");
+        assert_eq!(headers["x-influxdb-version"], "1.8.10");
+        let millis = if path.contains("precision=h") { "16:00:00.000Z" } else { "16:00:00.000Z" };
+        assert_eq!(
+            bench.stored(),
+            [format!("pi::mem 2026-01-11T{millis} free=2.5 used=5")],
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn odd_requests_of_real_clients_work() {
+    let bench = Bench::new();
+    let line = format!("m,host=a value=1 {AT}");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(line.as_bytes()).expect("memory");
+    let packed = gzip.finish().expect("memory");
+    for (headers, body) in [
+        (json!({}), &b""[..]),
+        (json!({"content-encoding": "identity", "content-type": "text/plain"}), b""),
+        (json!({}), b"\n"),
+        (json!({}), b"# only a comment"),
+        (json!({"content-type": ""}), line.as_bytes()),
+        (json!({"content-type": "application/x-www-form-urlencoded"}), line.as_bytes()),
+        (json!({"content-type": "application/octet-stream"}), format!(" {line}\r\n").as_bytes()),
+        (json!({"content-encoding": "gzip", "content-type": "text/plain"}), &packed),
+        (json!({}), &packed),
+    ] {
+        let Answer(status, _, text) = bench.write("/write?db=x", &headers, body).await;
+        assert_eq!((status, text.as_str()), (204, ""), "{headers} {body:?}");
+    }
+    let damaged = String::from_utf8_lossy(&packed).into_owned();
+    let headers = json!({"content-encoding": "gzip"});
+    let Answer(status, _, text) = bench.write("/api/v2/write", &headers, damaged.as_bytes()).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("set content_encoding = \\\"identity\\\""), "{text}");
+}
+
+#[tokio::test]
+async fn good_lines_are_stored_beside_bad_ones_which_each_version_names() {
+    let body =
+        format!("m,host=a value=1 {AT}\nbad line here x\nm,host=b value=\nm,host=c value=3 {AT}");
+    let message = "partial write: unable to parse 'bad line here x': invalid field format\\n\
+                   unable to parse 'm,host=b value=': missing field value dropped=2";
+    for (path, expected) in [
+        ("/write", format!("{{\"error\":\"{message}\"}}\n")),
+        ("/api/v2/write", format!("{{\"code\":\"invalid\",\"message\":\"{message}\"}}\n")),
+        (
+            "/api/v3/write_lp",
+            "{\"data\":[{\"error_message\":\"invalid field format\",\"line_number\":2,\"original_line\":\"bad line here x\"},\
+             {\"error_message\":\"missing field value\",\"line_number\":3,\"original_line\":\"m,host=b value=\"}],\
+             \"error\":\"partial write of line protocol occurred\"}\n"
+                .to_owned(),
+        ),
+    ] {
+        let bench = Bench::new();
+        assert_eq!(bench.lines(path, &body).await, (400, expected), "{path}");
+        assert_eq!(bench.stored().len(), 2, "{path}");
+    }
+    let bench = Bench::new();
+    let Answer(status, headers, text) = bench.write("/write", &json!({}), b"a v=").await;
+    assert_eq!(
+        (status, text.as_str()),
+        (400, "{\"error\":\"unable to parse 'a v=': missing field value\"}\n")
+    );
+    assert_eq!(headers["x-influxdb-error"], "unable to parse 'a v=': missing field value");
+    let many = "bad\n".repeat(150);
+    let (_, text) = bench.lines("/write", &many).await;
+    assert_eq!(text.matches("missing fields").count(), 100);
+    assert!(text.contains("and 50 more"), "{text}");
+}
+
+#[tokio::test]
+async fn nothing_is_stored_where_partial_writes_are_not_accepted() {
+    for (path, part) in [
+        ("/api/v3/write_lp?accept_partial=false", "\"error\":\"line protocol parsing error\""),
+        ("/write?accept_partial=false", "unable to parse 'bad': missing fields"),
+    ] {
+        let bench = Bench::new();
+        let (status, text) = bench.lines(path, "m,host=a value=1\nbad\n").await;
+        assert_eq!(status, 400);
+        assert!(text.contains(part), "{text}");
+        assert_eq!(bench.stored(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn points_of_one_device_and_millisecond_are_one_reading() {
+    let bench = Bench::new();
+    let body = "m,host=a value=1 1768147200000000300\n\
+                m,host=a value=2 1768147200000000200\n\
+                n,host=a value=5 1768147200000000999\n\
+                m,host=a value=3,text=\"x\" 1768147200001000000";
+    let Answer(status, headers, _) = bench.write("/write", &json!({}), body.as_bytes()).await;
+    assert_eq!(status, 204);
+    assert_eq!(
+        bench.stored(),
+        ["a 2026-01-11T16:00:00.000Z m=1 n=5", "a 2026-01-11T16:00:00.001Z m=3"]
+    );
+    assert_eq!(
+        (&headers["x-roomtide-merged"], &headers["x-roomtide-skipped"]),
+        (&json!("points=1"), &json!("strings=1"))
+    );
+    // What is stored stays beside what is written later.
+    bench.lines("/write", "o,host=a value=7 1768147200000000000").await;
+    assert_eq!(bench.stored()[0], "a 2026-01-11T16:00:00.000Z m=1 n=5 o=7");
+}
+
+#[tokio::test]
+async fn two_series_never_share_a_metric_in_silence() {
+    let bench = Bench::new();
+    let body = format!("m,host=a value=1 {AT}\nm,hostname=a value=2 {AT}\nm,host=a value=3 {AT}");
+    let (status, text) = bench.lines("/write", &body).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("unable to write 'm,hostname=a value=2"), "{text}");
+    assert_eq!(bench.stored(), ["a 2026-01-11T16:00:00.000Z m=3"]);
+}
+
+#[tokio::test]
+async fn a_line_without_a_timestamp_has_that_of_its_arrival_and_the_later_wins() {
+    let bench = Bench::new();
+    let body = "m,host=a value=1\nm,host=a value=2\nm,host=b value=3";
+    assert_eq!(bench.lines("/write?precision=s", body).await.0, 204);
+    assert_eq!(
+        bench.stored(),
+        ["a 2026-01-11T16:00:00.000Z m=2", "b 2026-01-11T16:00:00.000Z m=3"]
+    );
+}
+
+#[tokio::test]
+async fn a_timestamp_in_another_unit_is_named_with_that_unit() {
+    let bench = Bench::new();
+    for (path, at, why) in [
+        ("/write", "1768147200", "1768147200 is 1970-01-01T00:00:01.768Z in ns; add precision=s"),
+        ("/write", "1768147200000", "in ns; add precision=ms"),
+        ("/write?precision=s", "1768147200000", "in s; add precision=ms"),
+        ("/write?precision=s", AT, "is outside of the years"),
+        ("/write", "1799999999000000000", "is more than 14 days ahead"),
+        ("/write", "-5", "is outside of the years"),
+    ] {
+        let (status, text) = bench.lines(path, &format!("m,host=a value=1 {at}")).await;
+        assert_eq!(status, 400);
+        assert!(text.contains(why), "{text}");
+    }
+    // A forecast.
+    assert_eq!(bench.lines("/write?precision=s", "m,host=a value=1 1769270400").await.0, 204);
+    let (status, text) = bench.lines("/api/v2/write?precision=d", "m value=1").await;
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("invalid precision; valid precision units are ns, us, ms, and s"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_failure_of_ours_comes_before_a_bad_line_and_says_when_to_come_back() {
+    let bench = Bench::new();
+    bench.lines("/write", "m,host=a value=1").await;
+    for path in ["/write", "/api/v2/write", "/api/v3/write_lp"] {
+        bench.store.leave_not_stored(&[1]);
+        let body = format!("m,host=a value=1 {AT}\nbad\n\nm,host=b value=2 {AT}");
+        let Answer(status, headers, text) = bench.write(path, &json!({}), body.as_bytes()).await;
+        assert_eq!((status, &headers["retry-after"]), (503, &json!("2")), "{text}");
+        assert!(text.contains("1 of 3 lines are not stored, send them again: 4"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn each_failure_has_the_body_of_its_version() {
+    let bench = Bench::guarded().await;
+    let token = |secret: &str| json!({"authorization": format!("Token {secret}")});
+    for (path, headers, status, body) in [
+        ("/write", json!({}), 401, "{\"error\":\"authorization failed\"}\n"),
+        ("/influx/write", token("unknown"), 401, "{\"error\":\"authorization failed\"}\n"),
+        (
+            "/api/v2/write",
+            json!({}),
+            401,
+            "{\"code\":\"unauthorized\",\"message\":\"unauthorized access\"}\n",
+        ),
+        ("/api/v3/write_lp", json!({}), 401, "{\"error\":\"the request was not authenticated\"}\n"),
+        (
+            "/api/v2/write",
+            token("read"),
+            403,
+            "{\"code\":\"forbidden\",\"message\":\"The token may only read.\"}\n",
+        ),
+        (
+            "/write?p=admin",
+            json!({}),
+            403,
+            "{\"error\":\"An admin token is not taken from the address, which is logged in many places.\"}\n",
+        ),
+        (
+            "/write?p=one",
+            json!({"content-encoding": "br"}),
+            415,
+            "{\"error\":\"content coding \\\"br\\\" is not supported; use gzip or identity\"}\n",
+        ),
+        (
+            "/api/v3/nothing",
+            token("one"),
+            404,
+            "{\"error\":\"There is no POST /api/v3/nothing; /openapi.json lists what there is.\"}\n",
+        ),
+        ("/influx/nothing", token("one"), 404, "404 page not found\n"),
+    ] {
+        let Answer(is, headers, text) = bench.write(path, &headers, b"m value=1").await;
+        assert_eq!((is, text.as_str()), (status, body), "{path}");
+        assert_eq!(headers.get("www-authenticate"), None);
+    }
+    let basic = json!({"authorization": format!("Basic {}", STANDARD.encode("anybody:one"))});
+    let large = "x".repeat(api::MAX_BODY + 1);
+    let Answer(status, headers, _) = bench.write("/api/v2/write", &basic, large.as_bytes()).await;
+    assert_eq!((status, &headers["x-platform-error-code"]), (413, &json!("request too large")));
+    let (status, text) = Bench::new().lines("/write", &"m value=1\n".repeat(10_001)).await;
+    assert_eq!(status, 413, "{text}");
+}
+
+#[tokio::test]
+async fn a_token_writes_for_its_device_and_a_foreign_line_is_a_bad_line() {
+    let bench = Bench::guarded().await;
+    let own = json!({"authorization": "Token one"});
+    let body = format!("mem,host=pi used=1 {AT}\nm,host=x value=2 {AT}");
+    assert_eq!(bench.write("/write", &own, body.as_bytes()).await.0, 204);
+    assert_eq!(
+        bench.stored(),
+        ["d 2026-01-11T16:00:00.000Z m=2", "d::mem 2026-01-11T16:00:00.000Z used=1"]
+    );
+    let both = json!({"authorization": "Token two"});
+    let body = format!("m,host=e value=1 {AT}\nm,host=x value=2 {AT}");
+    let Answer(status, _, text) = bench.write("/write", &both, body.as_bytes()).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("x is not a device of the token's dropped=1"), "{text}");
+    assert_eq!(bench.stored().len(), 3);
+}
+
+#[tokio::test]
+async fn a_token_introduces_so_many_devices_and_known_ones_go_on() {
+    let mut bench = Bench::guarded().await;
+    bench.ingest.intake.settings.max_devices_per_token = 2;
+    let own = json!({"authorization": "Token one"});
+    let lines = |from: usize, to: usize| {
+        (from..to).map(|n| format!("m,cpu=c{n} value=1 {AT}\n")).collect::<String>()
+    };
+    assert_eq!(bench.write("/write", &own, lines(0, 2).as_bytes()).await.0, 204);
+    for _ in 0..2 {
+        let Answer(status, _, text) = bench.write("/write", &own, lines(0, 4).as_bytes()).await;
+        assert_eq!(status, 400);
+        let part = "device_id is new, and max-values-per-tag limit exceeded (2/2)";
+        assert_eq!(text.matches(part).count(), 2, "{text}");
+        assert!(text.contains("dropped=2"), "{text}");
+        assert_eq!(bench.stored().len(), 2);
+    }
+    let other = json!({"authorization": "Token admin"});
+    assert_eq!(bench.write("/write", &other, lines(5, 9).as_bytes()).await.0, 204);
+}
+
+#[tokio::test]
+async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person() {
+    let bench = Bench::new();
+    let line = |at: i64, more: &str| {
+        format!(
+            "kWh,domain=sensor,entity_id=meter,area=Living\\ Room friendly_name_str=\"Meter\",device_class_str=\"energy\",state_class_str=\"total_increasing\",value=1{more} {at}"
+        )
+    };
+    assert_eq!(bench.lines("/write?precision=s", &line(1_768_147_200, "")).await.0, 204);
+    let device = bench.device("sensor.meter:Living_Room").await;
+    let info = device.metrics.values().next().expect("one");
+    assert_eq!(info.kind, domain::MetricKind::Counter);
+    assert_eq!(info.unit.as_ref().map(domain::Unit::as_str), Some("kWh"));
+    assert_eq!(device.shown_name().map(domain::Label::as_str), Some("Meter"));
+    assert_eq!(device.source.tags["area"], "Living Room");
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let rooms = bench.store.rooms(&invocation).await.expect("memory").found;
+    assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some("Living Room"));
+
+    let before = bench.store.calls().registry_writes;
+    bench.lines("/write?precision=s", &line(1_768_147_201, "")).await;
+    assert_eq!(bench.store.calls().registry_writes, before, "it is known");
+    let patch = DevicePatch {
+        metrics: [(
+            "energy".parse().expect("a name"),
+            domain::MetricPatch {
+                kind: Edit::Set(domain::MetricKind::Gauge),
+                ..Default::default()
+            },
+        )]
+        .into(),
+        ..DevicePatch::default()
+    };
+    bench
+        .store
+        .edit_device(&device.id, &patch, bench.clock.now(), &invocation)
+        .await
+        .expect("edited");
+    for n in 2..4 {
+        bench.lines("/write?precision=s", &line(1_768_147_200 + n, ",battery=5")).await;
+    }
+    let device = bench.device("sensor.meter:Living_Room").await;
+    assert_eq!(device.metrics.len(), 2);
+    let kinds: Vec<_> =
+        device.metrics.iter().map(|(name, it)| format!("{name} {}", it.kind.as_str())).collect();
+    assert_eq!(kinds, ["attr_battery gauge", "energy gauge"]);
+}
+
+#[tokio::test]
+async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
+    let bench = Bench::new();
+    let fields = |from: usize, to: usize| {
+        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
+    };
+    let line = |from, to| format!("m,host=a {} {AT}", fields(from, to));
+    assert_eq!(bench.lines("/write", &line(0, 256)).await.0, 204);
+    assert_eq!(bench.store.readings()[0].metrics().len(), 256);
+    let (status, text) = bench.lines("/write", &line(256, 257)).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("f256 is not among the metrics"), "{text}");
+    let two = format!("{}\n{}", line(0, 200), line(200, 300));
+    let (status, text) = Bench::new().lines("/write", &two).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("a::m has more than 256 metrics at this time"), "{text}");
+}

@@ -1,0 +1,80 @@
+//! `POST /write`, `/api/v2/write` and `/api/v3/write_lp`: line protocol from a request into the table. Parses and
+//! maps no line.
+
+use api::{Dialect, Params, Problem, ProblemKind, Response};
+use domain::{TokenHash, WritableDevices};
+use runtime::authentication::Grant;
+use runtime::clock::Clock;
+use runtime::http::Call;
+
+use crate::formats::line_protocol::Precision;
+use crate::formats::line_protocol::mapping::Rules;
+use crate::line_points::Reader;
+use crate::replies::influxdb::{self, Written};
+use crate::sender::Sender;
+use crate::store::{Mode, Storing};
+use crate::times::Times;
+use crate::{Intake, Store};
+
+/// Points never replace what is stored beside them.
+const MODE: Mode = Mode { merge: true, rooms_given: false };
+
+impl<S: Store, C: Clock> Intake<S, C> {
+    /// Stores the lines of a request, and names those that are refused.
+    pub(crate) async fn write_lines(&self, call: Call<'_>) -> Result<Response, Problem> {
+        let Call { endpoint, request, params, grant, invocation, log, .. } = call;
+        let dialect = endpoint.dialect().unwrap_or(Dialect::V1);
+        let body = request.line_protocol_body()?;
+        let reader = Reader {
+            precision: precision(&params, dialect)?,
+            rules: rules(&params, &grant),
+            sender: Sender::of(&grant),
+            times: Times::new(request.arrived.unwrap_or_else(|| self.clock.now()), &self.settings),
+        };
+        let mut points = reader.read(&body)?;
+        log.count("lines.sent", points.lines.len());
+        let accepts_partial = params.get("accept_partial") != Some("false");
+        let mut assembled = std::mem::take(&mut points.assembled);
+        if !accepts_partial && let Some(first) = assembled.rejected.first() {
+            log.count("readings.rejected", assembled.rejected.len());
+            return Ok(influxdb::refuse_all(dialect, &points, first));
+        }
+        assembled.rejected.sort_by_key(|refusal| refusal.index);
+        // A point without a timestamp has that of its arrival: whichever is sent last wins.
+        let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
+        let storing = Storing { mode: MODE, arrival_id: "", token: token.as_deref() };
+        let outcome = self.store(assembled, storing, invocation, log).await;
+        log.count("points.merged", points.merged);
+        log.count("strings.skipped", points.strings);
+        Ok(influxdb::respond(dialect, &Written { points, outcome }))
+    }
+}
+
+fn precision(params: &Params, dialect: Dialect) -> Result<Precision, Problem> {
+    match params.get("precision") {
+        None | Some("") if dialect == Dialect::V3 => Ok(Precision::Auto),
+        None | Some("") => Ok(Precision::Nanosecond),
+        Some(name) => Precision::parse(name).ok_or_else(|| {
+            let detail = "invalid precision; valid precision units are ns, us, ms, and s";
+            Problem::new(ProblemKind::BadRequest, detail)
+        }),
+    }
+}
+
+/// The settings of the token; those of the request come first.
+fn rules(params: &Params, grant: &Grant) -> Rules {
+    let mut rules = Rules::default();
+    if let Some(scope) = grant.writing() {
+        rules.device = Sender::Holder(&scope.devices).only_device().cloned();
+        if let WritableDevices::Prefix(prefix) = &scope.devices {
+            rules.prefix = Some(prefix.clone());
+        }
+        rules.device_tags.clone_from(&scope.device_tags);
+        rules.room_tag.clone_from(&scope.room_tag);
+    }
+    if let Some(tags) = params.get("device_tags") {
+        rules.device_tags = tags.split(',').map(ToOwned::to_owned).collect();
+    }
+    rules.room_tag = params.get("room_tag").map(ToOwned::to_owned).or(rules.room_tag);
+    rules
+}
