@@ -15,6 +15,9 @@ pub(crate) use precision::Precision;
 use line::{Text, Value};
 use number::decimal;
 
+/// The number sign, with which a comment begins.
+const COMMENT: u8 = 0x23;
+
 /// A line of a body, or why it cannot be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered<'a> {
@@ -38,20 +41,19 @@ pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
             number += line_feeds(&rest[..blank]);
             rest = &rest[blank..];
             let to_feed = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-            match rest.first()? {
-                b'#' => rest = &rest[to_feed..],
-                _ => {
-                    let (line, length) = match line::parse(rest) {
-                        Ok((line, length)) => (Ok(line), length),
-                        Err(error) => (Err(error), to_feed),
-                    };
-                    let (text, behind) = rest.split_at(length);
-                    let read = Numbered { number, text: text.trim_ascii_end(), line };
-                    number += line_feeds(text);
-                    rest = behind;
-                    return Some(read);
-                }
+            if *rest.first()? == COMMENT {
+                rest = &rest[to_feed..];
+                continue;
             }
+            let (line, length) = match line::parse(rest) {
+                Ok((line, length)) => (Ok(line), length),
+                Err(error) => (Err(error), to_feed),
+            };
+            let (text, behind) = rest.split_at(length);
+            let read = Numbered { number, text: text.trim_ascii_end(), line };
+            number += line_feeds(text);
+            rest = behind;
+            return Some(read);
         }
     })
 }

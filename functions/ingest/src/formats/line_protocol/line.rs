@@ -203,10 +203,7 @@ impl<'a> Cursor<'a> {
 
     /// Whether the line ends here. A carriage return belongs to the end.
     fn is_at_end(&self) -> bool {
-        match self.text[self.at..] {
-            [] | [b'\n' | b'\r'] | [b'\n', ..] | [b'\r', b'\n', ..] => true,
-            _ => false,
-        }
+        matches!(self.text[self.at..], [] | [b'\r'] | [b'\n', ..] | [b'\r', b'\n', ..])
     }
 
     fn skip_blanks(&mut self) {

@@ -1,4 +1,4 @@
-//! The language that is taken, its words for what is not, and its differences to InfluxData's own parser.
+//! The language that is taken, its words for what is not, and its differences to InfluxDB's own parser.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ fn a_large_body_of_any_shape_is_read_at_once() {
     }
 }
 
-/// Lines that InfluxData's parser reads too, by the same rules.
+/// Lines that InfluxDB's parser reads too, by the same rules.
 fn line() -> impl Strategy<Value = String> {
     let text = "[a-zA-Zé°][a-zA-Z0-9é°_.:/-]{0,5}";
     let key = prop_oneof![
@@ -182,7 +182,7 @@ fn line() -> impl Strategy<Value = String> {
     )
 }
 
-/// What InfluxData's parser reads, as `read` writes it.
+/// What InfluxDB's parser reads, as `read` writes it.
 fn theirs(text: &str) -> Result<String, String> {
     let line = parse_lines(text).next().expect("a line").map_err(|why| why.to_string())?;
     let mut text = format!("{:?}", line.series.measurement.to_string());
