@@ -1,4 +1,4 @@
-//! Answers lists, ranges, latest values, series and energy, and edits the registry. Stores no reading.
+//! Answers lists, ranges, latest values, series and energy; edits the registry; serves the web page. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `edit`, `remove` and
@@ -30,6 +30,7 @@ mod sheet;
 mod stays;
 #[cfg(test)]
 mod tests;
+mod web;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -205,6 +206,8 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::InfluxBuckets => return Ok(influxdb::buckets(call)),
             Operation::InfluxOrgs => return Ok(influxdb::orgs(call)),
             Operation::InfluxFlux => return influxdb::flux(),
+            Operation::WebPage => return web::page(call.request),
+            Operation::WebFile => return web::asset(call.request, &call.id),
             Operation::PostReadings
             | Operation::WriteLines
             | Operation::PostTasmota

@@ -150,6 +150,13 @@ fn responses(endpoint: &Endpoint) -> Value {
         }),
         // InfluxDB's are in its own documentation.
         Reply::Influx => json!({"204": {"description": endpoint.summary}}),
+        Reply::File(types) => {
+            let content: Map<String, Value> = types
+                .iter()
+                .map(|it| ((*it).to_owned(), json!({"schema": {"type": "string"}})))
+                .collect();
+            json!({"200": {"description": endpoint.summary, "content": content}})
+        }
         Reply::Receipt(schema) => json!({
             "201": answer("All are stored", reference(schema)),
             "207": answer("Some are refused, the others stored", reference(schema)),
@@ -159,7 +166,8 @@ fn responses(endpoint: &Endpoint) -> Value {
         responses["204"] = json!({"description": "The payload is understood and has no numbers"});
     }
     let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
-        || matches!(endpoint.reply, Reply::Rows(_));
+        || matches!(endpoint.reply, Reply::Rows(_))
+        || endpoint.operation == Operation::WebPage;
     if endpoint.method == "GET" && is_cached {
         responses["304"] = json!({"description": "The list or entry has not changed since the ETag in If-None-Match"});
     }

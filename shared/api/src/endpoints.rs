@@ -79,6 +79,8 @@ pub enum Operation {
     InfluxBuckets,
     InfluxOrgs,
     InfluxFlux,
+    WebPage,
+    WebFile,
 }
 
 /// Whose token permits a request.
@@ -187,6 +189,8 @@ pub enum Reply {
     Progress(&'static str),
     /// As InfluxDB answers.
     Influx,
+    /// A file of the web page, in one of these media types.
+    File(&'static [&'static str]),
 }
 
 /// A method and a path with at most one parameter, `{id}`, and all that is decided by them alone.
@@ -852,6 +856,20 @@ pub const ENDPOINTS: &[Endpoint] = &[
     orgs("/influx/api/v2/orgs"),
     flux("/api/v2/query"),
     flux("/influx/api/v2/query"),
+    Endpoint {
+        access: Access::Public,
+        ..get("/", Operation::WebPage, &[], Reply::File(&["text/html"]), "The web page")
+    },
+    Endpoint {
+        access: Access::Public,
+        ..get(
+            "/assets/{id}",
+            Operation::WebFile,
+            &[],
+            Reply::File(&["text/javascript", "text/css", "image/svg+xml"]),
+            "A file of the web page",
+        )
+    },
 ];
 
 /// The endpoint of a request that `function` was given, and its `{id}`, decoded; empty where the path
@@ -886,7 +904,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String)
 fn matched_id(template: &str, path: &str) -> Option<String> {
     let mut id = String::new();
     let mut segments = path.trim_end_matches('/').split('/');
-    for expected in template.split('/') {
+    for expected in template.trim_end_matches('/').split('/') {
         let segment = segments.next()?;
         if expected == "{id}" {
             id = percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned();
@@ -910,6 +928,8 @@ mod tests {
     #[test]
     fn a_path_has_one_endpoint_and_an_id() {
         assert_eq!(found("GET", "/devices"), Ok((Operation::ListDevices, String::new())));
+        assert_eq!(found("GET", "/"), Ok((Operation::WebPage, String::new())));
+        assert_eq!(found("GET", "/assets/a.js"), Ok((Operation::WebFile, "a.js".into())));
         assert_eq!(found("GET", "/devices/"), Ok((Operation::ListDevices, String::new())));
         assert_eq!(found("GET", "/devices/a%3Ab"), Ok((Operation::ShowDevice, "a:b".into())));
         assert_eq!(found("GET", "/rooms/r/latest"), Ok((Operation::RoomLatest, "r".into())));
@@ -922,7 +942,6 @@ mod tests {
 
     #[test]
     fn everything_else_is_not_found_or_not_allowed() {
-        assert_eq!(found("GET", "/"), Err(404));
         assert_eq!(found("GET", "/devices/x/y"), Err(404));
         assert_eq!(found("GET", "/devices/x/readings/y"), Err(404));
         assert_eq!(found("GET", "/readings"), Err(405));
@@ -957,11 +976,15 @@ mod tests {
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
             assert_eq!(changes, may_change, "{endpoint:?}");
             assert_eq!(endpoint.takes_values(), access == Access::Address, "{endpoint:?}");
-            let is_probe = matches!(
+            let holds_no_data = matches!(
                 endpoint.operation,
-                Operation::Health | Operation::InfluxPing | Operation::InfluxReady
+                Operation::Health
+                    | Operation::InfluxPing
+                    | Operation::InfluxReady
+                    | Operation::WebPage
+                    | Operation::WebFile
             );
-            assert_eq!(access == Access::Public, is_probe, "{endpoint:?}");
+            assert_eq!(access == Access::Public, holds_no_data, "{endpoint:?}");
             let has_body = matches!(endpoint.method, "POST" | "PUT" | "PATCH");
             assert_eq!(has_body, endpoint.body.is_some(), "{endpoint:?}");
         }

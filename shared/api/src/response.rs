@@ -94,7 +94,8 @@ impl Response {
             Coding::Gzip => self.body.len() >= WORTH_COMPRESSING,
             Coding::GzipOnly => !self.body.is_empty(),
         };
-        if !worthwhile {
+        let is_encoded = self.headers.iter().any(|(name, _)| *name == "content-encoding");
+        if is_encoded || !worthwhile {
             return self;
         }
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -156,6 +157,16 @@ mod tests {
             "nothing else is taken"
         );
         assert!(!header(&finished("GET", "gzip;q=0.0", &[b'x'; 5_000])));
+    }
+
+    #[test]
+    fn what_is_compressed_already_is_left_alone() {
+        let headers = [("accept-encoding".to_owned(), "gzip".to_owned())].into();
+        let request = Request { headers, ..Request::default() };
+        let invocation = Invocation::until(Deadline::after(Duration::from_secs(1)));
+        let body = [b'x'; 5_000];
+        let answer = Response::new(200, "text/css", body).with("content-encoding", "gzip");
+        assert_eq!(answer.finish(&request, &invocation).body, body);
     }
 
     #[test]

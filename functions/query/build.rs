@@ -1,0 +1,75 @@
+//! Compresses the files of the web page and names them by their content. Changes none but those names in it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+/// The folders of the files, from this package's.
+const FOLDERS: [&str; 2] = ["../../web", "../../web/vendor"];
+
+/// The types by the end of the name. Files of other types are for those who work on the page.
+const TYPES: [(&str, &str); 4] = [
+    ("html", "text/html; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("css", "text/css; charset=utf-8"),
+    ("svg", "image/svg+xml"),
+];
+
+fn main() {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        println!("cargo::rerun-if-changed={folder}");
+        let entries = fs::read_dir(folder).expect("the folder web is beside the functions");
+        for path in entries.map(|entry| entry.expect("it can be read").path()) {
+            let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+            let known = TYPES.iter().find(|(known, _)| *known == extension);
+            if let Some((_, content_type)) = known {
+                let text = fs::read_to_string(&path).expect("a file of the page is text");
+                files.push((name_of(&path), *content_type, text));
+            }
+        }
+    }
+    files.sort();
+    let digest = files.iter().fold(Sha256::new(), |digest, (name, _, text)| {
+        digest.chain_update(name).chain_update([0]).chain_update(text).chain_update([0])
+    });
+    let digest = digest.finalize();
+    // One for all, because the modules name each other.
+    let version = digest[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let mut table = "static FILES: &[File] = &[\n".to_owned();
+    for (name, content_type, text) in files {
+        let (name, text) = match content_type.split(';').next() {
+            Some("text/html") => (name, text.replace("\"assets/", &format!("\"assets/{version}."))),
+            Some("text/javascript") => {
+                let text = text.replace("from \"./", &format!("from \"./{version}."));
+                (format!("{version}.{name}"), text)
+            }
+            _ => (format!("{version}.{name}"), text),
+        };
+        let path = output().join(&name);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(text.as_bytes()).expect("writing to memory does not fail");
+        fs::write(&path, gzip.finish().expect("writing to memory does not fail"))
+            .expect("cargo made the folder");
+        let entry = format!(
+            "    File {{ name: {name:?}, content_type: {content_type:?}, gzip: include_bytes!({path:?}) }},\n"
+        );
+        table.push_str(&entry);
+    }
+    table.push_str("];\n");
+    fs::write(output().join("web.rs"), table).expect("cargo made the folder");
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().and_then(|name| name.to_str()).expect("a plain name").to_owned()
+}
+
+/// The folder that cargo made for what is built.
+#[expect(clippy::disallowed_methods, reason = "cargo tells a build script by the environment")]
+fn output() -> PathBuf {
+    std::env::var_os("OUT_DIR").expect("cargo sets it").into()
+}

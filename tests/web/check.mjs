@@ -1,0 +1,369 @@
+// The page in a real browser, against servers on this machine: `node check.mjs PROGRAM TOOLS SCREENSHOTS`.
+//
+// TOOLS is a folder with the packages playwright-core and axe-core; Chromium is the system's. Prints figures.
+// Deploys nothing.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { Server } from "./server.mjs";
+
+const [program, tools, screenshots] = process.argv.slice(2);
+const require = createRequire(join(tools, "package.json"));
+const { chromium } = require("playwright-core");
+const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const WIDTHS = [390, 820, 1600];
+const VIEWS = ["now", "energy", "charts", "charts/kitchen", "heat", "device", "device/meter", "connect"];
+/** The most that the page and its files may weigh, compressed. */
+const MAX_BYTES = 60 * 1024;
+const HOSTILE = ["<script>window.pwned = 1</script>", "\"><img src=x onerror='window.pwned = 1'>", "{{7*7}} ${8*8} %3Cb%3E", "\u202Egnp.exe", "ä".repeat(60)];
+
+mkdirSync(screenshots, { recursive: true });
+const path = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((it) => existsSync(it));
+const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
+/** @type {Server[]} */
+const servers = [];
+const started = Date.now();
+
+function server(...options) {
+  const made = new Server(program, options);
+  servers.push(made);
+  return made;
+}
+
+/** A page whose console errors, failures and foreign requests are collected. */
+async function open(url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1600, height: 900 }, locale: "en-GB", timezoneId: "Europe/Brussels", ...options });
+  const page = await context.newPage();
+  page.problems = [];
+  page.requests = [];
+  page.bytes = 0;
+  page.on("console", (message) => message.type() === "error" && page.problems.push(message.text()));
+  page.on("pageerror", (error) => page.problems.push(error.stack));
+  page.on("dialog", (dialog) => page.problems.push(`a dialog says ${dialog.message()}`) && dialog.dismiss());
+  page.on("request", (request) => {
+    page.requests.push(request.url());
+    if (!/^(blob|data)/.test(request.url()) && new URL(request.url()).host !== new URL(url).host) page.problems.push(`asks ${request.url()}`);
+  });
+  page.setDefaultTimeout(20_000);
+  page.setDefaultNavigationTimeout(30_000);
+  return page;
+}
+
+async function settled(page) {
+  await page.waitForFunction(() => /updated|asks again/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"));
+}
+
+async function show(page, url, view) {
+  await page.goto(`${url}/#${view}`);
+  await page.reload();
+  await settled(page);
+}
+
+/** What axe-core finds, and whether the page is wider than the window. */
+async function examined(page, name) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`), [], name);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
+}
+
+function unproblematic(page) {
+  assert.deepEqual(page.problems, []);
+}
+
+async function check(name, what) {
+  const start = Date.now();
+  await what();
+  console.log(`ok  ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+}
+
+const text = (page, selector) => page.locator(selector).innerText();
+
+async function emptyHome() {
+  const home = await server("--empty").start();
+  const page = await open(home.url);
+  await show(page, home.url, "now");
+  assert.match(await text(page, "main"), /There are no devices yet/);
+  assert.ok((await text(page, "main")).includes(`curl ${home.url}/readings`), "the server's own address");
+  for (const sender of ["ESPHome", "Home Assistant", "Telegraf", "Tasmota", "Shelly"]) await page.getByRole("heading", { name: sender }).waitFor();
+  await page.screenshot({ path: join(screenshots, "empty-1600.png") });
+  for (const view of ["energy", "charts", "heat", "device"]) {
+    await show(page, home.url, view);
+    await examined(page, `empty ${view}`);
+  }
+  await show(page, home.url, "connect");
+  assert.match(await text(page, "main"), /Waiting for a first reading/);
+  await home.ask("POST", "/readings", { device_id: "my-sensor", room: "study", temperature: 21.5 });
+  await page.getByText("Reading received").waitFor();
+  assert.match(await text(page, "main"), /my-sensor: Temperature 21\.5 °C/);
+  unproblematic(page);
+  return home;
+}
+
+/** In the home that was empty: names that are code, a silent device, a weak battery, a suspect step. */
+async function oddHome(home) {
+  const now = Date.now();
+  const at = (minutes) => new Date(now - minutes * 60_000).toISOString();
+  const readings = HOSTILE.map((_, n) => ({ device_id: `odd-${n}`, room: `odd-${n}`, temperature: 20 + n, battery: n === 0 ? 12 : 90 }));
+  for (let n = 0; n < 180; n += 1) readings.push({ device_id: "quiet", room: "study", timestamp: at(300 - n), humidity: 50 });
+  [[120, 100], [105, 100.2], [90, 5_100], [75, 5_100.2], [60, 5_100.4]].forEach(([minutes, kwh]) => readings.push({ device_id: "plug", timestamp: at(minutes), cumulative_kwh_p: kwh }));
+  await home.ask("POST", "/readings", readings);
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  for (const [n, name] of HOSTILE.entries()) {
+    await home.ask("PATCH", `/devices/odd-${n}`, { name });
+    await home.ask("PATCH", `/rooms/odd-${n}`, { name });
+  }
+  const page = await open(home.url, { viewport: { width: 390, height: 800 } });
+  for (const view of ["now", "charts", "heat", "device", "device/odd-0", "charts/odd-1"]) {
+    await show(page, home.url, view);
+    await examined(page, `odd ${view}`);
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+  }
+  await show(page, home.url, "device");
+  for (const name of HOSTILE) assert.ok((await page.getByRole("link", { name, exact: true }).count()) > 0 || (await text(page, "main")).includes(name), name);
+  await show(page, home.url, "now");
+  await page.getByRole("listitem").filter({ hasText: "quiet since" }).filter({ hasText: "usually every 60 s" }).waitFor();
+  await page.getByRole("heading", { name: "Battery below 20 %" }).waitFor();
+  await page.screenshot({ path: join(screenshots, "odd-390.png"), fullPage: true });
+  await show(page, home.url, "energy");
+  await page.getByRole("listitem").filter({ hasText: "suspect" }).getByRole("button", { name: "It is right" }).click();
+  await page.getByText("A person accepted this step").waitFor();
+  const { metrics } = await home.ask("GET", "/devices/plug");
+  assert.deepEqual(metrics.cumulative_kwh_p.verdicts.map((it) => it.verdict), ["accept"]);
+  await examined(page, "odd energy");
+  // An edit that is refused says so in the server's words; a good one is stored.
+  await show(page, home.url, "device/my-sensor");
+  await page.getByLabel("Room (id)").fill("a b");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("status").filter({ hasText: "room" }).waitFor();
+  await page.getByLabel("Room (id)").fill("attic");
+  await page.getByLabel("Name").fill("Attic sensor");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { name: "Attic sensor" }).waitFor();
+  assert.equal((await home.ask("GET", "/devices/my-sensor")).room, "attic");
+  // The browser itself notes the request that was refused.
+  page.problems = page.problems.filter((it) => !it.includes("400"));
+  unproblematic(page);
+}
+
+async function awayAndBack(home) {
+  const page = await open(home.url);
+  await show(page, home.url, "now");
+  await home.stop();
+  await page.getByRole("link", { name: "Charts", exact: true }).click();
+  await page.getByRole("alert").getByText("does not answer").waitFor();
+  assert.match(await text(page, "#status"), /asks again in/);
+  await home.start();
+  await page.waitForFunction(() => !document.querySelector("#alert p"));
+  await page.locator("canvas").first().waitFor();
+  // Told to wait, it says so and waits.
+  let asked = 0;
+  await page.route("**/devices?**", (route) => {
+    asked += 1;
+    return route.fulfill({ status: 503, headers: { "retry-after": "20" }, contentType: "application/problem+json", body: JSON.stringify({ detail: "The table takes no more just now." }) });
+  });
+  await page.getByRole("link", { name: "Now", exact: true }).click();
+  await page.waitForTimeout(5_500);
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  await page.getByRole("alert").getByText("The table takes no more just now.").waitFor();
+  assert.match(await text(page, "#status"), /asks again in (20|19) s/);
+  const before = asked;
+  await page.waitForTimeout(3_000);
+  assert.equal(asked, before, "it waits");
+  await page.unroute("**/devices?**");
+  await page.context().setOffline(true);
+  await page.getByRole("alert").getByText("offline").waitFor();
+  await page.context().setOffline(false);
+  await page.waitForFunction(() => !document.querySelector("#alert p"));
+  page.problems = page.problems.filter((it) => !/ERR_CONNECTION|ERR_INTERNET|ERR_EMPTY|ERR_NETWORK|503|Failed to load/.test(it));
+  unproblematic(page);
+}
+
+async function manyDevices() {
+  const home = await server("--empty").start();
+  const readings = Array.from({ length: 500 }, (_, n) => ({ device_id: `d${n}`, room: `r${n % 60}`, temperature: 15 + (n % 10), humidity: 50 }));
+  await home.ask("POST", "/readings", readings);
+  const page = await open(home.url);
+  page.setDefaultTimeout(60_000);
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await show(page, home.url, "now");
+  await page.getByText("500 of 500 report").waitFor();
+  await page.getByText("Usual intervals are unknown").waitFor();
+  assert.equal(await page.locator(".tile").count(), 60);
+  page.problems = page.problems.filter((it) => !it.includes("422"));
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+async function tokens() {
+  const home = await server("--empty", "--auth").start();
+  const [admin, read] = [home.token("admin"), home.token("read")];
+  await home.ask("POST", "/readings", { device_id: "secret", room: "vault", temperature: 7 }, admin);
+  const page = await open(home.url);
+  const give = async (token, keep) => {
+    await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(token);
+    if (keep) await page.getByLabel("Keep it in this browser").check();
+    await page.getByRole("button", { name: "Use it" }).click();
+  };
+  await page.goto(home.url);
+  await page.getByRole("heading", { name: "Access token" }).waitFor();
+  await examined(page, "the question for a token");
+  await page.screenshot({ path: join(screenshots, "token-1600.png") });
+  assert.ok(!(await page.content()).includes("vault"), "without a token nothing is known");
+  await give("wrong", false);
+  await page.getByText("The token is refused").waitFor();
+  await give(read, false);
+  await page.getByRole("link", { name: "vault" }).waitFor();
+  await page.reload();
+  await page.getByRole("heading", { name: "Access token" }).waitFor();
+  await give(read, true);
+  await page.getByRole("link", { name: "vault" }).waitFor();
+  await page.reload();
+  await page.getByRole("link", { name: "vault" }).waitFor();
+  await page.goto(`${home.url}/#device/secret`);
+  await page.getByLabel("Name").fill("Safe");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { name: "Admin token" }).waitFor();
+  await give(admin, false);
+  await page.getByRole("heading", { name: "Safe", exact: true }).waitFor();
+  const kept = await page.evaluate(() => JSON.stringify(localStorage));
+  assert.ok(kept.includes(read) && !kept.includes(admin), "the admin's token is not kept");
+  page.problems = page.problems.filter((it) => !/40[13]/.test(it));
+  unproblematic(page);
+  await home.remove();
+  servers.splice(servers.indexOf(home), 1);
+}
+
+/** What a person wants to know, read from the page and asked from the API. */
+async function answers(home, page) {
+  await show(page, home.url, "now");
+  const { data } = await home.ask("GET", "/devices?latest=1");
+  const values = data.filter((it) => it.latest.metrics.temperature).map((it) => [it.latest.metrics.temperature.value, it.name.replace(" thermometer", "")]);
+  const [coldest] = values.sort(([a], [b]) => a - b);
+  assert.ok((await text(page, ".summary")).startsWith(`Coldest: \u2068${coldest[1]}\u2069, ${coldest[0].toFixed(1)} °C`), coldest);
+  assert.match(await text(page, "main"), /10 of 10 report/);
+  assert.match(await text(page, "main"), /Biggest consumer: Smart meter, \d+ W/);
+  await show(page, home.url, "energy");
+  const midnight = (days) => page.evaluate((it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).toISOString(); }, days);
+  const { total_kwh } = await home.ask("GET", `/energy?from=${await midnight(-1)}&to=${await midnight(0)}`);
+  const yesterday = page.locator(".tile", { has: page.getByRole("heading", { name: "Yesterday" }) });
+  assert.ok((await yesterday.innerText()).includes(`${total_kwh} kWh`), `${total_kwh}: ${await yesterday.innerText()}`);
+  assert.match(await text(page, "main"), /\d W\s+mean of the half hour from/);
+  // The table behind a chart, by the keyboard.
+  await page.getByText("as a table").first().focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("cell", { name: /\d{2}:00/ }).first().waitFor();
+  await page.getByRole("button", { name: "Months" }).click();
+  await page.getByRole("button", { name: "Months", pressed: true }).waitFor();
+  await settled(page);
+}
+
+async function zoomed(home, page) {
+  await show(page, home.url, "charts/kitchen");
+  const card = page.locator("[data-metric=temperature]");
+  const chart = card.locator(".u-over");
+  const box = await chart.boundingBox();
+  page.requests.length = 0;
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.55, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole("button", { name: "Zoom out" }).waitFor();
+  await settled(page);
+  assert.ok(page.requests.some((it) => it.includes("/rooms/kitchen/readings")), "near enough, it shows readings");
+  const download = page.waitForEvent("download");
+  await card.getByRole("button", { name: "CSV" }).click();
+  const csv = await readFile(await (await download).path(), "utf8");
+  assert.match(csv.split("\n")[0], /timestamp.*temperature/);
+  await page.getByRole("button", { name: "Zoom out" }).click();
+  await page.getByRole("button", { name: "1 y" }).click();
+  await settled(page);
+}
+
+async function sampleHome(home) {
+  const page = await open(home.url);
+  await check("its answers", () => answers(home, page));
+  await check("charts: zoom, readings, CSV", () => zoomed(home, page));
+  unproblematic(page);
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of WIDTHS) {
+      await check(`every view at ${width} px, ${colorScheme}`, async () => {
+        const page = await open(home.url, { viewport: { width, height: 900 }, colorScheme });
+        for (const view of VIEWS) {
+          await show(page, home.url, view);
+          await examined(page, `${view} at ${width} ${colorScheme}`);
+          await page.screenshot({ path: join(screenshots, `${view.replace("/", "-")}-${width}-${colorScheme}.png`), fullPage: true });
+        }
+        unproblematic(page);
+        await page.context().close();
+      });
+    }
+  }
+  for (const [locale, pattern] of [["en-US", /°F/], ["de-DE", /\d,\d °C/]]) {
+    const page = await open(home.url, { locale });
+    await show(page, home.url, "now");
+    assert.match(await text(page, "main"), pattern, locale);
+    unproblematic(page);
+  }
+}
+
+async function figures(home) {
+  const answer = await fetch(home.url, { headers: { "accept-encoding": "gzip" } });
+  const names = [...(await answer.text()).matchAll(/"(assets\/[^"]+)"/g)].map(([, name]) => name);
+  let bytes = 0;
+  for (const name of ["", ...new Set(names)]) {
+    const head = await fetch(`${home.url}/${name}`, { method: "HEAD", headers: { "accept-encoding": "gzip" } });
+    bytes += Number(head.headers.get("content-length"));
+  }
+  console.log(`figure  the page and its files: ${bytes} bytes compressed`);
+  assert.ok(bytes > 20_000 && bytes <= MAX_BYTES, String(bytes));
+  const page = await open(home.url);
+  for (const view of VIEWS) {
+    await show(page, home.url, view);
+    page.requests.length = 0;
+    await page.reload();
+    await settled(page);
+    const asked = page.requests.filter((it) => !it.includes("/assets/") && it.replace(/#.*/, "") !== `${home.url}/`);
+    const charts = await page.locator(".plot, .heat").count();
+    console.log(`figure  ${view}: ${asked.length} requests, ${charts} charts and maps`);
+    const others = asked.filter((it) => !/\/(devices|rooms)\?/.test(it));
+    const most = view === "energy" ? 7 : view === "now" ? 1 : charts + (view.startsWith("device/") ? 1 : 0);
+    assert.ok(others.length <= most, `${view} asks ${others.join(" ")}`);
+  }
+  await show(page, home.url, "charts/kitchen");
+  page.requests.length = 0;
+  const start = Date.now();
+  await page.getByLabel("Metric").selectOption("temperature");
+  await page.getByRole("button", { name: "1 y" }).click();
+  await page.waitForFunction(() => document.querySelectorAll("canvas").length === 1 && !document.querySelector("[aria-busy]"));
+  const series = page.requests.filter((it) => it.includes("every=1d"));
+  console.log(`figure  first chart of a year: ${Date.now() - start} ms, ${series.length} request`);
+  assert.equal(series.length, 1);
+  unproblematic(page);
+}
+
+try {
+  const sample = server();
+  const filled = sample.start("Try, in another terminal");
+  filled.catch(() => {});
+  let odd;
+  await check("an empty home and its first reading", async () => { odd = await emptyHome(); });
+  await check("names that are code, silence, a weak battery, a suspect step, edits", () => oddHome(odd));
+  await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
+  await check("tokens: none, wrong, kept, an admin's", tokens);
+  await check("500 devices", manyDevices);
+  await check("the sample home is stored", () => filled);
+  await sampleHome(sample);
+  await figures(sample);
+  console.log(`all is well, after ${Math.round((Date.now() - started) / 1000)} s; screenshots in ${screenshots}`);
+} finally {
+  await browser.close();
+  await Promise.all(servers.map((it) => it.remove().catch(() => {})));
+}

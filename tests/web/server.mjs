@@ -1,0 +1,71 @@
+// A server of this project for a check of the page: started, asked, stopped. Opens no browser.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export class Server {
+  /**
+   * @param {string} program
+   * @param {string[]} options
+   */
+  constructor(program, options) {
+    this.program = program;
+    this.options = options;
+    this.directory = mkdtempSync(join(tmpdir(), "roomtide-web-"));
+    this.port = 0;
+    this.url = "";
+  }
+
+  /** Starts it, on the port of before if there was one, and waits until it listens and `until` is printed. */
+  start(until = "Roomtide listens on") {
+    const data = ["--data-dir", join(this.directory, "data"), "--port", String(this.port), "--time-zone", "Europe/Brussels"];
+    this.process = spawn(this.program, [...this.options, ...data], { stdio: ["ignore", "pipe", "inherit"] });
+    return new Promise((resolve, reject) => {
+      let printed = "";
+      this.process.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${printed}`)));
+      this.process.stdout.on("data", (text) => {
+        printed += text;
+        const found = /listens on (http:\/\/[^\s]+:(\d+))/.exec(printed);
+        if (!found || !printed.includes(until)) return;
+        [this.url, this.port] = [found[1], Number(found[2])];
+        resolve(this);
+      });
+    });
+  }
+
+  async stop() {
+    this.process.removeAllListeners("exit");
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const ended = new Promise((resolve) => this.process.on("exit", resolve));
+    this.process.kill("SIGTERM");
+    await ended;
+  }
+
+  async remove() {
+    await this.stop();
+    rmSync(this.directory, { recursive: true });
+  }
+
+  /** @param {string} scope */
+  token(scope) {
+    const made = spawnSync(this.program, ["token", "create", "--scope", scope, "--quiet", "--data-dir", join(this.directory, "data")], { encoding: "utf8" });
+    if (made.status !== 0) throw new Error(made.stderr);
+    return made.stdout.trim();
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {any} [body]
+   * @param {string} [token]
+   */
+  async ask(method, path, body, token) {
+    const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
+    const answer = await fetch(this.url + path, { method, headers, body: body && JSON.stringify(body) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path} answers ${answer.status}: ${text}`);
+    return JSON.parse(text);
+  }
+}

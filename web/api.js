@@ -1,0 +1,155 @@
+// Requests to the public API: token, pages, failures. Draws nothing.
+
+/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[]}} Metric */
+/** @typedef {{value: number, timestamp: string}} Value */
+/** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
+/** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
+/** @typedef {{room_id: string, name: string | null}} Room */
+/** @typedef {{timestamp: string, device_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
+/** @typedef {{data: Row[], units: Record<string, string | null>}} Series */
+/** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
+/** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */
+/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean}} Energy */
+/** @typedef {Record<string, string | number | boolean | undefined>} Params */
+
+const KEPT = "roomtide.token";
+
+/** The tokens, in this tab only; the reader's is kept in this browser if its owner says so. */
+const tokens = { read: localStorage.getItem(KEPT) ?? "", admin: "" };
+
+/** A failure, in the server's own words where there are any. */
+export class Failure extends Error {
+  /**
+   * @param {number} status 0 without an answer
+   * @param {string} message
+   * @param {number} retryAfter seconds; 0 where the server does not say
+   */
+  constructor(status, message, retryAfter) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+
+  /** Tells whether the same request may succeed later. */
+  get isTransient() {
+    return this.status === 0 || this.status === 429 || this.status === 503;
+  }
+}
+
+/** The address of the API, with a slash at its end: that of the page. */
+export const address = new URL(".", location.href).href;
+
+/**
+ * @param {"read" | "admin"} use
+ * @param {string} token
+ * @param {boolean} keep
+ */
+export function setToken(use, token, keep) {
+  tokens[use] = token;
+  if (use !== "read") return;
+  if (keep && token) localStorage.setItem(KEPT, token);
+  else localStorage.removeItem(KEPT);
+}
+
+/** Tells whether a token is in use. */
+export function hasToken() {
+  return tokens.read !== "";
+}
+
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ */
+export function url(path, params = {}) {
+  const asked = new URL(path, address);
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined) asked.searchParams.set(name, String(value));
+  }
+  return asked;
+}
+
+/**
+ * The path of something with an id.
+ * @param {string} kind
+ * @param {string} id
+ * @param {string} [what]
+ */
+export function path(kind, id, what = "") {
+  return `${kind}/${encodeURIComponent(id)}${what && `/${what}`}`;
+}
+
+/**
+ * @param {string} method
+ * @param {URL} asked
+ * @param {any} [body]
+ * @returns {Promise<Response>}
+ */
+async function request(method, asked, body) {
+  const use = method === "GET" ? "read" : "admin";
+  const token = tokens[use] || tokens.read;
+  /** @type {Record<string, string>} */
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch {
+    throw new Failure(0, "The server does not answer.", 0);
+  }
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  const retryAfter = Number(answer.headers.get("retry-after")) || 0;
+  // API Gateway itself answers with a message.
+  const words = problem.detail || problem.message || `The server answers ${answer.status}.`;
+  throw new Failure(answer.status, words, retryAfter);
+}
+
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ * @returns {Promise<any>}
+ */
+export async function get(path, params) {
+  return (await request("GET", url(path, params))).json();
+}
+
+/**
+ * All pages of a list.
+ * @param {string} path
+ * @param {Params} [params]
+ * @returns {Promise<any[]>}
+ */
+export async function list(path, params = {}) {
+  const all = [];
+  let cursor;
+  do {
+    const page = await get(path, { limit: 1000, ...params, cursor });
+    all.push(...page.data);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor);
+  return all;
+}
+
+/**
+ * @param {string} path
+ * @param {any} body
+ * @returns {Promise<any>}
+ */
+export async function patch(path, body) {
+  return (await request("PATCH", url(path), body)).json();
+}
+
+/**
+ * Saves an answer as a CSV file.
+ * @param {string} path
+ * @param {Params} params
+ * @param {string} name
+ */
+export async function saveCsv(path, params, name) {
+  const blob = await (await request("GET", url(path, { ...params, format: "csv" }))).blob();
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
+}

@@ -1,0 +1,169 @@
+// The view of charts: metrics of rooms over a range, by rollups or, near enough, by readings. Edits nothing.
+
+import { get, list, path, saveCsv } from "./api.js";
+import { lineChart } from "./chart.js";
+import { buttons, card, field, fill, h, select } from "./dom.js";
+import { words, zone } from "./format.js";
+import { inPlace } from "./energy.js";
+import { deviceName, home, metricsOf, roomName } from "./home.js";
+
+/** @typedef {import("./home.js").Home} Home */
+/** @typedef {import("./chart.js").Line} Line */
+
+const DAY = 86_400_000;
+/** @type {[string, string][]} */
+const RANGES = [["1", "24 h"], ["7", "7 d"], ["30", "30 d"], ["365", "1 y"]];
+/** Up to this range in milliseconds a chart of one room shows its readings. */
+const MAX_RAW = DAY / 4;
+
+/**
+ * The length of a row for a range: so long that a chart has some hundred of them.
+ * @param {number} millis
+ * @param {boolean} many
+ * @returns {[string, number]} name and seconds
+ */
+function unitOf(millis, many) {
+  if (millis <= 2 * DAY) return ["15m", 900];
+  if (millis <= 8 * DAY || (!many && millis <= 45 * DAY)) return ["1h", 3600];
+  return millis <= 45 * DAY ? ["6h", 21_600] : ["1d", 86_400];
+}
+
+/**
+ * @param {HTMLElement} main
+ * @param {string} room the room to begin with; empty for all
+ */
+export async function charts(main, room) {
+  let chosenRoom = room;
+  let chosenMetric = "";
+  let days = "1";
+  /** @type {{from: number, to: number}[]} the ranges that were zoomed into */
+  const zoomed = [];
+  const controls = h("div", { class: "controls" });
+  const plots = h("div");
+  fill(main, h("h1", null, "Charts"), h("section", { class: "card" }, controls), plots);
+  const range = () => zoomed.at(-1) ?? { from: Date.now() - Number(days) * DAY, to: Date.now() };
+  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
+
+  /** @param {Home} known */
+  function showControls(known) {
+    const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id));
+    const metrics = metricsOf(devicesOf(known));
+    const input = (/** @type {"from" | "to"} */ end) => h("input", { type: "datetime-local", value: local(range()[end]) });
+    const [from, to] = [input("from"), input("to")];
+    const apply = () => {
+      const asked = { from: new Date(from.value).getTime(), to: new Date(to.value).getTime() };
+      if (asked.from < asked.to) zoomed.push(asked);
+      return again();
+    };
+    fill(
+      controls,
+      select("Room", [["", "All rooms"], ...rooms.map((it) => /** @type {[string, string]} */ ([it.room_id, it.name || it.room_id]))], chosenRoom, (value) => {
+        chosenRoom = value;
+        again();
+      }),
+      select("Metric", [["", "All metrics"], ...[...metrics.keys()].map((it) => /** @type {[string, string]} */ ([it, words(it)]))], chosenMetric, (value) => {
+        chosenMetric = value;
+        again();
+      }),
+      buttons("Range", RANGES, zoomed.length ? "" : days, (value) => {
+        days = value;
+        zoomed.length = 0;
+        again();
+      }),
+      h("details", null, h("summary", null, "Other range"), field("From", from), field("To", to), h("button", { type: "button", onclick: apply }, "Show")),
+      zoomed.length > 0 && h("button", { type: "button", id: "zoom-out", onclick: () => { zoomed.pop(); again(); } }, "Zoom out"),
+    );
+  }
+
+  /** @param {Home} known */
+  const devicesOf = (known) => known.devices.filter((it) => !chosenRoom || it.room === chosenRoom);
+
+  async function show() {
+    const known = await home();
+    const metrics = [...metricsOf(devicesOf(known))].filter(([name, it]) => (chosenMetric ? name === chosenMetric : it.kind !== "counter"));
+    if (!controls.contains(document.activeElement)) showControls(known);
+    const places = metrics.map(([name]) => h("section", { class: "card", "data-metric": name }));
+    if (plots.childElementCount !== places.length || [...plots.children].some((it, n) => it.getAttribute("data-metric") !== places[n].dataset.metric)) fill(plots, ...places);
+    const { from, to } = range();
+    await Promise.all([...plots.children].map((place, n) => inPlace(place, async () => {
+      const [name, { unit }] = metrics[n];
+      const { lines, step, query } = await linesOf(known, chosenRoom, name, from, to);
+      const zoom = (/** @type {number} */ a, /** @type {number} */ b) => {
+        zoomed.push({ from: Math.round(a * 1000), to: Math.round(b * 1000) });
+        showControls(known);
+        again();
+      };
+      const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, "CSV");
+      const opened = place.querySelector("details")?.open;
+      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, select: zoom }), save);
+      const details = place.querySelector("details");
+      if (opened && details) details.open = true;
+    })));
+    if (!metrics.length) fill(plots, card("No metrics", h("p", null, "The devices here have sent no such metric.")));
+  }
+
+  return show;
+}
+
+/**
+ * One request: the lines of a metric of a room, or of every device.
+ * @param {Home} known
+ * @param {string} room
+ * @param {string} metric
+ * @param {number} from milliseconds
+ * @param {number} to
+ */
+async function linesOf(known, room, metric, from, to) {
+  const ends = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
+  if (room && to - from <= MAX_RAW) {
+    const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
+    const rows = await list(query.path, query.params);
+    const lines = grouped(rows, (row) => row[metric] ?? null, () => ({})).map(({ device, points }) => ({ label: labelOf(known, device, room), points }));
+    return { lines, step: undefined, query };
+  }
+  const [every, step] = unitOf(to - from, !room);
+  const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", devices: room ? undefined : 1 };
+  const query = { path: room ? path("rooms", room, "series") : "series", params };
+  /** @type {import("./api.js").Series} */
+  const { data } = await get(query.path, params);
+  const edges = (/** @type {any} */ row) => ({ min: row[metric]?.min ?? null, max: row[metric]?.max ?? null, coverage: row[metric] ? row.coverage : undefined });
+  const lines = grouped(data, (row) => row[metric]?.mean ?? null, edges)
+    .filter(({ points }) => points.some((it) => it.mean !== null))
+    .map(({ device, points }) => ({ label: device ? labelOf(known, device, "") : roomName(known, room), points }));
+  return { lines, step, query };
+}
+
+/**
+ * @param {any[]} rows
+ * @param {(row: any) => number | null} mean
+ * @param {(row: any) => object} further
+ */
+function grouped(rows, mean, further) {
+  /** @type {Map<string, import("./chart.js").Point[]>} */
+  const byDevice = new Map();
+  for (const row of rows) {
+    const device = row.device_id ?? "";
+    if (!byDevice.has(device)) byDevice.set(device, []);
+    byDevice.get(device)?.push({ time: new Date(row.timestamp).getTime() / 1000, mean: mean(row), ...further(row) });
+  }
+  return [...byDevice].map(([device, points]) => ({ device, points }));
+}
+
+/**
+ * The name of a device's line: its room's where it is alone there.
+ * @param {Home} known
+ * @param {string} id
+ * @param {string} room
+ */
+function labelOf(known, id, room) {
+  const device = known.devices.find((it) => it.device_id === id);
+  if (!device) return id;
+  const alone = known.devices.filter((it) => it.room === device.room).length === 1;
+  return alone && device.room && !room ? roomName(known, device.room) : deviceName(device);
+}
+
+/** A time as an input of the browser writes it. @param {number} millis */
+function local(millis) {
+  const date = new Date(millis);
+  return new Date(millis - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

@@ -1,0 +1,153 @@
+// The view of one device, or of all: newest values, rooms it was in, settings. Judges no step of a counter.
+
+import { get, list, patch, path, saveCsv } from "./api.js";
+import { lineChart } from "./chart.js";
+import { card, field, fill, h, select, table } from "./dom.js";
+import { age, moment, quantity, shownUnit, words, zone } from "./format.js";
+import { inPlace } from "./energy.js";
+import { deviceName, forget, home, roomName } from "./home.js";
+import { guarded } from "./token.js";
+
+/** @typedef {import("./api.js").Device} Device */
+/** @typedef {import("./home.js").Home} Home */
+
+/**
+ * @param {HTMLElement} main
+ * @param {string} id empty for all devices
+ */
+export async function device(main, id) {
+  return id ? one(main, id) : all(main);
+}
+
+/** @param {HTMLElement} main */
+function all(main) {
+  const place = h("div");
+  fill(main, h("h1", null, "Devices"), h("section", { class: "card" }, place));
+  return async () => {
+    const known = await home();
+    const rows = known.devices.map((it) => [h("a", { href: `#device/${encodeURIComponent(it.device_id)}` }, deviceName(it)), roomName(known, it.room), Object.keys(it.metrics).map(words).join(", "), it.latest ? age(it.latest.timestamp) : "none"]);
+    fill(place, table("All devices", ["Device", "Room", "Metrics", "Newest reading"], rows));
+  };
+}
+
+/**
+ * @param {HTMLElement} main
+ * @param {string} id
+ */
+function one(main, id) {
+  let metric = "";
+  const heading = h("h1", null, id);
+  const values = h("div");
+  const chart = h("div");
+  const rooms = h("div");
+  const settings = h("div");
+  fill(main, heading, h("div", { class: "two" }, card("Newest values", values), card("Rooms", rooms)), card("Last 24 hours", chart), card("Settings", settings));
+  let isShown = false;
+  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
+  async function show() {
+    const known = await home();
+    const found = known.devices.find((it) => it.device_id === id);
+    if (!found) return fill(main, h("h1", null, "No such device"), h("p", null, `No device is called ${id}.`), h("p", null, h("a", { href: "#device" }, "All devices")));
+    fill(heading, deviceName(found));
+    fill(values, newest(found));
+    metric ||= Object.keys(found.metrics).find((name) => found.metrics[name].kind !== "counter") ?? Object.keys(found.metrics)[0] ?? "";
+    await Promise.all([
+      inPlace(chart, async () => {
+        if (!metric) return fill(chart, h("p", null, "No metric was sent."));
+        const { kind, unit } = found.metrics[metric];
+        const fn = kind === "counter" ? "increase" : "mean,min,max";
+        const params = { metric, fn, every: "15m", tz: zone, from: "-24h", to: "now" };
+        /** @type {import("./api.js").Series} */
+        const { data } = await get(path("devices", id, "series"), params);
+        const points = data.map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, mean: row[metric]?.mean ?? row[metric]?.increase ?? null, min: row[metric]?.min, max: row[metric]?.max, coverage: row[metric] ? row.coverage : undefined }));
+        const names = Object.keys(found.metrics).map((name) => /** @type {[string, string]} */ ([name, words(name)]));
+        const now = Date.now() / 1000;
+        fill(
+          chart,
+          h("div", { class: "controls" }, select("Metric", names, metric, (value) => { metric = value; again(); }), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), params, `${id}-${metric}.csv`) }, "CSV")),
+          lineChart({ title: `${words(metric)}${kind === "counter" ? " per 15 minutes" : ""}`, unit, lines: [{ label: words(metric), points }], range: [now - 86_400, now], step: 900 }),
+        );
+      }),
+      inPlace(rooms, async () => {
+        const stays = await list(path("devices", id, "stays"));
+        const rows = stays.map((it) => [roomName(known, it.room), moment(it.since), it.until ? moment(it.until) : "now"]).reverse();
+        fill(rooms, rows.length ? table("Where it has been", ["Room", "From", "To"], rows) : h("p", null, "It has been in no room."));
+      }),
+    ]);
+    // A form that somebody fills in is left alone.
+    if (!isShown) fill(settings, form(known, found, () => { isShown = false; return again(); }));
+    isShown = true;
+  }
+  return show;
+}
+
+/** @param {Device} device */
+function newest(device) {
+  const rows = Object.entries(device.metrics).map(([name, { unit }]) => {
+    const value = device.latest?.metrics[name];
+    return [words(name), value ? quantity(value.value, unit) : "none", value ? age(value.timestamp) : ""];
+  });
+  return rows.length ? table("Each metric", ["Metric", "Value", "Age"], rows) : h("p", null, "No metric was sent.");
+}
+
+/**
+ * @param {Home} known
+ * @param {Device} device
+ * @param {() => Promise<unknown>} changed
+ */
+function form(known, device, changed) {
+  const text = (/** @type {string | null} */ value) => h("input", { type: "text", value: value ?? "", autocomplete: "off" });
+  const name = text(device.name);
+  const room = text(device.room);
+  const kind = text(device.kind);
+  const tags = text(device.tags.join(", "));
+  room.setAttribute("list", "rooms");
+  const said = h("p", { role: "status" });
+  const counters = Object.entries(device.metrics).filter(([, it]) => it.kind === "counter" || it.unit === "kWh");
+  const figures = counters.map(([metric, it]) => ({ metric, it, inputs: { modulus: text(String(it.modulus ?? "")), max_w: text(String(it.max_w ?? "")), tolerance: text(String(it.tolerance ?? "")) } }));
+  const save = async () => {
+    /** @type {Record<string, any>} */
+    const edit = {};
+    if (name.value !== (device.name ?? "")) edit.name = name.value || null;
+    if (room.value !== (device.room ?? "")) edit.room = room.value || null;
+    if (kind.value !== (device.kind ?? "")) edit.kind = kind.value || null;
+    if (tags.value !== device.tags.join(", ")) edit.tags = tags.value.split(",").map((it) => it.trim()).filter(Boolean);
+    for (const { metric, it, inputs } of figures) {
+      for (const setting of /** @type {const} */ (["modulus", "max_w", "tolerance"])) {
+        const given = inputs[setting].value.trim().replace(",", ".");
+        if (given === String(it[setting] ?? "")) continue;
+        // What is no number goes as it is, so that the server says what it expects.
+        const value = given === "" ? null : Number.isNaN(Number(given)) ? given : Number(given);
+        edit.metrics = { ...edit.metrics, [metric]: { ...edit.metrics?.[metric], [setting]: value } };
+      }
+    }
+    if (!Object.keys(edit).length) return fill(said, "Nothing is changed.");
+    await guarded(() => patch(path("devices", device.device_id), edit));
+    forget();
+    await changed();
+  };
+  return h(
+    "form",
+    {
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        save().catch((error) => fill(said, h("span", { class: "warn" }, error.message)));
+      },
+    },
+    h("p", { class: "note" }, `Id ${device.device_id}, first reading ${moment(device.first_seen)}. Edits need an admin token where the server asks for tokens.`),
+    h("div", { class: "controls" }, field("Name", name), field("Room (id)", room), field("Kind", kind), field("Tags, separated by commas", tags)),
+    h("datalist", { id: "rooms" }, ...known.rooms.map((it) => h("option", { value: it.room_id }, it.name ?? ""))),
+    ...figures.map(({ metric, it, inputs }) =>
+      h(
+        "fieldset",
+        { class: "controls" },
+        h("legend", null, `${words(metric)}, ${shownUnit(it.unit)}`),
+        field("Begins again after (modulus)", inputs.modulus),
+        field("Highest likely power, W", inputs.max_w),
+        field("Tolerated fall", inputs.tolerance),
+      ),
+    ),
+    h("div", { class: "buttons" }, h("button", { type: "submit" }, "Save")),
+    said,
+  );
+}

@@ -1,0 +1,128 @@
+// Elements of the page, made from text and never from markup. Knows no data.
+
+/**
+ * Makes an element. A property that begins with `on` is a listener, `class` its classes, any other an attribute.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, any> | null} [props]
+ * @param {...(Node | string | number | null | undefined | false)} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, props, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "class") node.className = value;
+    else if (name === "value") /** @type {any} */ (node).value = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...present(children));
+  return node;
+}
+
+/**
+ * Replaces what a node holds; the element that had the focus has it again, if one of the same id is there.
+ * @param {Element} node
+ * @param {...(Node | string | number | null | undefined | false)} children
+ */
+export function fill(node, ...children) {
+  const focused = node.contains(document.activeElement) ? document.activeElement?.id : "";
+  node.replaceChildren(...present(children));
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** @param {(Node | string | number | null | undefined | false)[]} children */
+function present(children) {
+  return children
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : String(child)));
+}
+
+/**
+ * A card with a heading.
+ * @param {string} title
+ * @param {...(Node | string | null | undefined | false)} children
+ */
+export function card(title, ...children) {
+  return h("section", { class: "card" }, h("h2", null, title), ...children);
+}
+
+/**
+ * A table.
+ * @param {string} caption
+ * @param {string[]} head
+ * @param {(string | Node)[][]} rows
+ */
+export function table(caption, head, rows) {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      null,
+      h("caption", null, caption),
+      h("thead", null, h("tr", null, ...head.map((text) => h("th", { scope: "col" }, text)))),
+      h("tbody", null, ...rows.map((row) => h("tr", null, ...row.map((cell) => h("td", null, cell))))),
+    ),
+  );
+}
+
+/**
+ * A table that is made when somebody opens it.
+ * @param {string} caption
+ * @param {() => Node} make
+ */
+export function tableBehind(caption, make) {
+  const details = h("details", { class: "behind" }, h("summary", null, `${caption} as a table`));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.childElementCount === 1) details.append(make());
+  });
+  return details;
+}
+
+/**
+ * A field with its label.
+ * @param {string} label
+ * @param {HTMLElement} input
+ */
+export function field(label, input) {
+  return h("label", { class: "field" }, h("span", null, label), input);
+}
+
+/**
+ * A choice of one.
+ * @param {string} label
+ * @param {[string, string][]} options values and texts
+ * @param {string} chosen
+ * @param {(value: string) => void} change
+ */
+export function select(label, options, chosen, change) {
+  const list = h(
+    "select",
+    { onchange: () => change(list.value) },
+    ...options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+  );
+  return field(label, list);
+}
+
+/**
+ * Buttons of which one is pressed.
+ * @param {string} label
+ * @param {[string, string][]} options values and texts
+ * @param {string} chosen
+ * @param {(value: string) => void} change
+ */
+export function buttons(label, options, chosen, change) {
+  return h(
+    "div",
+    { class: "buttons", role: "group", "aria-label": label },
+    ...options.map(([value, text]) =>
+      h(
+        "button",
+        { type: "button", id: `b-${label}-${value}`.replaceAll(" ", "-"), "aria-pressed": String(value === chosen), onclick: () => change(value) },
+        text,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,187 @@
+// The view of energy: today and this month, bars, the highest half hour, and what was odd. Edits verdicts only.
+
+import { get, patch, path } from "./api.js";
+import { barChart } from "./chart.js";
+import { buttons, card, fill, h } from "./dom.js";
+import { duration, kwh, midnight, moment, monthStart, number, quantity, words, zone } from "./format.js";
+import { deviceName, forget, home, roomName } from "./home.js";
+import { guarded } from "./token.js";
+
+/** @typedef {import("./api.js").Energy} Energy */
+/** @typedef {import("./api.js").EventRow} EventRow */
+
+/** @type {Record<string, {title: string, every: string, from: () => Date}>} */
+const BARS = {
+  hours: { title: "kWh by hour, yesterday and today", every: "1h", from: () => midnight(-1) },
+  days: { title: "kWh by day, last 31 days", every: "1d", from: () => midnight(-30) },
+  months: { title: "kWh by month, last 12 months", every: "1mo", from: () => monthStart(-11) },
+};
+
+/** @type {Record<string, string>} */
+const MEANING = {
+  reset: "The meter began at 0 again; what it counted until then is kept.",
+  dip: "The meter fell for a moment and came back; the dip counts nothing.",
+  wrapped: "The meter reached its highest figure and went on from 0.",
+  suspect: "The meter jumped by more than is likely. It counts nothing until you judge it.",
+  exchanged: "A new meter took over.",
+  accepted: "A person accepted this step.",
+  discarded: "A person discarded this step.",
+};
+
+/** @param {HTMLElement} main */
+export async function energy(main) {
+  let bars = "hours";
+  const figures = h("div", { class: "tiles" });
+  const chart = h("div");
+  const choice = h("div");
+  const peak = h("div");
+  const notable = h("div");
+  fill(main, h("h1", null, "Energy"), figures, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable)));
+
+  const showBars = () => inPlace(chart, async () => {
+    const { title, every, from } = BARS[bars];
+    /** @type {Energy} */
+    const { data } = await get("energy", { from: from().toISOString(), to: "now", every, tz: zone });
+    const rows = data.map((row) => ({
+      time: new Date(row.timestamp).getTime() / 1000,
+      value: row.kwh,
+      below: row.kwh_sold,
+      note: [...row.flags, row.estimated && "estimated", row.partial && "not over"].filter(Boolean).join(", "),
+    }));
+    const marked = rows.filter(({ note }) => /[a-z]/.test(note.replace("not over", ""))).length;
+    fill(chart, barChart({ title, unit: "kWh", bars: rows }), marked > 0 && h("p", { class: "note" }, `${marked} of them are flagged; the table says why.`));
+  });
+  const choose = (/** @type {string} */ value) => {
+    bars = value;
+    fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
+    return showBars();
+  };
+  fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
+
+  return async () => {
+    const { devices } = await home();
+    const units = devices.flatMap((it) => Object.values(it.metrics).map(({ unit }) => unit ?? ""));
+    if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
+      return fill(main, h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), ".")));
+    }
+    await figuresOf(figures);
+    const month = ofMonth();
+    await Promise.all([showBars(), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, async () => showNotable(notable, await month))]);
+  };
+}
+
+/**
+ * Today and this month, each against the time before it up to the same moment.
+ * @param {Element} figures
+ */
+async function figuresOf(figures) {
+  const now = new Date();
+  const dayAgo = new Date(midnight(-1).getTime() + (now.getTime() - midnight(0).getTime()));
+  const monthAgo = new Date(Math.min(monthStart(-1).getTime() + (now.getTime() - monthStart(0).getTime()), monthStart(0).getTime()));
+  const range = (/** @type {Date} */ from, /** @type {Date} */ to) => get("energy", { from: from.toISOString(), to: to.toISOString(), tz: zone });
+  /** @type {Energy[]} */
+  const [today, before, month, monthBefore, yesterday] = await Promise.all([
+    range(midnight(0), now),
+    range(midnight(-1), dayAgo),
+    range(monthStart(0), now),
+    range(monthStart(-1), monthAgo),
+    range(midnight(-1), midnight(0)),
+  ]);
+  const figure = (/** @type {string} */ title, /** @type {Energy} */ it, /** @type {Energy | null} */ other, /** @type {string} */ than) =>
+    h("section", { class: "card tile" }, h("h2", null, title), h("p", { class: "big" }, kwh(it.total_kwh)), it.total_kwh_sold !== undefined && h("p", null, `sold ${kwh(it.total_kwh_sold)}`), other && h("p", { class: "note" }, compared(it.total_kwh, other.total_kwh, than)));
+  fill(
+    figures,
+    figure("Today so far", today, before, "yesterday up to this time"),
+    figure("Yesterday", yesterday, null, ""),
+    figure("This month so far", month, monthBefore, "last month up to this time"),
+  );
+}
+
+/**
+ * @param {number | null} value
+ * @param {number | null} other
+ * @param {string} than
+ */
+function compared(value, other, than) {
+  if (value === null || other === null) return `${than}: ${kwh(other)}`;
+  const change = other > 0 ? Math.round(((value - other) / other) * 100) : 0;
+  const sign = change > 0 ? `${number(change, 0)} % more than ` : change < 0 ? `${number(-change, 0)} % less than ` : "the same as ";
+  return `${sign}${than}: ${kwh(other)}`;
+}
+
+/**
+ * The half hours of this month, and what was odd in it.
+ * @returns {Promise<Energy>}
+ */
+function ofMonth() {
+  return get("energy", { from: monthStart(0).toISOString(), to: "now", every: "30m", events: 1, tz: zone });
+}
+
+/**
+ * @param {Element} peak
+ * @param {Energy} month
+ */
+function showPeak(peak, { data }) {
+  const best = data.reduce((best, row) => ((row.kwh ?? -1) > (best?.kwh ?? -1) ? row : best), data[0]);
+  if (!best || best.kwh === null) return fill(peak, h("p", null, "No energy this month."));
+  fill(peak, h("p", { class: "big" }, `${number(best.kwh * 2000, 0)} W`), h("p", null, `mean of the half hour from ${moment(best.timestamp)}, ${kwh(best.kwh)}, this month`), best.estimated && h("p", { class: "warn" }, "Estimated: readings are further apart than a quarter of an hour."));
+}
+
+/**
+ * @param {Element} notable
+ * @param {Energy} month
+ */
+async function showNotable(notable, { events = [], events_has_more }) {
+  const known = await home(60_000);
+  if (!events.length) return fill(notable, h("p", null, "Nothing: no reset, no dip, no suspect step."));
+  const entry = (/** @type {EventRow} */ event) => {
+    const device = known.devices.find((it) => it.device_id === event.device_id);
+    const unit = device?.metrics[event.metric]?.unit;
+    const step = event.from && event.to ? `from ${quantity(event.from.value, unit)} to ${quantity(event.to.value, unit)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
+    const problem = h("p", { class: "warn", role: "alert" });
+    const judge = (/** @type {string} */ verdict) => h("button", { type: "button", onclick: () => inPlace(problem, () => judgeStep(event, verdict, notable)) }, verdict === "accept" ? "It is right" : "Ignore it");
+    return h(
+      "li",
+      null,
+      h("strong", null, event.events.join(", ")),
+      ` ${moment(event.timestamp)}, ${device ? `${deviceName(device)} in ${roomName(known, device.room)}` : event.device_id}, ${words(event.metric)} ${step}. `,
+      event.events.map((it) => MEANING[it] ?? "").join(" "),
+      event.events.includes("suspect") && h("div", { class: "buttons" }, judge("accept"), judge("discard")),
+      problem,
+    );
+  };
+  fill(notable, h("ul", null, ...events.map(entry)), events_has_more && h("p", { class: "note" }, "There are more; a device's page has its own."));
+}
+
+/**
+ * Adds a verdict to those of the device, which the API takes as a whole.
+ * @param {EventRow} event
+ * @param {string} verdict
+ * @param {Element} notable
+ */
+async function judgeStep(event, verdict, notable) {
+  const at = event.to?.timestamp ?? event.timestamp;
+  /** @type {import("./api.js").Device} */
+  const device = await get(path("devices", event.device_id));
+  const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
+  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: [...others, { timestamp: at, verdict }] } } }));
+  forget();
+  await showNotable(notable, await ofMonth());
+}
+
+/**
+ * Does something whose failure is shown where its result would be. What the whole page has to know is thrown on.
+ * @param {Element} place
+ * @param {() => Promise<unknown>} what
+ */
+export async function inPlace(place, what) {
+  place.setAttribute("aria-busy", "true");
+  try {
+    await what();
+  } catch (error) {
+    if (/** @type {any} */ (error).isTransient || /** @type {any} */ (error).status === 401) throw error;
+    fill(place, h("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
+  } finally {
+    place.removeAttribute("aria-busy");
+  }
+}

@@ -1,0 +1,59 @@
+// The question for a token, in a dialog. Knows no data.
+
+import { Failure, hasToken, setToken } from "./api.js";
+import { field, fill, h } from "./dom.js";
+
+/**
+ * Asks for a token. Tells whether one was given.
+ * @param {"read" | "admin"} use
+ * @param {string} refusal the server's words
+ * @returns {Promise<boolean>}
+ */
+export function askForToken(use, refusal) {
+  const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("token"));
+  if (dialog.open) return Promise.resolve(false);
+  const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
+  const keep = h("input", { type: "checkbox" });
+  const create = `roomtide token create --scope ${use} --name me`;
+  const again = use === "read" && hasToken();
+  return new Promise((resolve) => {
+    let given = false;
+    const form = h(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: () => {
+          given = true;
+          setToken(use, input.value.trim(), keep.checked);
+        },
+      },
+      h("h2", { id: "token-title" }, use === "read" ? "Access token" : "Admin token"),
+      h("p", null, use === "read" ? "This server shows its readings only to those who have a token." : "Edits need an admin token. It is forgotten when you close this tab."),
+      refusal && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
+      h("p", { class: "note" }, "Create one with ", h("code", null, create)),
+      field("Token", input),
+      use === "read" && h("label", { class: "check" }, keep, "Keep it in this browser"),
+      h("div", { class: "buttons" }, h("button", { type: "submit" }, "Use it"), h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")),
+    );
+    fill(dialog, form);
+    dialog.onclose = () => resolve(given);
+    dialog.showModal();
+    input.focus();
+  });
+}
+
+/**
+ * Does an edit; where an admin token is missing, asks for one and does it again.
+ * @template T
+ * @param {() => Promise<T>} edit
+ * @returns {Promise<T>}
+ */
+export async function guarded(edit) {
+  try {
+    return await edit();
+  } catch (error) {
+    const isRefused = error instanceof Failure && (error.status === 401 || error.status === 403);
+    if (!isRefused || !(await askForToken("admin", error.message))) throw error;
+    return edit();
+  }
+}
