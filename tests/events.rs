@@ -526,6 +526,11 @@ cases! {
     "query/openapi.json" after [] |bench, answer| {
         assert_eq!(answer["body"]["openapi"], "3.1.0");
     }
+    "query/web-page.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 200);
+        assert_eq!(answer["headers"]["content-encoding"], "gzip");
+        assert_eq!(answer["headers"]["content-type"], "text/html; charset=utf-8");
+    }
     "query/edit-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["name"], "Smart meter");
         assert_eq!(answer["body"]["metrics"]["cumulative_kwh_p"]["modulus"], 100_000);

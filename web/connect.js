@@ -50,16 +50,17 @@ automation:
           device: ha-study
           metric: temperature
           value: "{{ trigger.to_state.state | float }}"`],
-  ["Telegraf", "In telegraf.conf; each metric of an input becomes a reading.", `[[outputs.http]]
-  url = "${server}/readings"
+  ["Telegraf", "In telegraf.conf; the numbers of each input are a device.", `[[outputs.http]]
+  url = "${server}/readings?merge=true"
   data_format = "json"
   json_transformation = '''
-    {"readings": [$merge([fields, {"device_id": tags.host, "timestamp": timestamp}])]}
+    {"readings": [metrics.$merge([fields,
+      {"device_id": tags.host & "-" & name, "timestamp": timestamp}])]}
   '''
   [outputs.http.headers]
     Content-Type = "application/json"
     Authorization = "Bearer ${token}"`],
-  ["Tasmota", "In the console of the plug.", `Rule1 ON Tele-ENERGY#Power DO WebQuery ${server}/readings POST [Content-Type: application/json|Authorization: Bearer ${token}] {"device_id": "tasmota-plug", "current_w": %value%} ENDON
+  ["Tasmota", "In the console of the plug. With an ESP8266 it speaks http only.", `Rule1 ON Tele-ENERGY#Power DO WebQuery ${server}/readings POST [Content-Type: application/json|Authorization: Bearer ${token}] {"device_id": "tasmota-plug", "current_w": %value%} ENDON
 Rule1 1
 TelePeriod 60`],
   ["Shelly", "A script of a plug of the second generation or later.", `Timer.set(60000, true, function () {

@@ -1,6 +1,6 @@
 // The page: which view is shown, when it asks again, and what goes wrong. Shows no data itself.
 
-import { Failure } from "./api.js";
+import { Failure, hasToken } from "./api.js";
 import { charts } from "./charts.js";
 import { connect } from "./connect.js";
 import { device } from "./device.js";
@@ -75,7 +75,7 @@ function refreshInterval() {
 /** @param {unknown} error */
 function fail(error) {
   if (error instanceof Failure && error.status === 401) {
-    tell(error.message);
+    tell(hasToken() ? error.message : "This server asks for an access token.");
     plan(MAX_WAIT);
     askForToken("read", error.message).then((given) => (given ? update() : undefined));
     return;

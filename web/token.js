@@ -29,7 +29,8 @@ export function askForToken(use, refusal) {
       },
       h("h2", { id: "token-title" }, use === "read" ? "Access token" : "Admin token"),
       h("p", null, use === "read" ? "This server shows its readings only to those who have a token." : "Edits need an admin token. It is forgotten when you close this tab."),
-      refusal && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
+      // Without a token there was nothing to refuse.
+      (use === "admin" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
       h("p", { class: "note" }, "Create one with ", h("code", null, create)),
       field("Token", input),
       use === "read" && h("label", { class: "check" }, keep, "Keep it in this browser"),

@@ -13,7 +13,7 @@ use crate::request::request;
 /// If the server needs tokens, they begin with the command that creates one in `guarded`, the data directory.
 pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyhow::Result<String> {
     let url = system.url();
-    let mut text = "\nTry, in another terminal:\n\n".to_owned();
+    let mut text = format!("\nOpen {url}/ in a browser. Try, in another terminal:\n\n");
     let curl = if let Some(directory) = guarded {
         let directory = directory.display();
         writeln!(

@@ -7,6 +7,7 @@ import sys
 import access
 import around
 import indexes
+import page
 import panics
 import readings
 import rie
@@ -58,6 +59,7 @@ def use(emulator):
     rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)
     readings.line_protocol(stack, tokens)
+    page.served(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
     around.mqtt(stack, tokens)
