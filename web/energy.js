@@ -17,6 +17,9 @@ const BARS = {
   months: { title: "kWh by month, last 12 months", every: "1mo", from: () => monthStart(-11) },
 };
 
+/** How long the answer about the month is used, in milliseconds. */
+const MONTH_AGE = 600_000;
+
 /** @type {Record<string, string>} */
 const MEANING = {
   reset: "The meter began at 0 again; what it counted until then is kept.",
@@ -31,6 +34,9 @@ const MEANING = {
 /** @param {HTMLElement} main */
 export async function energy(main) {
   let bars = "hours";
+  let asked = 0;
+  /** @type {Promise<Energy>} */
+  let month;
   const figures = h("div", { class: "tiles" });
   const chart = h("div");
   const choice = h("div");
@@ -65,7 +71,12 @@ export async function energy(main) {
       return fill(main, h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), ".")));
     }
     await figuresOf(figures);
-    const month = ofMonth();
+    // A month changes slowly, and its half hours are many.
+    if (Date.now() - asked > MONTH_AGE) {
+      month = ofMonth();
+      asked = Date.now();
+      month.catch(() => (asked = 0));
+    }
     await Promise.all([showBars(), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, async () => showNotable(notable, await month))]);
   };
 }

