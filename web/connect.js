@@ -63,14 +63,14 @@ automation:
   ["Tasmota", "In the console of the plug. With an ESP8266 it speaks http only.", `Rule1 ON Tele-ENERGY#Power DO WebQuery ${server}/readings POST [Content-Type: application/json|Authorization: Bearer ${token}] {"device_id": "tasmota-plug", "current_w": %value%} ENDON
 Rule1 1
 TelePeriod 60`],
-  ["Shelly", "A script of a plug of the second generation or later.", `Timer.set(60000, true, function () {
-  let plug = Shelly.getComponentStatus("switch:0");
-  Shelly.call("HTTP.Request", {
-    method: "POST",
-    url: "${server}/readings",
-    headers: {"Content-Type": "application/json", "Authorization": "Bearer ${token}"},
-    body: JSON.stringify({device_id: "shelly-plug", current_w: plug.apower,
-      cumulative_kwh_p: plug.aenergy.total / 1000}),
+  ["Shelly", "A script of a device of the second generation or later; all that it measures is stored.", `Timer.set(60000, true, function () {
+  Shelly.call("Shelly.GetStatus", {}, function (status) {
+    Shelly.call("HTTP.Request", {
+      method: "POST",
+      url: "${server}/readings/shelly?device=shelly-plug",
+      headers: {"Content-Type": "application/json", "Authorization": "Bearer ${token}"},
+      body: JSON.stringify(status),
+    });
   });
 });`],
 ];
