@@ -420,6 +420,26 @@ cases! {
         let latest = &answer["body"]["data"][0]["latest"];
         assert_eq!(latest["metrics"]["temperature"], json!({"value": 21.6, "timestamp": "2026-01-11T16:01:00.000Z"}));
     }
+    "query/influxql.json" after [ARRAY] |bench, answer| {
+        let series = &answer["body"]["results"][0]["series"];
+        assert_eq!(series[0]["tags"], json!({"device": "remo-3"}), "{answer}");
+        assert_eq!(series[0]["columns"], json!(["time", "mean"]));
+        let values = series[0]["values"].as_array().expect("rows");
+        assert_eq!(values[..3], [json!([1_768_147_200_000_i64, 21.5]), json!([1_768_147_260_000_i64, 21.6]), json!([1_768_147_320_000_i64, null])]);
+    }
+    "query/influxql-form.json" after [ARRAY] |bench, answer| {
+        let series = &answer["body"]["results"][0]["series"][0];
+        assert_eq!(series["values"], json!([["room", "chiyoda1-a"]]), "{answer}");
+    }
+    "query/influxql-refused.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 400);
+        assert_eq!(answer["body"]["error"], "error parsing query: found FROM, expected ) at line 1, char 19");
+    }
+    "query/influxql-drop.json" after [ARRAY] |bench, answer| {
+        assert_eq!(answer["status"], 200);
+        assert_eq!(answer["body"]["results"][0]["error"], "DROP MEASUREMENT is not supported by Roomtide");
+        assert!(!bench.store.readings().is_empty());
+    }
     "query/show-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["room"], "chiyoda1-a");
         assert_eq!(answer["body"]["first_seen"], "2026-01-11T16:00:00.000Z");

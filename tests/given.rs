@@ -128,6 +128,15 @@ pub(crate) fn request(
     serde_json::from_value(event).expect("an event of API Gateway")
 }
 
+/// A text as the value of a parameter in an address.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
+
 /// An answer, taken apart.
 #[derive(Debug)]
 pub(crate) struct Answer {

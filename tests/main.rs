@@ -14,6 +14,8 @@ mod fleet_model;
 mod flow;
 mod gate;
 mod given;
+mod grafana;
+mod influxql_costs;
 mod lines;
 mod model;
 mod openapi;

@@ -55,6 +55,7 @@ def use(emulator):
     readings.lists_and_ranges(stack, tokens, week)
     rollups.stored(stack, week)
     rollups.answers(stack, tokens, week)
+    rollups.influxql(stack, tokens, week)
     rollups.follow_changes(stack, tokens)
     rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)

@@ -1,6 +1,7 @@
 """Steps: rollups are stored, follow a late reading and a deletion, and answer series and energy. Seals no bucket
 by time: the readings are of 2016, so each bucket is sealed when its readings arrive."""
 
+import urllib.parse
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
@@ -50,6 +51,21 @@ def answers(stack, tokens, week):
     same("the meter's day", [used], [Decimal(it["kwh"]) for it in energy["data"]])
     same("the meter's total", used, Decimal(energy["total_kwh"]))
     ok(f"series: the kitchen's mean of a day is {mean} °C; energy: the house used {used} kWh")
+
+
+def influxql(stack, tokens, week):
+    """One query as Grafana asks it, in a form."""
+    of_day = [Decimal(it["temperature"]) for it in week if it["device_id"] == "thermo-kitchen" and local_date(it) == "2016-01-13"]
+    query = ("SELECT mean(\"value\"), count(\"value\") FROM \"temperature\" WHERE \"room\" = 'kitchen' AND time >= '2016-01-12T23:00:00Z' "
+             "AND time < '2016-01-13T23:00:00Z' GROUP BY time(1d) fill(none) tz('Europe/Brussels')")
+    form = urllib.parse.urlencode({"q": query}).encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = stack.call("POST", "/query?db=home&epoch=s", form, token=tokens["read"], headers=headers).expect(200)
+    [[_, mean, count]] = answer["results"][0]["series"][0]["values"]
+    same("the kitchen's day in InfluxQL", len(of_day), int(count))
+    if abs(Decimal(mean) - sum(of_day) / len(of_day)) > Decimal("1e-9"):
+        raise Failed(f"InfluxQL: the kitchen's mean is {mean}")
+    ok(f"InfluxQL: a query in a form, as Grafana sends it, has the mean of {count} readings")
 
 
 def verified_and_rebuilt(stack):

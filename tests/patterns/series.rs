@@ -16,7 +16,7 @@ use table::{
 
 use super::Row;
 use crate::engine::Engine;
-use crate::given::{at, device, invocation, minute, placed, reading, request};
+use crate::given::{at, device, invocation, minute, percent_encoded, placed, reading, request};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -95,8 +95,18 @@ impl Meter {
         Self { _engine: engine, store }
     }
 
+    /// What a query in InfluxQL about the meter's power costs, and how many rows it has.
+    async fn influxql(&self, query: &str, rows: usize) -> (f64, f64) {
+        let query = format!("db=home&q={}", percent_encoded(query));
+        self.asked("/query", &query, rows, "/results/0/series/0/values").await
+    }
+
     /// What an answer costs, and how many rows it has.
     async fn cost(&self, path: &str, query: &str, rows: usize) -> (f64, f64) {
+        self.asked(path, query, rows, "/data").await
+    }
+
+    async fn asked(&self, path: &str, query: &str, rows: usize, place: &str) -> (f64, f64) {
         let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
         let clock = TestClock::at(at(32 * DAY));
         let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
@@ -107,7 +117,8 @@ impl Meter {
         let answer = function.handle(request("GET", path, query, None), minute()).await;
         let answer = crate::given::Answer::of(&answer);
         assert_eq!(answer.status, 200, "{}", answer.body);
-        assert_eq!(answer.body["data"].as_array().map(Vec::len), Some(rows), "{path}?{query}");
+        let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
+        assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
         let units = |name: &str| {
             let text = answer.headers[name].as_str().expect("text");
             text.parse::<f64>().expect("a number")
@@ -166,7 +177,44 @@ pub(super) async fn rows() -> Vec<Row> {
             meter.cost("/devices/meter/series", day, 288).await,
         ),
     ];
+    let power = |function: &str, from: &str, to: &str, rest: &str| {
+        format!("SELECT {function}(\"value\") FROM \"current_w\" WHERE time >= '{from}' AND time < '{to}' {rest}")
+    };
+    let influxql = vec![
+        row(
+            "14a",
+            "InfluxQL: a year by day of a meter with three metrics, with tz() of the home",
+            "Query",
+            DAYS_KEY,
+            15.0,
+            meter.influxql(&power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"), 365).await,
+        ),
+        row(
+            "14b",
+            "InfluxQL: a month by 15 minutes of it",
+            "2 × Query, one of them for how many readings a day has",
+            QUARTERS,
+            88.0,
+            meter.influxql(&power("mean", "2026-01-12", "2026-02-11", "GROUP BY time(15m)"), 30 * 96).await,
+        ),
+        row(
+            "14c",
+            "InfluxQL: a day by 5 minutes of it, from readings",
+            "Query",
+            super::READINGS_OF_DEVICE,
+            20.0,
+            meter.influxql(&power("mean", "2026-02-11", "2026-02-12", "GROUP BY time(5m)"), 288).await,
+        ),
+        row(
+            "14d",
+            "InfluxQL: the newest value of it",
+            "Query, newest first",
+            super::READINGS_OF_DEVICE,
+            0.5,
+            meter.influxql("SELECT last(\"value\") FROM \"current_w\"", 1).await,
+        ),
+    ];
     // The figures that the rollups were made for.
     assert!(rows[0].measured.0 <= 15.0 && rows[2].measured.0 <= 110.0);
-    rows
+    rows.into_iter().chain(influxql).collect()
 }

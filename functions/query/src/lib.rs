@@ -1,7 +1,7 @@
 //! Answers lists, ranges, latest values, series and energy; edits the registry; serves the web page. Stores no reading.
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
-//! `lists`, `homes`, `latest`, `ranges`, `series`, `edit`, `remove` and
+//! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
 //! `deletion` are one file per kind of question.
 
 mod conditions_schema;
@@ -12,6 +12,7 @@ mod health;
 mod hold;
 mod homes;
 mod influxdb;
+mod influxql;
 mod judgements;
 mod latest;
 mod lists;
@@ -199,6 +200,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
+            Operation::InfluxQl => Box::pin(influxql::query(known, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::InfluxPing => return Ok(influxdb::ping(call)),

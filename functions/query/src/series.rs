@@ -11,12 +11,12 @@ mod conditions;
 mod device;
 mod energy;
 mod events;
-mod failure;
+pub(crate) mod failure;
 mod function;
-mod gather;
-mod grid;
-mod horizon;
-mod members;
+pub(crate) mod gather;
+pub(crate) mod grid;
+pub(crate) mod horizon;
+pub(crate) mod members;
 mod neighbours;
 mod request;
 #[cfg(test)]
@@ -46,7 +46,7 @@ pub(crate) use conditions::conditions;
 use device::{DeviceValues, device_values};
 use energy::{Energy, Meter};
 use events::{EVENT_COLUMNS, Events, events};
-use gather::{Ask, Level};
+use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
 use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of};
@@ -187,6 +187,8 @@ pub(crate) async fn series(
     let ask = |device| Ask {
         device,
         rooms: subject.rooms.as_ref(),
+        is_by_room: false,
+        max_read: MAX_READ,
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::of(request.unit),
@@ -264,6 +266,8 @@ pub(crate) async fn energy(
     let ask = |device| Ask {
         device,
         rooms: subject.rooms.as_ref(),
+        is_by_room: false,
+        max_read: MAX_READ,
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::of(request.unit),
@@ -336,6 +340,8 @@ pub(crate) async fn device_events(
     let ask = Ask {
         device: &device,
         rooms: None,
+        is_by_room: false,
+        max_read: MAX_READ,
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::Days,

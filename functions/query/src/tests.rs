@@ -3,6 +3,7 @@
 mod conditions;
 mod deletion;
 mod homes;
+mod influxql;
 mod search;
 mod series;
 

@@ -72,6 +72,7 @@ pub enum Operation {
     PutConditionsSchema,
     AllSeries,
     AllEnergy,
+    InfluxQl,
     Health,
     OpenApi,
     InfluxPing,
@@ -404,6 +405,26 @@ const LINES: &[Parameter] = &[
     parameter("room_tag", Kind::Word, "The tag that names a room"),
 ];
 
+/// The parameters of InfluxQL, in the address or in a form.
+const INFLUXQL: &[Parameter] = &[
+    parameter("q", Kind::Word, "The statements, separated by semicolons"),
+    parameter(
+        "db",
+        Kind::Word,
+        "Any name: readings are in no database; required but for SHOW DATABASES",
+    ),
+    parameter("rp", Kind::Word, "autogen, or nothing"),
+    parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; RFC 3339 without it"),
+    parameter("params", Kind::Word, "A JSON object with the values of $name in the statements"),
+    parameter("pretty", Kind::Word, "true indents the answer"),
+    parameter(
+        "chunked",
+        Kind::Word,
+        "true answers in several documents, one a series or part of one",
+    ),
+    parameter("chunk_size", Kind::Word, "The rows of such a document; 10,000 without it"),
+];
+
 /// The parameters of storing readings.
 const STORING: &[Parameter] = &[
     parameter(
@@ -536,6 +557,17 @@ const fn orgs(path: &'static str) -> Endpoint {
 const fn flux(path: &'static str) -> Endpoint {
     let endpoint = influx(("POST", path), Operation::InfluxFlux, Access::Any, "Refuse Flux");
     Endpoint { body: Some("Flux"), ..endpoint }
+}
+
+/// InfluxQL, whose statements may also be in a form.
+const fn influxql(
+    method: &'static str,
+    path: &'static str,
+    body: Option<&'static str>,
+) -> Endpoint {
+    let endpoint =
+        influx((method, path), Operation::InfluxQl, Access::Any, "Ask in InfluxQL, as Grafana does");
+    Endpoint { body, parameters: INFLUXQL, ..endpoint }
 }
 
 /// All endpoints.
@@ -813,6 +845,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it",
         )
     },
+    influxql("GET", "/query", None),
+    influxql("POST", "/query", Some("InfluxQl")),
+    influxql("GET", "/influx/query", None),
+    influxql("POST", "/influx/query", Some("InfluxQl")),
     Endpoint {
         access: Access::Public,
         ..get(
@@ -970,9 +1006,10 @@ mod tests {
     fn whoever_changes_something_needs_more_than_a_reader_s_token() {
         for endpoint in ENDPOINTS {
             let access = endpoint.access;
-            // InfluxDB's query is a POST, and refused.
-            let changes = (endpoint.method != "GET" || endpoint.takes_values())
-                && endpoint.operation != Operation::InfluxFlux;
+            // InfluxDB's queries may be POSTs.
+            let asks =
+                matches!(endpoint.operation, Operation::InfluxFlux | Operation::InfluxQl);
+            let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
             assert_eq!(changes, may_change, "{endpoint:?}");
             assert_eq!(endpoint.takes_values(), access == Access::Address, "{endpoint:?}");

@@ -151,7 +151,7 @@ impl Grant {
     }
 
     /// Refuses a token that does not permit such an endpoint.
-    fn check(&self, access: Access) -> Result<(), Problem> {
+    pub fn check(&self, access: Access) -> Result<(), Problem> {
         match (access, &self.scope) {
             (Access::Public | Access::Any, _)
             | (Access::Read | Access::Write | Access::Admin, None | Some(Scope::Admin))

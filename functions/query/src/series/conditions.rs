@@ -25,7 +25,7 @@ use table::{
 };
 
 use super::failure::Failure;
-use super::gather::{Ask, Level, MAX_ROLLUPS};
+use super::gather::{Ask, Level, MAX_READ, MAX_ROLLUPS};
 use super::grid::{Grid, uncovered};
 use super::horizon::KnownState;
 use super::members::DEVICE_CONCURRENCY;
@@ -71,6 +71,8 @@ pub(crate) async fn conditions(
     let ask = |device| Ask {
         device,
         rooms: subject.rooms.as_ref(),
+        is_by_room: false,
+        max_read: MAX_READ,
         grid: &grid,
         horizon: &horizon,
         coarsest: Level::Quarters,

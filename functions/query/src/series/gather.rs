@@ -65,6 +65,10 @@ pub(crate) struct Ask<'a> {
     pub(crate) device: &'a Device,
     /// Only the readings in these rooms.
     pub(crate) rooms: Option<&'a BTreeSet<RoomId>>,
+    /// Whether no piece holds readings of two rooms.
+    pub(crate) is_by_room: bool,
+    /// The longest time for which readings are read.
+    pub(crate) max_read: TimeDelta,
     pub(crate) grid: &'a Grid,
     pub(crate) horizon: &'a Horizon,
     pub(crate) coarsest: Level,
@@ -159,11 +163,11 @@ impl<'a> Gathering<'a> {
             part.map_or(TimeDelta::zero(), |part| part.to().since(part.from()))
         };
         let length: TimeDelta = readings.iter().map(long).sum();
-        if length > MAX_READ {
+        if length > ask.max_read {
             return Err(Failure::OutOfReach(too_long(ask)));
         }
         let rules = FoldRules::of(ask.device);
-        let budget = MAX_READ - length;
+        let budget = ask.max_read.min(MAX_READ) - length;
         Ok(Self { ask, rules, gathered: Gathered::default(), readings, budget })
     }
 
@@ -290,6 +294,9 @@ impl<'a> Gathering<'a> {
         if self.is_outdated(stored) && self.has_readings(stored) && length <= self.budget {
             return Use::Refold;
         }
+        if self.ask.is_by_room && stored.rollup.rooms.len() > 1 {
+            return Use::Split;
+        }
         match self.ask.rooms {
             Some(rooms) if !stored.rollup.may_be_of(rooms) => Use::Whole { is_elsewhere: true },
             Some(rooms) if !stored.rollup.is_only_of(rooms) => Use::Split,
@@ -399,8 +406,10 @@ impl<'a> Gathering<'a> {
             let from = readings.partition_point(|reading| reading.at < part.from());
             let to = readings.partition_point(|reading| reading.at < part.to());
             let is_here = |reading: &Reading| self.ask.is_about(reading.room.as_ref());
-            let stays: Vec<&[Reading]> =
-                readings[from..to].chunk_by(|a, b| is_here(a) == is_here(b)).collect();
+            let is_one_piece = |a: &Reading, b: &Reading| {
+                is_here(a) == is_here(b) && !(self.ask.is_by_room && a.room != b.room)
+            };
+            let stays: Vec<&[Reading]> = readings[from..to].chunk_by(is_one_piece).collect();
             for (n, stay) in stays.iter().enumerate() {
                 let begin = if n == 0 { part.from() } else { stay[0].at };
                 let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);

@@ -1,5 +1,7 @@
 //! The rows of a series as ranges of time. Holds no values.
 
+use std::collections::BTreeSet;
+
 use domain::{CalendarUnit, Quarter, TimeRange, Timestamp, Zone};
 
 /// The largest number of rows of one answer.
@@ -19,6 +21,13 @@ impl Grid {
     pub(crate) fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
         let rows: Vec<_> = unit.buckets(range, zone).take(MAX_ROWS + 1).collect();
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
+    }
+
+    /// A range, cut at some timestamps inside.
+    pub(crate) fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
+        let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
+        let rows = edges.windows(2).map(|it| TimeRange::new(it[0], it[1]));
+        Self(rows.map(|row| row.expect("cuts are inside, in order")).collect())
     }
 
     /// The quarters of an hour that touch a range.

@@ -37,8 +37,7 @@ pub(crate) async fn of_rooms<'a>(
     invocation: &Invocation,
 ) -> Result<Vec<&'a Device>, Failure> {
     let asked = snapshot.devices.values().map(|device| async move {
-        let is_in = device.place.room().is_some_and(|room| rooms.contains(room))
-            || was_in(store, device, rooms, range, horizon, invocation).await?;
+        let is_in = may_have_been_in(store, device, rooms, range, horizon, invocation).await?;
         Ok::<_, Failure>(is_in.then_some(device))
     });
     let asked: Vec<_> = asked.collect();
@@ -75,6 +74,20 @@ fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
          device by device."
     ))
+}
+
+/// Whether a device may have readings of some rooms: the registry says that it is in one, or a rollup or a reading
+/// does.
+pub(crate) async fn may_have_been_in(
+    store: &(impl ReadRollups + QueryReadings),
+    device: &Device,
+    rooms: &BTreeSet<RoomId>,
+    range: TimeRange,
+    horizon: &Horizon,
+    invocation: &Invocation,
+) -> Result<bool, Failure> {
+    let is_now = device.place.room().is_some_and(|room| rooms.contains(room));
+    Ok(is_now || was_in(store, device, rooms, range, horizon, invocation).await?)
 }
 
 /// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last

@@ -18,7 +18,7 @@ use table::{
 
 use super::device::device_values;
 use super::failure::Failure;
-use super::gather::{Ask, Gathered, Level, gather};
+use super::gather::{Ask, Gathered, Level, MAX_READ, gather};
 use super::grid::Grid;
 use super::horizon::{Horizon, ceiling};
 use super::values::RowValues;
@@ -174,7 +174,16 @@ impl Home {
     async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
         let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
-        let ask = Ask { device, rooms: None, grid, horizon: &horizon, coarsest, now };
+        let ask = Ask {
+            device,
+            rooms: None,
+            is_by_room: false,
+            max_read: MAX_READ,
+            grid,
+            horizon: &horizon,
+            coarsest,
+            now,
+        };
         gather(&self.store, &ask, &invocation()).await
     }
 
@@ -185,7 +194,16 @@ impl Home {
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
         let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
-        let ask = Ask { device: &self.device, rooms: None, grid, horizon: &horizon, coarsest, now };
+        let ask = Ask {
+            device: &self.device,
+            rooms: None,
+            is_by_room: false,
+            max_read: MAX_READ,
+            grid,
+            horizon: &horizon,
+            coarsest,
+            now,
+        };
         let names = [COUNTER, POWER, GAUGE].map(metric);
         let found = device_values(&self.store, &ask, &names, |_| true, &invocation()).await;
         let found = found.expect("within reach");
@@ -362,6 +380,8 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let ask = Ask {
             device: &home.device,
             rooms: Some(&rooms),
+            is_by_room: false,
+            max_read: MAX_READ,
             grid: &grid,
             horizon: &horizon,
             coarsest: Level::Days,

@@ -125,7 +125,8 @@ impl Zone {
     }
 
     /// Seconds by which the local clock is ahead of UTC at a second since 1970.
-    pub(super) fn offset(self, second: i64) -> i64 {
+    #[must_use]
+    pub fn offset(self, second: i64) -> i64 {
         let utc = DateTime::from_timestamp(second, 0).expect("at most days from a timestamp");
         self.0.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into()
     }

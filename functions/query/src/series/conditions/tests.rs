@@ -21,7 +21,7 @@ use super::plan::IndexPlan;
 use super::request::ConditionsRequest;
 use super::{find, plain};
 use crate::series::failure::Failure;
-use crate::series::gather::{Ask, Level};
+use crate::series::gather::{Ask, Level, MAX_READ};
 use crate::series::grid::Grid;
 use crate::series::horizon::Horizon;
 
@@ -203,6 +203,8 @@ impl Home {
         Ask {
             device: &self.device,
             rooms,
+            is_by_room: false,
+            max_read: MAX_READ,
             grid,
             horizon: &self.horizon,
             coarsest: Level::Quarters,

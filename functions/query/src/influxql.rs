@@ -1,0 +1,159 @@
+//! `/query`: InfluxQL, as Grafana and InfluxDB's clients ask it. Writes nothing.
+//!
+//! `parser` makes statements of the text (`lexer`, `ast`), `compile` checks a `SELECT` against the fields and
+//! tags that there are (`series`), `read` reads days, quarters of an hour or readings, `group` groups points by
+//! tags, `extreme` finds the instant of the one smallest or largest value, `aggregate`, `fill` and `transform` make values of them, `table` rows, and `answer` writes them. `show`
+//! lists what the registry has.
+
+mod aggregate;
+mod answer;
+mod ast;
+mod compile;
+mod condition;
+mod duration;
+mod error;
+mod extreme;
+mod failure;
+mod fill;
+mod function;
+mod group;
+mod lexer;
+mod parser;
+mod pattern;
+mod read;
+mod request;
+mod select;
+mod series;
+mod show;
+mod table;
+mod transform;
+mod value;
+mod windows;
+
+use ::table::{QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+use api::response::{MAX_CARRIED, carried_bytes};
+use api::{Problem, Response};
+use domain::Timestamp;
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::CachedRegistry;
+
+use crate::series::KnownState;
+use answer::{Form, OutSeries, Outcome};
+use ast::Statement;
+use error::QueryError;
+use failure::Failure;
+use request::QueryRequest;
+use select::Context;
+
+/// The version of InfluxDB whose answers these are.
+const VERSION: &str = "1.8.10";
+/// The database that is listed where a request names none.
+const DATABASE: &str = "home";
+
+/// `GET /query` and `POST /query`
+pub(crate) async fn query(
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    let request = QueryRequest::of(call.request)?;
+    let form = request.form();
+    let statements = match parsed(&request) {
+        Ok(statements) => statements,
+        Err(error) => return Ok(refused(form, &error)),
+    };
+    if statements.iter().any(|it| !is_open(it)) {
+        call.grant.check(api::endpoints::Access::Read)?;
+    }
+    let mut results: Vec<Outcome> = Vec::new();
+    for statement in &statements {
+        if results.iter().any(|it| matches!(it, Outcome::Error(_))) {
+            results.push(Outcome::Error("not executed".to_owned()));
+            continue;
+        }
+        let known = (registry, known_state);
+        let result = Box::pin(run(statement, &request, known, store, now, call)).await;
+        results.push(match result {
+            Ok(outcome) => outcome,
+            Err(Failure::Query(error)) => Outcome::Error(error.to_string()),
+            Err(Failure::Store(error)) => return Err(call.failed(&error)),
+        });
+    }
+    let mut body = form.write(&results);
+    if carried_bytes(body.as_bytes()) > MAX_CARRIED {
+        let message = "the answer is larger than 5.9 MB; narrow the time range or set a LIMIT";
+        body = form.write(&[Outcome::Error(message.to_owned())]);
+    }
+    Ok(respond(200, form, body))
+}
+
+/// Whether any valid token may run a statement: it tells nothing that is stored.
+const fn is_open(statement: &Statement) -> bool {
+    matches!(statement, Statement::ShowDatabases | Statement::Create)
+}
+
+fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
+    let text = request.query()?;
+    let parameters = request.parameters()?;
+    parser::parse(text, &parameters)
+        .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
+}
+
+fn refused(form: Form, error: &QueryError) -> Response {
+    respond(400, form, form.error(&error.to_string())).with(
+        "x-influxdb-error",
+        error.to_string().replace(|c: char| !(' '..='~').contains(&c), " "),
+    )
+}
+
+fn respond(status: u16, form: Form, body: String) -> Response {
+    Response::new(status, form.content_type(), body)
+        .with("x-influxdb-version", VERSION)
+        .with("x-influxdb-build", "OSS")
+}
+
+async fn run(
+    statement: &Statement,
+    request: &QueryRequest,
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Outcome, Failure> {
+    match statement {
+        Statement::Unsupported(name) => return Err(QueryError::unsupported(name).into()),
+        Statement::ShowDatabases => {
+            let name = request.database().unwrap_or(DATABASE);
+            return Ok(Outcome::Series(vec![show::names("databases", &[name])]));
+        }
+        Statement::ShowRetentionPolicies => {
+            return Ok(Outcome::Series(vec![show::retention_policies()]));
+        }
+        Statement::Create if request.is_post => return Ok(Outcome::Series(Vec::new())),
+        Statement::Create => {
+            let text = "deprecated use of CREATE in a read only context, please use a POST request \
+                        instead";
+            return Ok(Outcome::Warning(text.to_owned()));
+        }
+        Statement::Select(_) | Statement::Show(_) => {}
+    }
+    if request.database().is_none() {
+        return Err(QueryError::new("database name required").into());
+    }
+    let invocation = call.invocation;
+    let snapshot = registry.snapshot(store, invocation, call.log).await?;
+    if !snapshot.has_all_devices {
+        let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
+        return Err(QueryError::new(message).into());
+    }
+    let horizon = known_state.horizon(store, now, invocation).await?;
+    let context = Context { snapshot: &snapshot, policy: request.policy(), horizon: &horizon, now };
+    let series: Vec<OutSeries> = match statement {
+        Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await?,
+        Statement::Show(it) => show::show(&context, it)?,
+        _ => Vec::new(),
+    };
+    Ok(Outcome::Series(series))
+}

@@ -1,0 +1,221 @@
+//! Statements and expressions as they were written. Checks nothing and evaluates nothing.
+
+use domain::Zone;
+
+use super::pattern::Pattern;
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Statement {
+    Select(Box<Select>),
+    Show(Show),
+    ShowDatabases,
+    ShowRetentionPolicies,
+    /// `CREATE DATABASE` or `CREATE RETENTION POLICY`: there is nothing to create.
+    Create,
+    /// A statement that Roomtide has not, by its name.
+    Unsupported(String),
+}
+
+/// What a `SHOW` lists.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Listed {
+    Measurements,
+    FieldKeys,
+    TagKeys,
+    /// The values of the keys that are named.
+    TagValues(Keys),
+    Series,
+}
+
+/// The keys of `SHOW TAG VALUES`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Keys {
+    Are(Vec<String>),
+    IsNot(String),
+    Match(Pattern),
+    NoMatch(Pattern),
+}
+
+/// `SHOW ... FROM ... WHERE ... LIMIT ...`
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Show {
+    pub(super) listed: Listed,
+    /// The measurements; none are all.
+    pub(super) sources: Vec<Source>,
+    pub(super) condition: Option<Expression>,
+    pub(super) page: Page,
+}
+
+/// `LIMIT` and `OFFSET`; a limit of 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Page {
+    pub(super) limit: usize,
+    pub(super) offset: usize,
+}
+
+impl Page {
+    /// The part of a list that is asked for.
+    pub(super) fn of<T>(self, list: Vec<T>) -> Vec<T> {
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        list.into_iter().skip(self.offset).take(limit).collect()
+    }
+}
+
+/// `SELECT`
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Select {
+    pub(super) columns: Vec<Column>,
+    pub(super) sources: Vec<Source>,
+    pub(super) condition: Option<Expression>,
+    pub(super) dimensions: Vec<Expression>,
+    pub(super) fill: Fill,
+    pub(super) is_descending: bool,
+    /// Of the rows of a series.
+    pub(super) rows: Page,
+    /// Of the series.
+    pub(super) series: Page,
+    pub(super) zone: Option<Zone>,
+}
+
+/// An expression of a `SELECT`, and the name that is given to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    pub(super) expression: Expression,
+    pub(super) alias: Option<String>,
+}
+
+/// A measurement of a `FROM`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Source {
+    pub(super) policy: Option<String>,
+    pub(super) name: Name,
+}
+
+/// A name, or an expression that names match.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Name {
+    Is(String),
+    IsNot(String),
+    Matches(Pattern),
+    MatchesNot(Pattern),
+}
+
+impl Name {
+    /// Tells whether a name is meant.
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        match self {
+            Self::Is(wanted) => wanted == name,
+            Self::IsNot(unwanted) => unwanted != name,
+            Self::Matches(pattern) => pattern.is_in(name),
+            Self::MatchesNot(pattern) => !pattern.is_in(name),
+        }
+    }
+}
+
+/// What a window without values shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Fill {
+    Null,
+    /// Nothing: the window is left out.
+    None,
+    Number(f64),
+    Previous,
+    Linear,
+}
+
+/// The kind that `::` demands of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cast {
+    /// `field`, or a type of numbers.
+    Field,
+    Tag,
+    /// A type that no value of Roomtide has.
+    Other,
+}
+
+/// An expression. None is nested deeper than the parser allows, so a walk over it may recurse.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expression {
+    Reference {
+        name: String,
+        cast: Option<Cast>,
+    },
+    Number(f64),
+    Integer(i64),
+    Text(String),
+    Boolean(bool),
+    /// In nanoseconds.
+    Duration(i64),
+    Pattern(Pattern),
+    /// `*`, `*::field`, `*::tag`
+    Wildcard(Option<Cast>),
+    Call {
+        name: String,
+        arguments: Vec<Expression>,
+    },
+    Binary {
+        operator: Operator,
+        sides: Box<[Expression; 2]>,
+    },
+    /// All of them hold; there are at least two.
+    All(Vec<Expression>),
+    /// Any of them holds; there are at least two.
+    Any(Vec<Expression>),
+    Group(Box<Expression>),
+}
+
+/// An operator on two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Matches,
+    MatchesNot,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Operator {
+    /// The operator with its sides exchanged.
+    pub(super) const fn flipped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// The operator as it is written.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Modulo => "%",
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Matches => "=~",
+            Self::MatchesNot => "!~",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Tells whether it makes a number of two numbers.
+    pub(super) const fn is_arithmetic(self) -> bool {
+        matches!(self, Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Modulo)
+    }
+}

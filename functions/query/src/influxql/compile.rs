@@ -1,0 +1,509 @@
+//! Checks a `SELECT` against the fields and tags that there are, and makes what is evaluated of it. Reads nothing.
+
+use std::collections::BTreeSet;
+
+use domain::Timestamp;
+
+use super::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
+use super::condition::{self, Range, kind_of, nanoseconds};
+use super::duration::SECOND;
+use super::error::QueryError;
+use super::function::{Aggregate, Call, Transform};
+use super::series::Schema;
+use super::value::Value;
+use super::windows::Interval;
+
+/// The number of columns of an answer.
+const MAX_COLUMNS: usize = 50;
+
+/// The longest interval of `GROUP BY time`: 36500d.
+const MAX_INTERVAL: i64 = 36_500 * 86_400 * SECOND;
+
+/// A `SELECT` that is checked.
+#[derive(Debug)]
+pub(super) struct Query {
+    /// The name of the column of the times.
+    pub(super) time: String,
+    pub(super) columns: Vec<OutColumn>,
+    /// The calls that columns are made of; without any, the answer has the points themselves.
+    pub(super) calls: Vec<Call>,
+    /// The tags by which points are grouped, in order.
+    pub(super) dimensions: Vec<String>,
+    pub(super) interval: Option<Interval>,
+    pub(super) range: Range,
+    /// What is demanded of points beside their time.
+    pub(super) condition: Option<Expression>,
+    pub(super) fill: Fill,
+    pub(super) is_descending: bool,
+    pub(super) rows: Page,
+    pub(super) series: Page,
+    pub(super) zone: Option<domain::Zone>,
+    /// The fields that there are.
+    pub(super) fields: BTreeSet<String>,
+}
+
+/// A column of the answer.
+#[derive(Debug)]
+pub(super) struct OutColumn {
+    pub(super) name: String,
+    pub(super) cell: Cell,
+}
+
+/// What a column shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Field(String),
+    Tag(String),
+    /// A call, by its place.
+    Call(usize),
+    Constant(Value),
+    Computed(Operator, Box<[Cell; 2]>),
+    /// A name that nothing has.
+    Nothing,
+}
+
+impl Cell {
+    /// Tells whether a part of it is of this kind.
+    pub(super) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
+        match self {
+            Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
+            other => is_wanted(other),
+        }
+    }
+}
+
+impl Query {
+    /// Whether the one call selects a point, whose time and other values the answer has.
+    pub(super) fn is_selector(&self) -> bool {
+        matches!(&self.calls[..], [Call::Aggregate(call)] if call.aggregate.is_selector())
+    }
+
+    /// Whether columns show tags or fields beside calls.
+    pub(super) fn has_other_values(&self) -> bool {
+        let is_other = |cell: &Cell| matches!(cell, Cell::Field(_) | Cell::Tag(_));
+        self.columns.iter().any(|column| column.cell.has(&is_other))
+    }
+
+    /// Whether a tag matters to the answer.
+    pub(super) fn uses_tag(&self, name: &str) -> bool {
+        let condition = self.condition.as_ref();
+        self.dimensions.iter().any(|it| it == name)
+            || self
+                .columns
+                .iter()
+                .any(|it| it.cell.has(&|cell| *cell == Cell::Tag(name.to_owned())))
+            || condition.is_some_and(|it| condition::names(it).iter().any(|(it, _)| *it == name))
+    }
+}
+
+/// Checks a `SELECT`.
+pub(super) fn compile(
+    select: &Select,
+    schema: &Schema,
+    now: Timestamp,
+) -> Result<Query, QueryError> {
+    let mut compiler = Compiler { schema, calls: Vec::new(), interval: None, now, count: 0 };
+    let (mut range, condition) = condition::split(select.condition.as_ref(), select.zone, now)?;
+    let dimensions = compiler.dimensions(select)?;
+    if compiler.interval.is_some() && range.to.is_none() {
+        range.to = Some(nanoseconds(now));
+    }
+    let (time, columns) = compiler.columns(select, &dimensions)?;
+    let Compiler { calls, interval, count, .. } = compiler;
+    let query = Query {
+        time,
+        columns,
+        calls,
+        dimensions: dimensions.into_iter().collect(),
+        interval,
+        range,
+        condition,
+        fill: select.fill,
+        is_descending: select.is_descending,
+        rows: select.rows,
+        series: select.series,
+        zone: select.zone,
+        fields: schema.fields.clone(),
+    };
+    if query.calls.is_empty() && query.interval.is_some() {
+        return Err(QueryError::new("GROUP BY requires at least one aggregate function"));
+    }
+    if !query.calls.is_empty() && query.has_other_values() && (count > 1 || !query.is_selector()) {
+        let message = if query
+            .calls
+            .iter()
+            .all(|call| matches!(call, Call::Aggregate(call) if call.aggregate.is_selector()))
+        {
+            "mixing multiple selector functions with tags or fields is not supported"
+        } else {
+            "mixing aggregate and non-aggregate queries is not supported"
+        };
+        return Err(QueryError::new(message));
+    }
+    Ok(query)
+}
+
+struct Compiler<'a> {
+    schema: &'a Schema,
+    calls: Vec<Call>,
+    interval: Option<Interval>,
+    now: Timestamp,
+    /// The number of calls, those that are made once for several columns counted each time.
+    count: usize,
+}
+
+impl Compiler<'_> {
+    fn dimensions(&mut self, select: &Select) -> Result<BTreeSet<String>, QueryError> {
+        let mut tags = BTreeSet::new();
+        let mut has_time = false;
+        for dimension in &select.dimensions {
+            match dimension {
+                Expression::Reference { name, .. } => drop(tags.insert(name.clone())),
+                Expression::Wildcard(_) => tags.extend(self.schema.tags.iter().cloned()),
+                Expression::Pattern(pattern) => {
+                    tags.extend(self.schema.tags.iter().filter(|it| pattern.is_in(it)).cloned());
+                }
+                Expression::Call { name, arguments } if name == "time" => {
+                    if has_time {
+                        return Err(QueryError::new("multiple time dimensions not allowed"));
+                    }
+                    has_time = true;
+                    self.interval = self.time(arguments, select.zone)?;
+                }
+                Expression::Call { .. } => {
+                    return Err(QueryError::new("only time() calls allowed in dimensions"));
+                }
+                _ => return Err(QueryError::new("only time and tag dimensions allowed")),
+            }
+        }
+        Ok(tags)
+    }
+
+    fn time(
+        &self,
+        arguments: &[Expression],
+        zone: Option<domain::Zone>,
+    ) -> Result<Option<Interval>, QueryError> {
+        let (length, offset) = match arguments {
+            [length] => (length, None),
+            [length, offset] => (length, Some(offset)),
+            _ => return Err(QueryError::new("time dimension expected 1 or 2 arguments")),
+        };
+        let Expression::Duration(length) = length else {
+            return Err(QueryError::new("time dimension must have duration argument"));
+        };
+        if *length <= 0 {
+            return Ok(None);
+        }
+        if *length > MAX_INTERVAL {
+            return Err(QueryError::new("time dimension must not be longer than 36500d"));
+        }
+        let offset = match offset {
+            None => 0,
+            Some(Expression::Duration(offset)) => offset % length,
+            Some(Expression::Call { name, .. }) if name == "now" => nanoseconds(self.now) % length,
+            Some(Expression::Text(text)) => {
+                let time = Expression::Binary {
+                    operator: Operator::Equal,
+                    sides: Box::new([
+                        Expression::Reference { name: "time".to_owned(), cast: None },
+                        Expression::Text(text.clone()),
+                    ]),
+                };
+                let (range, _) = condition::split(Some(&time), zone, self.now)?;
+                range.from.unwrap_or(0) % length
+            }
+            Some(_) => {
+                return Err(QueryError::new("time dimension offset must be duration or now()"));
+            }
+        };
+        Ok(Some(Interval { length: *length, offset, zone }))
+    }
+
+    /// The name of the column of the times, and the other columns.
+    fn columns(
+        &mut self,
+        select: &Select,
+        dimensions: &BTreeSet<String>,
+    ) -> Result<(String, Vec<OutColumn>), QueryError> {
+        let mut time = "time".to_owned();
+        let mut named: Vec<(Option<String>, String, Cell)> = Vec::new();
+        for column in &select.columns {
+            if let Expression::Reference { name, .. } = &column.expression
+                && name.eq_ignore_ascii_case("time")
+            {
+                time = column.alias.clone().unwrap_or(time);
+                continue;
+            }
+            for expanded in self.expanded(column, dimensions)? {
+                let Column { expression, alias } = expanded;
+                let cell = self.cell(&expression)?;
+                let has_name = !matches!(cell, Cell::Constant(_))
+                    && cell.has(&|it| !matches!(it, Cell::Constant(_)));
+                if !has_name {
+                    return Err(QueryError::new("field must contain at least one variable"));
+                }
+                named.push((alias, name_of(&expression), cell));
+            }
+            if named.len() > MAX_COLUMNS {
+                let message = format!("the answer has more than {MAX_COLUMNS} columns");
+                return Err(QueryError::new(message));
+            }
+        }
+        let has_wildcard = select
+            .columns
+            .iter()
+            .any(|it| matches!(it.expression, Expression::Wildcard(_) | Expression::Pattern(_)));
+        if named.is_empty()
+            && !has_wildcard
+            && select.columns.iter().all(|it| is_time(&it.expression))
+        {
+            return Err(QueryError::new("at least 1 non-time field must be queried"));
+        }
+        Ok((time, with_names(named)))
+    }
+
+    /// The columns for which a wildcard or a pattern stands.
+    fn expanded(
+        &self,
+        column: &Column,
+        dimensions: &BTreeSet<String>,
+    ) -> Result<Vec<Column>, QueryError> {
+        let reference = |name: &String, cast| Column {
+            expression: Expression::Reference { name: name.clone(), cast: Some(cast) },
+            alias: None,
+        };
+        let all = |is_wanted: &dyn Fn(&str) -> bool, cast: Option<Cast>| {
+            let fields = self.schema.fields.iter().filter(|_| cast != Some(Cast::Tag));
+            let tags = self
+                .schema
+                .tags
+                .iter()
+                .filter(|it| cast != Some(Cast::Field) && !dimensions.contains(*it));
+            let mut found: Vec<(String, Column)> = fields
+                .map(|name| (name.clone(), reference(name, Cast::Field)))
+                .chain(tags.map(|name| (name.clone(), reference(name, Cast::Tag))))
+                .filter(|(name, _)| is_wanted(name))
+                .collect();
+            found.sort_by(|a, b| a.0.cmp(&b.0));
+            found.into_iter().map(|(_, column)| column).collect()
+        };
+        match &column.expression {
+            Expression::Wildcard(cast) => Ok(all(&|_| true, *cast)),
+            Expression::Pattern(pattern) => Ok(all(&|name| pattern.is_in(name), None)),
+            Expression::Call { name, arguments } => {
+                let Some(fields) = self.fields_of(arguments) else {
+                    return Ok(vec![column.clone()]);
+                };
+                let made = fields.into_iter().map(|field| {
+                    let mut arguments = arguments.clone();
+                    replace_field(&mut arguments, field);
+                    let alias = column.alias.as_deref().unwrap_or(name);
+                    let alias = Some(format!("{alias}_{field}"));
+                    Column { expression: Expression::Call { name: name.clone(), arguments }, alias }
+                });
+                Ok(made.collect())
+            }
+            other if has_wildcard(other) => {
+                Err(QueryError::new("unsupported expression with wildcard"))
+            }
+            _ => Ok(vec![column.clone()]),
+        }
+    }
+
+    /// The fields for which a wildcard or a pattern stands as the argument of a call.
+    fn fields_of(&self, arguments: &[Expression]) -> Option<Vec<&String>> {
+        match arguments.first()? {
+            Expression::Wildcard(_) => Some(self.schema.fields.iter().collect()),
+            Expression::Pattern(pattern) => {
+                Some(self.schema.fields.iter().filter(|it| pattern.is_in(it)).collect())
+            }
+            Expression::Call { arguments, .. } => self.fields_of(arguments),
+            _ => None,
+        }
+    }
+
+    fn cell(&mut self, of: &Expression) -> Result<Cell, QueryError> {
+        match of {
+            Expression::Reference { name, cast } => Ok(self.reference(name, *cast)),
+            Expression::Number(number) => Ok(Cell::Constant(Value::Float(*number))),
+            Expression::Integer(number) => Ok(Cell::Constant(Value::Integer(*number))),
+            Expression::Group(inside) => self.cell(inside),
+            Expression::Call { name, arguments } => {
+                let call = self.call(name, arguments)?;
+                self.count += 1;
+                let known = self.calls.iter().position(|it| *it == call);
+                let place = known.unwrap_or_else(|| {
+                    self.calls.push(call);
+                    self.calls.len() - 1
+                });
+                Ok(Cell::Call(place))
+            }
+            Expression::Binary { operator, sides } if operator.is_arithmetic() => {
+                let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
+                Ok(Cell::Computed(*operator, Box::new(sides)))
+            }
+            other => {
+                let message = format!("invalid expression in a column: {}", kind_of(other));
+                Err(QueryError::new(message))
+            }
+        }
+    }
+
+    fn reference(&self, name: &str, cast: Option<Cast>) -> Cell {
+        let is_field = self.schema.fields.contains(name);
+        match cast {
+            Some(Cast::Other) => Cell::Nothing,
+            Some(Cast::Tag) => Cell::Tag(name.to_owned()),
+            _ if is_field => Cell::Field(name.to_owned()),
+            None if self.schema.tags.contains(name) => Cell::Tag(name.to_owned()),
+            _ => Cell::Nothing,
+        }
+    }
+
+    fn call(&self, name: &str, arguments: &[Expression]) -> Result<Call, QueryError> {
+        if let Some((least, most)) = Transform::arguments(name) {
+            check_count(name, arguments, (least, most))?;
+            let transform = Transform::of(name, arguments, self.interval)?;
+            return match (&arguments[0], self.interval) {
+                (Expression::Call { name: inner, arguments }, Some(_)) => {
+                    let of = self.aggregate(inner, arguments)?;
+                    Ok(Call::Transform { transform, of: Some(of), field: None })
+                }
+                (Expression::Call { .. }, None) => {
+                    let message = format!("{name} aggregate requires a GROUP BY interval");
+                    Err(QueryError::new(message))
+                }
+                (_, Some(_)) => {
+                    let message = format!("aggregate function required inside the call to {name}");
+                    Err(QueryError::new(message))
+                }
+                (field, None) => {
+                    let field = field_of(name, field)?;
+                    Ok(Call::Transform { transform, of: None, field: Some(field) })
+                }
+            };
+        }
+        self.aggregate(name, arguments).map(Call::Aggregate)
+    }
+
+    fn aggregate(
+        &self,
+        name: &str,
+        arguments: &[Expression],
+    ) -> Result<super::function::AggregateCall, QueryError> {
+        let Some(range) = Aggregate::arguments(name) else {
+            return Err(super::function::unknown(name));
+        };
+        check_count(name, arguments, range)?;
+        let aggregate = Aggregate::of(name, arguments)?;
+        let field = field_of(name, &arguments[0])?;
+        Ok(super::function::AggregateCall { aggregate, field })
+    }
+}
+
+fn check_count(
+    name: &str,
+    arguments: &[Expression],
+    (least, most): (usize, usize),
+) -> Result<(), QueryError> {
+    let found = arguments.len();
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    let expected = if least == most {
+        format!("{least}")
+    } else {
+        format!("at least {least} but no more than {most}")
+    };
+    let message =
+        format!("invalid number of arguments for {name}, expected {expected}, got {found}");
+    Err(QueryError::new(message))
+}
+
+fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
+    match argument {
+        Expression::Reference { name, .. } => Ok(name.clone()),
+        Expression::Call { name: inner, .. } if inner == "distinct" => {
+            Err(QueryError::unsupported("distinct()"))
+        }
+        _ => Err(QueryError::new(format!("expected field argument in {name}()"))),
+    }
+}
+
+/// The duration of an argument, in nanoseconds.
+pub(super) fn unit_of(
+    name: &str,
+    argument: Option<&Expression>,
+    interval: Option<Interval>,
+) -> Result<i64, QueryError> {
+    match argument {
+        None => Ok(interval.map_or(SECOND, |interval| interval.length)),
+        Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
+        Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
+        Some(other) => {
+            let kind = kind_of(other);
+            let message = format!("second argument to {name} must be a duration, got {kind}");
+            Err(QueryError::new(message))
+        }
+    }
+}
+
+fn is_time(of: &Expression) -> bool {
+    matches!(of, Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
+}
+
+fn has_wildcard(of: &Expression) -> bool {
+    match of {
+        Expression::Wildcard(_) | Expression::Pattern(_) => true,
+        Expression::Call { arguments, .. } => arguments.iter().any(has_wildcard),
+        Expression::Binary { sides, .. } => sides.iter().any(has_wildcard),
+        Expression::Group(inside) => has_wildcard(inside),
+        _ => false,
+    }
+}
+
+fn replace_field(arguments: &mut [Expression], field: &str) {
+    match arguments.first_mut() {
+        Some(Expression::Call { arguments, .. }) => replace_field(arguments, field),
+        Some(first) => {
+            *first = Expression::Reference { name: field.to_owned(), cast: Some(Cast::Field) };
+        }
+        None => {}
+    }
+}
+
+/// The name of a column that is given none: the names in it, joined.
+fn name_of(of: &Expression) -> String {
+    match of {
+        Expression::Reference { name, .. } | Expression::Call { name, .. } => name.clone(),
+        Expression::Group(inside) => name_of(inside),
+        Expression::Binary { sides, .. } => {
+            let names: Vec<String> =
+                sides.iter().map(name_of).filter(|name| !name.is_empty()).collect();
+            names.join("_")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Gives each column a name of its own: given names stay, others get a number where they meet.
+fn with_names(columns: Vec<(Option<String>, String, Cell)>) -> Vec<OutColumn> {
+    let mut taken: std::collections::BTreeMap<String, usize> =
+        columns.iter().filter_map(|(alias, ..)| Some((alias.clone()?, 1))).collect();
+    let named = columns.into_iter().map(|(alias, name, cell)| {
+        if let Some(name) = alias {
+            return OutColumn { name, cell };
+        }
+        let mut unique = name.clone();
+        if let Some(count) = taken.get(&name).copied() {
+            let free = (count..).find(|n| !taken.contains_key(&format!("{name}_{n}")));
+            let free = free.expect("there are more numbers than columns");
+            taken.insert(name.clone(), free + 1);
+            unique = format!("{name}_{free}");
+        }
+        *taken.entry(unique.clone()).or_insert(0) += 1;
+        OutColumn { name: unique, cell }
+    });
+    named.collect()
+}

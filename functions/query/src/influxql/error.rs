@@ -1,0 +1,18 @@
+//! Why a query is refused or a statement fails, in the words of InfluxDB 1.x. Decides no status.
+
+/// A failure of one statement, or of the whole query.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct QueryError(String);
+
+impl QueryError {
+    /// A failure that is told in these words.
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// A function, a clause or a statement that InfluxDB has and Roomtide has not.
+    pub(super) fn unsupported(what: impl std::fmt::Display) -> Self {
+        Self(format!("{what} is not supported by Roomtide"))
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a statement has no result: the query, or the table. Decides no status.
+
+use table::StoreError;
+
+use super::error::QueryError;
+
+/// A failure of a statement.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The statement asks for what there is not; the answer says so.
+    Query(QueryError),
+    /// An error of the table: the whole request fails.
+    Store(StoreError),
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<crate::series::failure::Failure> for Failure {
+    fn from(failure: crate::series::failure::Failure) -> Self {
+        use crate::series::failure::Failure as Series;
+        match failure {
+            Series::Store(error) => Self::Store(error),
+            Series::OutOfReach(why) => Self::Query(QueryError::new(why)),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What windows without values show. Computes no other value.
+
+use super::aggregate::Sample;
+use super::ast::Fill;
+use super::value::{Value, float};
+
+/// The samples of all windows, in the order of the answer: windows and samples come in it, and each sample is at
+/// the start of one of the windows.
+pub(super) fn filled(
+    samples: Vec<Sample>,
+    windows: impl Iterator<Item = i64>,
+    fill: Fill,
+    length: i64,
+    is_count: bool,
+) -> Vec<Sample> {
+    if samples.is_empty() {
+        return samples;
+    }
+    let fill = if is_count && fill == Fill::Null { Fill::Number(0.0) } else { fill };
+    let mut rest = samples.into_iter().peekable();
+    let mut before: Option<Sample> = None;
+    let mut all = Vec::new();
+    for window in windows {
+        if let Some(sample) = rest.next_if(|sample| sample.at == window) {
+            before = Some(sample.clone());
+            all.push(sample);
+            continue;
+        }
+        let value = match fill {
+            Fill::None | Fill::Null => None,
+            Fill::Number(number) => Some(of_kind(number, is_count)),
+            Fill::Previous => before.as_ref().and_then(|sample| sample.value.clone()),
+            Fill::Linear => between(before.as_ref(), rest.peek(), window, length)
+                .map(|number| of_kind(number, is_count)),
+        };
+        all.push(Sample { at: window, value, row: None });
+    }
+    all
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a count is filled with whole numbers")]
+fn of_kind(number: f64, is_count: bool) -> Value {
+    if is_count { Value::Integer(number as i64) } else { Value::Float(number) }
+}
+
+/// The value on the line between two samples.
+fn between(before: Option<&Sample>, behind: Option<&Sample>, at: i64, length: i64) -> Option<f64> {
+    let (before, behind) = (before?, behind?);
+    let (from, to) = (before.value.as_ref()?.number()?, behind.value.as_ref()?.number()?);
+    let window = |at: i64| at / length;
+    let (first, last) = (window(before.at), window(behind.at));
+    let slope = (to - from) / float(last - first);
+    Some(slope * float(window(at) - first) + from)
+}

@@ -1,0 +1,230 @@
+//! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
+
+use super::ast::Expression;
+use super::compile::unit_of;
+use super::condition::kind_of;
+use super::duration::SECOND;
+use super::error::QueryError;
+use super::windows::Interval;
+
+/// Makes one value of the points of a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Aggregate {
+    Count,
+    Sum,
+    Mean,
+    Min,
+    Max,
+    First,
+    Last,
+    Spread,
+    Median,
+    Stddev,
+    Percentile(f64),
+    /// The area under the values, by a unit of time in nanoseconds.
+    Integral(i64),
+}
+
+/// Makes of values that follow each other as many others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Transform {
+    Difference {
+        is_non_negative: bool,
+    },
+    /// By a unit of time, in nanoseconds.
+    Derivative {
+        unit: i64,
+        is_non_negative: bool,
+    },
+    CumulativeSum,
+    MovingAverage(usize),
+}
+
+/// An aggregate of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AggregateCall {
+    pub(super) aggregate: Aggregate,
+    pub(super) field: String,
+}
+
+/// A call of a function.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Call {
+    Aggregate(AggregateCall),
+    /// A transformation of windows' values, else of a field's points.
+    Transform {
+        transform: Transform,
+        of: Option<AggregateCall>,
+        field: Option<String>,
+    },
+}
+
+/// Functions that InfluxDB has and Roomtide has not.
+const ABSENT: [&str; 33] = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "bottom",
+    "ceil",
+    "chande_momentum_oscillator",
+    "cos",
+    "distinct",
+    "double_exponential_moving_average",
+    "elapsed",
+    "exp",
+    "exponential_moving_average",
+    "floor",
+    "histogram",
+    "holt_winters",
+    "holt_winters_with_fit",
+    "kaufmans_adaptive_moving_average",
+    "kaufmans_efficiency_ratio",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "mode",
+    "pow",
+    "relative_strength_index",
+    "round",
+    "sample",
+    "sin",
+    "sqrt",
+    "tan",
+    "top",
+];
+
+/// Why a name is not called.
+pub(super) fn unknown(name: &str) -> QueryError {
+    let is_transform = Transform::arguments(name).is_some();
+    if is_transform || ABSENT.contains(&name) || name.contains("exponential") {
+        return QueryError::unsupported(format_args!("{name}()"));
+    }
+    QueryError::new(format!("undefined function {}()", domain::excerpt(name)))
+}
+
+impl Aggregate {
+    /// The numbers of arguments that an aggregate takes; `None` where there is none of that name.
+    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+        match name {
+            "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
+            | "stddev" => Some((1, 1)),
+            "percentile" => Some((2, 2)),
+            "integral" => Some((1, 2)),
+            _ => None,
+        }
+    }
+
+    /// The aggregate of that name, whose arguments are as many as they should be.
+    pub(super) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
+        Ok(match name {
+            "count" => Self::Count,
+            "sum" => Self::Sum,
+            "mean" => Self::Mean,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "first" => Self::First,
+            "last" => Self::Last,
+            "spread" => Self::Spread,
+            "median" => Self::Median,
+            "stddev" => Self::Stddev,
+            "percentile" => match &arguments[1] {
+                Expression::Number(percent) => Self::Percentile(*percent),
+                Expression::Integer(percent) => Self::Percentile(super::value::float(*percent)),
+                _ => return Err(QueryError::new("expected float argument in percentile()")),
+            },
+            "integral" => Self::Integral(match arguments.get(1) {
+                None => SECOND,
+                unit => unit_of(name, unit, None)?,
+            }),
+            other => return Err(unknown(other)),
+        })
+    }
+
+    /// Whether it selects one of the points.
+    pub(super) const fn is_selector(self) -> bool {
+        matches!(self, Self::First | Self::Last | Self::Min | Self::Max | Self::Percentile(_))
+    }
+
+    /// Whether a rollup tells it exactly.
+    pub(super) const fn is_in_rollups(self) -> bool {
+        !matches!(self, Self::Median | Self::Stddev | Self::Percentile(_) | Self::Integral(_))
+    }
+}
+
+impl Transform {
+    /// The numbers of arguments that a transformation takes; `None` where there is none of that name.
+    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+        match name {
+            "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),
+            "derivative" | "non_negative_derivative" => Some((1, 2)),
+            "moving_average" => Some((2, 2)),
+            _ => None,
+        }
+    }
+
+    /// The transformation of that name, whose arguments are as many as they should be.
+    pub(super) fn of(
+        name: &str,
+        arguments: &[Expression],
+        interval: Option<Interval>,
+    ) -> Result<Self, QueryError> {
+        let is_non_negative = name.starts_with("non_negative_");
+        Ok(match name {
+            "difference" | "non_negative_difference" => Self::Difference { is_non_negative },
+            "derivative" | "non_negative_derivative" => {
+                let unit = unit_of(name, arguments.get(1), interval)?;
+                Self::Derivative { unit, is_non_negative }
+            }
+            "cumulative_sum" => Self::CumulativeSum,
+            "moving_average" => match &arguments[1] {
+                Expression::Integer(number) if *number > 1 => {
+                    Self::MovingAverage(usize::try_from(*number).unwrap_or(usize::MAX))
+                }
+                Expression::Integer(number) => {
+                    let message =
+                        format!("moving_average window must be greater than 1, got {number}");
+                    return Err(QueryError::new(message));
+                }
+                other => {
+                    let kind = kind_of(other);
+                    let message = format!(
+                        "second argument for moving_average must be an integer, got {kind}"
+                    );
+                    return Err(QueryError::new(message));
+                }
+            },
+            other => return Err(unknown(other)),
+        })
+    }
+
+    /// Whether it needs the window before the first.
+    pub(super) const fn looks_back(self) -> bool {
+        !matches!(self, Self::CumulativeSum)
+    }
+}
+
+impl Call {
+    /// The field that it is made of.
+    pub(super) fn field(&self) -> &str {
+        match self {
+            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => &call.field,
+            Self::Transform { field, .. } => field.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// The aggregate in it.
+    pub(super) const fn aggregate(&self) -> Option<Aggregate> {
+        match self {
+            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => Some(call.aggregate),
+            Self::Transform { .. } => None,
+        }
+    }
+
+    /// Whether it needs the window before the first.
+    pub(super) const fn looks_back(&self) -> bool {
+        matches!(self, Self::Transform { transform, of: Some(_), .. } if transform.looks_back())
+    }
+}

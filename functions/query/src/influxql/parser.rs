@@ -1,0 +1,490 @@
+//! Parses queries: statements and their clauses. Recurses only where [`expressions`] bounds it.
+
+mod expressions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::ast::{
+    Column, Expression, Fill, Keys, Listed, Name, Page, Select, Show, Source, Statement,
+};
+use super::error::QueryError;
+use super::lexer::{Lexer, Spanned, Token, is_keyword};
+use super::pattern::Pattern;
+
+/// The largest text of a query: 64 KiB.
+pub(super) const MAX_TEXT: usize = 64 << 10;
+/// The number of statements of a query.
+const MAX_STATEMENTS: usize = 10;
+
+/// The values of a query's parameters, by name.
+pub(super) type Parameters = BTreeMap<String, Expression>;
+
+/// The statements of a query.
+pub(super) fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
+    if text.len() > MAX_TEXT {
+        let message = format!("the query is longer than {MAX_TEXT} bytes");
+        return Err(QueryError::new(message));
+    }
+    let mut parser = Parser { text, lexer: Lexer::new(text), parameters, depth: 0 };
+    let mut statements = Vec::new();
+    loop {
+        while parser.takes_mark(";") {}
+        if parser.peek().token == Token::End {
+            return Ok(statements);
+        }
+        if statements.len() == MAX_STATEMENTS {
+            let message = format!("the query has more than {MAX_STATEMENTS} statements");
+            return Err(QueryError::new(message));
+        }
+        statements.push(parser.statement()?);
+        if parser.peek().token != Token::End && !parser.takes_mark(";") {
+            return Err(parser.unexpected(&[";", "EOF"]));
+        }
+    }
+}
+
+const STATEMENTS: [&str; 11] = [
+    "SELECT", "DELETE", "SHOW", "CREATE", "DROP", "EXPLAIN", "GRANT", "REVOKE", "ALTER", "SET",
+    "KILL",
+];
+const SHOWN: [&str; 16] = [
+    "CONTINUOUS",
+    "DATABASES",
+    "DIAGNOSTICS",
+    "FIELD",
+    "GRANTS",
+    "MEASUREMENT",
+    "MEASUREMENTS",
+    "QUERIES",
+    "RETENTION",
+    "SERIES",
+    "SHARD",
+    "SHARDS",
+    "STATS",
+    "SUBSCRIPTIONS",
+    "TAG",
+    "USERS",
+];
+const CREATED: [&str; 5] = ["CONTINUOUS", "DATABASE", "USER", "RETENTION", "SUBSCRIPTION"];
+
+/// A query while it is parsed.
+struct Parser<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+    parameters: &'a Parameters,
+    /// How many expressions the one that is parsed stands in.
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Spanned {
+        let mut ahead = self.lexer;
+        ahead.next()
+    }
+
+    fn takes_mark(&mut self, mark: &str) -> bool {
+        let is_next = matches!(self.peek().token, Token::Mark(next) if next == mark);
+        if is_next {
+            self.lexer.next();
+        }
+        is_next
+    }
+
+    fn expect_mark(&mut self, mark: &str) -> Result<(), QueryError> {
+        if self.takes_mark(mark) { Ok(()) } else { Err(self.unexpected(&[mark])) }
+    }
+
+    fn takes_word(&mut self, keyword: &str) -> bool {
+        let next = self.peek().token;
+        let is_next = matches!(next, Token::Word(word) if word.eq_ignore_ascii_case(keyword));
+        if is_next {
+            self.lexer.next();
+        }
+        is_next
+    }
+
+    fn expect_word(&mut self, keyword: &str) -> Result<(), QueryError> {
+        if self.takes_word(keyword) { Ok(()) } else { Err(self.unexpected(&[keyword])) }
+    }
+
+    /// One of some keywords; the error lists all of them.
+    fn one_of(&mut self, keywords: &[&'static str]) -> Result<&'static str, QueryError> {
+        let found = keywords.iter().find(|keyword| self.takes_word(keyword));
+        found.copied().ok_or_else(|| self.unexpected(keywords))
+    }
+
+    /// An error at the next token, in the words of InfluxDB.
+    fn unexpected(&self, expected: &[&str]) -> QueryError {
+        let Spanned { token, at } = self.peek();
+        // InfluxDB counts from 0 where a text has no end.
+        let column = usize::from(!matches!(token, Token::Bad(_)));
+        let found = match token {
+            Token::Word(word) if is_keyword(&word) => word.to_uppercase(),
+            Token::Word(text) | Token::Quoted(text) | Token::Text(text) | Token::Bad(text) => text,
+            Token::Parameter(name) => format!("${name}"),
+            Token::Mark(mark) => mark.to_owned(),
+            Token::End => "EOF".to_owned(),
+            Token::Integer(_) | Token::Number(_) | Token::Duration(_) => {
+                let rest = &self.text[at..];
+                let is_of = |c: char| c.is_alphanumeric() || c == '.';
+                rest[..rest.find(|c| !is_of(c)).unwrap_or(rest.len())].to_owned()
+            }
+        };
+        let found = domain::excerpt(&found);
+        self.error_at(at, column, &format!("found {found}, expected {}", expected.join(", ")))
+    }
+
+    fn error_at(&self, at: usize, column: usize, message: &str) -> QueryError {
+        let before = &self.text[..at.min(self.text.len())];
+        let line = before.matches('\n').count() + 1;
+        let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let character = before[begin..].chars().count() + at.saturating_sub(before.len()) + column;
+        QueryError::new(format!("{message} at line {line}, char {character}"))
+    }
+
+    fn statement(&mut self) -> Result<Statement, QueryError> {
+        match self.one_of(&STATEMENTS)? {
+            "SELECT" => self.select(),
+            "SHOW" => self.show(),
+            "CREATE" => self.create(),
+            other => Ok(self.unsupported(other)),
+        }
+    }
+
+    /// A statement that is refused by its name: what follows is passed over.
+    fn unsupported(&mut self, verb: &str) -> Statement {
+        let object = match self.peek().token {
+            Token::Word(word) if is_keyword(&word) || verb == "CREATE" || verb == "DROP" => {
+                format!(" {}", word.to_uppercase())
+            }
+            _ => String::new(),
+        };
+        while !matches!(self.peek().token, Token::End | Token::Mark(";")) {
+            self.lexer.next();
+        }
+        let object = if verb == "DELETE" { String::new() } else { object };
+        Statement::Unsupported(format!("{verb}{object}"))
+    }
+
+    fn create(&mut self) -> Result<Statement, QueryError> {
+        match self.one_of(&CREATED)? {
+            "DATABASE" => drop(self.identifier()?),
+            "RETENTION" => self.expect_word("POLICY")?,
+            other => {
+                self.unsupported("");
+                return Ok(Statement::Unsupported(format!("CREATE {other}")));
+            }
+        }
+        self.unsupported("");
+        Ok(Statement::Create)
+    }
+
+    fn show(&mut self) -> Result<Statement, QueryError> {
+        let listed = match self.one_of(&SHOWN)? {
+            "DATABASES" => return Ok(Statement::ShowDatabases),
+            "RETENTION" => {
+                self.expect_word("POLICIES")?;
+                if self.takes_word("ON") {
+                    self.identifier()?;
+                }
+                return Ok(Statement::ShowRetentionPolicies);
+            }
+            "MEASUREMENTS" => Listed::Measurements,
+            "SERIES" if !self.is_cardinality() => Listed::Series,
+            "FIELD" if self.takes_word("KEYS") => Listed::FieldKeys,
+            "TAG" if self.takes_word("KEYS") => Listed::TagKeys,
+            "TAG" if self.takes_word("VALUES") => Listed::TagValues(Keys::Are(Vec::new())),
+            "TAG" => return Err(self.unexpected(&["KEY", "KEYS", "VALUES"])),
+            "FIELD" if !self.is_cardinality() => return Err(self.unexpected(&["KEY", "KEYS"])),
+            other => {
+                self.unsupported("");
+                return Ok(Statement::Unsupported(format!("SHOW {other}")));
+            }
+        };
+        self.listing(listed)
+    }
+
+    /// Whether the statement counts what it could list.
+    fn is_cardinality(&self) -> bool {
+        let mut ahead = self.lexer;
+        let words = [ahead.next().token, ahead.next().token];
+        let is = |token: &Token, word: &str| matches!(token, Token::Word(it) if it.eq_ignore_ascii_case(word));
+        words.iter().any(|token| is(token, "CARDINALITY")) || is(&words[0], "EXACT")
+    }
+
+    fn listing(&mut self, mut listed: Listed) -> Result<Statement, QueryError> {
+        if self.takes_word("ON") {
+            self.identifier()?;
+        }
+        let mut sources = Vec::new();
+        if listed == Listed::Measurements {
+            if self.takes_word("WITH") {
+                self.expect_word("MEASUREMENT")?;
+                sources.push(Source { policy: None, name: self.compared_name()? });
+            }
+        } else if self.takes_word("FROM") {
+            sources = self.sources()?;
+        }
+        if matches!(listed, Listed::TagValues(_)) {
+            self.expect_word("WITH")?;
+            self.expect_word("KEY")?;
+            listed = Listed::TagValues(self.keys()?);
+        }
+        let condition = self.condition()?;
+        self.order()?;
+        let page = self.page("LIMIT", "OFFSET")?;
+        Ok(Statement::Show(Show { listed, sources, condition, page }))
+    }
+
+    /// `= name`, `!= name`, `=~ /pattern/` or `!~ /pattern/`.
+    fn compared_name(&mut self) -> Result<Name, QueryError> {
+        if self.takes_mark("=~") {
+            Ok(Name::Matches(self.pattern()?))
+        } else if self.takes_mark("!~") {
+            Ok(Name::MatchesNot(self.pattern()?))
+        } else if self.takes_mark("!=") {
+            Ok(Name::IsNot(self.identifier()?))
+        } else if self.takes_mark("=") {
+            Ok(Name::Is(self.identifier()?))
+        } else {
+            Err(self.unexpected(&["=", "!=", "=~", "!~"]))
+        }
+    }
+
+    fn keys(&mut self) -> Result<Keys, QueryError> {
+        if self.takes_word("IN") {
+            self.expect_mark("(")?;
+            let mut keys = vec![self.identifier()?];
+            while self.takes_mark(",") {
+                keys.push(self.identifier()?);
+            }
+            self.expect_mark(")")?;
+            return Ok(Keys::Are(keys));
+        }
+        match self.compared_name() {
+            Ok(Name::Is(key)) => Ok(Keys::Are(vec![key])),
+            Ok(Name::IsNot(key)) => Ok(Keys::IsNot(key)),
+            Ok(Name::Matches(pattern)) => Ok(Keys::Match(pattern)),
+            Ok(Name::MatchesNot(pattern)) => Ok(Keys::NoMatch(pattern)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn select(&mut self) -> Result<Statement, QueryError> {
+        let columns = self.columns()?;
+        if self.takes_word("INTO") {
+            self.unsupported("");
+            return Ok(Statement::Unsupported("SELECT INTO".to_owned()));
+        }
+        self.expect_word("FROM")?;
+        if self.peek().token == Token::Mark("(") {
+            self.unsupported("");
+            return Ok(Statement::Unsupported("a subquery".to_owned()));
+        }
+        let sources = self.sources()?;
+        let condition = self.condition()?;
+        let dimensions = self.dimensions()?;
+        let fill = self.fill()?;
+        let is_descending = self.order()?;
+        let rows = self.page("LIMIT", "OFFSET")?;
+        let series = self.page("SLIMIT", "SOFFSET")?;
+        let zone = self.zone()?;
+        let select = Select {
+            columns,
+            sources,
+            condition,
+            dimensions,
+            fill,
+            is_descending,
+            rows,
+            series,
+            zone,
+        };
+        Ok(Statement::Select(Box::new(select)))
+    }
+
+    fn columns(&mut self) -> Result<Vec<Column>, QueryError> {
+        let mut columns = Vec::new();
+        loop {
+            let expression = self.column()?;
+            let alias = if self.takes_word("AS") { Some(self.identifier()?) } else { None };
+            columns.push(Column { expression, alias });
+            if !self.takes_mark(",") {
+                return Ok(columns);
+            }
+        }
+    }
+
+    fn sources(&mut self) -> Result<Vec<Source>, QueryError> {
+        let mut sources = vec![self.source()?];
+        while self.takes_mark(",") {
+            sources.push(self.source()?);
+        }
+        Ok(sources)
+    }
+
+    /// `m`, `policy.m`, `database.policy.m` or `database..m`, each name or the last one a pattern.
+    fn source(&mut self) -> Result<Source, QueryError> {
+        let mut names: Vec<String> = Vec::new();
+        let name = loop {
+            if let Some(pattern) = self.takes_pattern()? {
+                break Name::Matches(pattern);
+            }
+            if !names.is_empty() && self.takes_mark(".") {
+                names.push(String::new());
+                continue;
+            }
+            let name = self.identifier()?;
+            if !self.takes_mark(".") {
+                break Name::Is(name);
+            }
+            names.push(name);
+        };
+        if names.len() > 2 {
+            let parts: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            let last = match &name {
+                Name::Is(name) => name.clone(),
+                _ => "/regex/".to_owned(),
+            };
+            let message = format!("too many segments in {}.{last}", parts.join("."));
+            return Err(self.error_at(0, 1, &message));
+        }
+        Ok(Source { policy: names.pop().filter(|policy| !policy.is_empty()), name })
+    }
+
+    fn condition(&mut self) -> Result<Option<Expression>, QueryError> {
+        if self.takes_word("WHERE") { self.expression().map(Some) } else { Ok(None) }
+    }
+
+    fn dimensions(&mut self) -> Result<Vec<Expression>, QueryError> {
+        let mut dimensions = Vec::new();
+        if !self.takes_word("GROUP") {
+            return Ok(dimensions);
+        }
+        self.expect_word("BY")?;
+        loop {
+            dimensions.push(self.column()?);
+            if !self.takes_mark(",") {
+                return Ok(dimensions);
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<Fill, QueryError> {
+        let mut ahead = self.lexer;
+        let is_fill =
+            matches!(ahead.next().token, Token::Word(word) if word.eq_ignore_ascii_case("fill"));
+        if !is_fill || ahead.next().token != Token::Mark("(") {
+            return Ok(Fill::Null);
+        }
+        let refused = || QueryError::new("expected number argument in fill()");
+        let Expression::Call { arguments, .. } = self.expression()? else { return Err(refused()) };
+        let [argument] = &arguments[..] else {
+            return Err(QueryError::new(
+                "fill requires an argument, e.g.: 0, null, none, previous, linear",
+            ));
+        };
+        match argument {
+            Expression::Integer(number) => Ok(Fill::Number(super::value::float(*number))),
+            Expression::Number(number) => Ok(Fill::Number(*number)),
+            Expression::Reference { name, .. } => match name.to_ascii_lowercase().as_str() {
+                "null" => Ok(Fill::Null),
+                "none" => Ok(Fill::None),
+                "previous" => Ok(Fill::Previous),
+                "linear" => Ok(Fill::Linear),
+                _ => Err(refused()),
+            },
+            _ => Err(refused()),
+        }
+    }
+
+    /// Whether the newest come first.
+    fn order(&mut self) -> Result<bool, QueryError> {
+        if !self.takes_word("ORDER") {
+            return Ok(false);
+        }
+        self.expect_word("BY")?;
+        let mut is_descending = self.takes_word("DESC");
+        if is_descending || self.takes_word("ASC") {
+            return Ok(is_descending);
+        }
+        let by = self.identifier()?;
+        is_descending = self.takes_word("DESC");
+        if !is_descending {
+            self.takes_word("ASC");
+        }
+        if !by.eq_ignore_ascii_case("time") || self.takes_mark(",") {
+            return Err(QueryError::new("only ORDER BY time supported at this time"));
+        }
+        Ok(is_descending)
+    }
+
+    fn page(&mut self, limit: &str, offset: &str) -> Result<Page, QueryError> {
+        Ok(Page { limit: self.count(limit)?, offset: self.count(offset)? })
+    }
+
+    fn count(&mut self, keyword: &str) -> Result<usize, QueryError> {
+        if !self.takes_word(keyword) {
+            return Ok(0);
+        }
+        match self.peek().token {
+            Token::Integer(number) => {
+                self.lexer.next();
+                Ok(usize::try_from(number).unwrap_or(usize::MAX))
+            }
+            _ => Err(self.unexpected(&["integer"])),
+        }
+    }
+
+    fn zone(&mut self) -> Result<Option<domain::Zone>, QueryError> {
+        if !self.takes_word("tz") {
+            return Ok(None);
+        }
+        self.expect_mark("(")?;
+        let Token::Text(name) = self.peek().token else {
+            return Err(QueryError::new("expected string argument in tz()"));
+        };
+        self.lexer.next();
+        self.expect_mark(")")?;
+        let unknown = |_| {
+            let name = domain::excerpt(&name);
+            QueryError::new(format!("unable to find time zone {name}"))
+        };
+        name.parse().map(Some).map_err(unknown)
+    }
+
+    /// A name, in quotes or without.
+    fn identifier(&mut self) -> Result<String, QueryError> {
+        match self.peek().token {
+            Token::Word(word) if !is_keyword(&word) => {
+                self.lexer.next();
+                Ok(word)
+            }
+            Token::Quoted(name) => {
+                self.lexer.next();
+                Ok(name)
+            }
+            _ => Err(self.unexpected(&["identifier"])),
+        }
+    }
+
+    /// A regular expression, where one comes next.
+    fn takes_pattern(&mut self) -> Result<Option<Pattern>, QueryError> {
+        let Spanned { at, .. } = self.peek();
+        match self.lexer.regex() {
+            None => Ok(None),
+            Some(Ok(text)) => {
+                let compiled = Pattern::parse(&text);
+                compiled.map(Some).map_err(|why| self.error_at(at, 0, &why.to_string()))
+            }
+            Some(Err(_)) => Err(self.error_at(at, 0, "found bad regex, expected regex")),
+        }
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, QueryError> {
+        let pattern = self.takes_pattern()?;
+        pattern.ok_or_else(|| self.unexpected(&["regex"]))
+    }
+}

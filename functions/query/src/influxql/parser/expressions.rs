@@ -1,0 +1,200 @@
+//! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, so walks over them may recurse.
+
+use super::super::ast::{Cast, Expression, Operator};
+use super::super::error::QueryError;
+use super::super::lexer::{Token, is_keyword};
+use super::Parser;
+
+/// How deep expressions may be nested, chains of arithmetic included.
+const MAX_DEPTH: usize = 32;
+
+const OPERAND: [&str; 4] = ["identifier", "string", "number", "bool"];
+
+impl Parser<'_> {
+    /// An expression of `AND`, `OR`, comparisons and arithmetic.
+    pub(super) fn expression(&mut self) -> Result<Expression, QueryError> {
+        self.nested(|parser| {
+            let mut any = vec![parser.conjunction()?];
+            while parser.takes_word("OR") {
+                any.push(parser.conjunction()?);
+            }
+            Ok(one_or(any, Expression::Any))
+        })
+    }
+
+    /// What a column or a dimension is made of: a pattern, or an expression.
+    pub(super) fn column(&mut self) -> Result<Expression, QueryError> {
+        match self.takes_pattern()? {
+            Some(pattern) => Ok(Expression::Pattern(pattern)),
+            None => self.expression(),
+        }
+    }
+
+    /// Parses what stands within another expression.
+    fn nested<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn conjunction(&mut self) -> Result<Expression, QueryError> {
+        let mut all = vec![self.comparison()?];
+        while self.takes_word("AND") {
+            all.push(self.comparison()?);
+        }
+        Ok(one_or(all, Expression::All))
+    }
+
+    fn comparison(&mut self) -> Result<Expression, QueryError> {
+        const OPERATORS: [Operator; 8] = [
+            Operator::Matches,
+            Operator::MatchesNot,
+            Operator::Equal,
+            Operator::NotEqual,
+            Operator::Less,
+            Operator::LessOrEqual,
+            Operator::Greater,
+            Operator::GreaterOrEqual,
+        ];
+        self.chain(&OPERATORS, Self::sum)
+    }
+
+    fn sum(&mut self) -> Result<Expression, QueryError> {
+        self.chain(&[Operator::Add, Operator::Subtract], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Expression, QueryError> {
+        self.chain(&[Operator::Multiply, Operator::Divide, Operator::Modulo], Self::operand)
+    }
+
+    /// Operands between which stand operators of one rank; the first two belong together.
+    fn chain(
+        &mut self,
+        operators: &[Operator],
+        operand: fn(&mut Self) -> Result<Expression, QueryError>,
+    ) -> Result<Expression, QueryError> {
+        let mut left = operand(self)?;
+        let mut length = 0;
+        while let Some(operator) = operators.iter().find(|it| self.takes_mark(it.as_str())) {
+            length += 1;
+            if self.depth + length > MAX_DEPTH {
+                return Err(too_deep());
+            }
+            let right = match operator {
+                Operator::Matches | Operator::MatchesNot => Expression::Pattern(self.pattern()?),
+                _ => operand(self)?,
+            };
+            left = Expression::Binary { operator: *operator, sides: Box::new([left, right]) };
+        }
+        Ok(left)
+    }
+
+    fn operand(&mut self) -> Result<Expression, QueryError> {
+        if self.takes_mark("(") {
+            let inside = self.expression()?;
+            self.expect_mark(")")?;
+            return Ok(Expression::Group(Box::new(inside)));
+        }
+        if self.takes_mark("-") {
+            return Ok(negative(self.nested(Self::operand)?));
+        }
+        if self.takes_mark("+") {
+            return self.nested(Self::operand);
+        }
+        if self.takes_mark("*") {
+            let cast = self.cast()?;
+            return Ok(Expression::Wildcard(cast));
+        }
+        let token = self.peek().token;
+        let literal = match token {
+            Token::Text(text) => Expression::Text(text),
+            Token::Integer(number) => Expression::Integer(number),
+            Token::Number(number) => Expression::Number(number),
+            Token::Duration(length) => Expression::Duration(length),
+            Token::Parameter(name) => self
+                .parameters
+                .get(&name)
+                .cloned()
+                .ok_or_else(|| QueryError::new(format!("missing parameter: {name}")))?,
+            Token::Word(word) if word.eq_ignore_ascii_case("true") => Expression::Boolean(true),
+            Token::Word(word) if word.eq_ignore_ascii_case("false") => Expression::Boolean(false),
+            Token::Word(word) if word.eq_ignore_ascii_case("distinct") => {
+                self.lexer.next();
+                // `distinct(field)` or `distinct field`
+                let arguments = vec![self.nested(Self::operand)?];
+                return Ok(Expression::Call { name: "distinct".to_owned(), arguments });
+            }
+            Token::Word(word) if !is_keyword(&word) => return self.call_or_reference(),
+            Token::Quoted(_) => return self.call_or_reference(),
+            _ => return Err(self.unexpected(&OPERAND)),
+        };
+        self.lexer.next();
+        Ok(literal)
+    }
+
+    fn call_or_reference(&mut self) -> Result<Expression, QueryError> {
+        let is_quoted = matches!(self.peek().token, Token::Quoted(_));
+        let mut name = self.identifier()?;
+        if !is_quoted && self.takes_mark("(") {
+            let mut arguments = Vec::new();
+            if !self.takes_mark(")") {
+                loop {
+                    arguments.push(self.column()?);
+                    if !self.takes_mark(",") {
+                        break;
+                    }
+                }
+                self.expect_mark(")")?;
+            }
+            return Ok(Expression::Call { name: name.to_ascii_lowercase(), arguments });
+        }
+        while self.takes_mark(".") {
+            name = format!("{name}.{}", self.identifier()?);
+        }
+        let cast = self.cast()?;
+        Ok(Expression::Reference { name, cast })
+    }
+
+    /// `::type` behind a name.
+    fn cast(&mut self) -> Result<Option<Cast>, QueryError> {
+        const TYPES: [&str; 7] =
+            ["float", "integer", "unsigned", "string", "boolean", "field", "tag"];
+        if !self.takes_mark("::") {
+            return Ok(None);
+        }
+        let found = TYPES.iter().find(|name| self.takes_word(name));
+        match found.copied() {
+            Some("tag") => Ok(Some(Cast::Tag)),
+            Some("string" | "boolean") => Ok(Some(Cast::Other)),
+            Some(_) => Ok(Some(Cast::Field)),
+            None => Err(self.unexpected(&TYPES)),
+        }
+    }
+}
+
+fn one_or(mut parts: Vec<Expression>, joined: fn(Vec<Expression>) -> Expression) -> Expression {
+    if parts.len() == 1 { parts.remove(0) } else { joined(parts) }
+}
+
+fn negative(of: Expression) -> Expression {
+    match of {
+        Expression::Integer(number) => Expression::Integer(-number),
+        Expression::Number(number) => Expression::Number(-number),
+        Expression::Duration(length) => Expression::Duration(-length),
+        other => Expression::Binary {
+            operator: Operator::Multiply,
+            sides: Box::new([Expression::Integer(-1), other]),
+        },
+    }
+}
+
+fn too_deep() -> QueryError {
+    QueryError::new(format!("an expression is nested deeper than {MAX_DEPTH}"))
+}

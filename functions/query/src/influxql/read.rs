@@ -1,0 +1,291 @@
+//! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
+//! exactly and costs least. Groups nothing.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
+use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey};
+
+use super::duration::MILLISECOND;
+use super::error::QueryError;
+use super::failure::Failure;
+use super::group::{Found, counts};
+use crate::series::gather::{Ask, Level, gather, readings};
+use crate::series::grid::Grid;
+use crate::series::horizon::Horizon;
+
+/// The read units of a statement, as estimated before anything is read.
+const MAX_UNITS: f64 = 2_000.0;
+/// The bytes of a read unit.
+const UNIT: f64 = 8_192.0;
+/// The length of a range up to which quarters are read without asking how many readings a day has.
+const SHORT: TimeDelta = TimeDelta::days(2);
+/// The readings of a day of a device of which nothing is known: one a minute.
+const USUAL_READINGS: f64 = 1_440.0;
+/// The numbers of readings that are read one after the other for some that are wanted.
+const PAGES: [usize; 2] = [10, 100];
+
+/// The way in which a statement's data are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// All readings of the range.
+    Readings,
+    /// Rollups of the rows of a grid, and readings where there are none.
+    Rollups,
+    /// The newest readings, or the oldest, until each metric has so many.
+    Some(Order, usize),
+}
+
+/// What is read.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) way: Way,
+    pub(super) range: TimeRange,
+    /// The rows of rollups; one row, the range, for readings.
+    pub(super) grid: Grid,
+    pub(super) horizon: &'a Horizon,
+    /// Whether points are told apart by the room of their reading.
+    pub(super) is_by_room: bool,
+    pub(super) now: Timestamp,
+}
+
+/// A device, the metrics of it that are wanted, and the coarsest items that tell them.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) device: &'a Device,
+    pub(super) metrics: BTreeSet<&'a MetricName>,
+}
+
+/// The number of a device's readings in a day, and the sizes of items.
+#[derive(Debug, Clone, Copy)]
+struct Density {
+    readings: f64,
+    reading: f64,
+    quarter: f64,
+}
+
+impl Density {
+    /// The density where a day has so many readings.
+    fn of(device: &Device, metrics: usize, readings: f64) -> Self {
+        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
+        let known = device.metrics.len().max(1);
+        let metrics = metrics.clamp(1, known);
+        let names = as_float(names) * as_float(metrics) / as_float(known);
+        let (id, metrics) = (as_float(device.id.as_str().len()), as_float(metrics));
+        let room = device.place.room().map_or(0.0, |room| as_float(room.as_str().len()));
+        Self {
+            readings,
+            reading: 35.0 + id + 4.0 + room + names + 4.0 * metrics,
+            quarter: 75.0 + id + room + names + 42.0 * metrics,
+        }
+    }
+
+    fn read_units(self, days: f64) -> f64 {
+        self.readings * self.reading * days / UNIT
+    }
+
+    fn quarter_units(self, days: f64) -> f64 {
+        self.readings.min(96.0) * self.quarter * days / UNIT
+    }
+}
+
+fn as_float(number: usize) -> f64 {
+    super::value::float(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn days_of(length: TimeDelta) -> f64 {
+    super::value::float(length.num_milliseconds()) / 86_400_000.0
+}
+
+/// Reads what is wanted of each device, in their order.
+pub(super) async fn read(
+    store: &(impl ReadRollups + QueryReadings),
+    plan: &Plan<'_>,
+    wanted: &[Wanted<'_>],
+    invocation: &Invocation,
+) -> Result<Vec<Found>, Failure> {
+    let mut levels = Vec::new();
+    let mut units = 0.0;
+    for it in wanted {
+        let (level, cost) = Box::pin(plan.level(store, it, invocation)).await?;
+        levels.push(level);
+        units += cost;
+    }
+    if units > MAX_UNITS {
+        return Err(too_dear(units).into());
+    }
+    let mut found = Vec::new();
+    for (it, level) in wanted.iter().zip(levels) {
+        found.push(Box::pin(plan.found(store, it, level, invocation)).await?);
+    }
+    Ok(found)
+}
+
+fn too_dear(units: f64) -> QueryError {
+    QueryError::new(format!(
+        "max-select-read-units limit exceeded: ({units:.0}/{MAX_UNITS}); narrow the time range, ask for fewer \
+         series, or by windows of whole quarters of an hour or of days with tz()"
+    ))
+}
+
+impl Plan<'_> {
+    /// What is asked of a device.
+    pub(super) fn ask<'b>(&'b self, device: &'b Device, coarsest: Level) -> Ask<'b> {
+        Ask {
+            device,
+            rooms: None,
+            is_by_room: self.is_by_room,
+            max_read: TimeDelta::MAX,
+            grid: &self.grid,
+            horizon: self.horizon,
+            coarsest,
+            now: self.now,
+        }
+    }
+
+    /// The part of the range in which the device may have readings.
+    fn lived(&self, device: &Device) -> TimeDelta {
+        let from = self.range.from().max(device.first_seen);
+        // Forecasts may lie ahead, but not many.
+        let to = self.range.to().min(self.now);
+        to.since(from).max(TimeDelta::zero())
+    }
+
+    /// The items from which a device's rows are made, and about how many units they cost.
+    async fn level(
+        &self,
+        store: &impl ReadRollups,
+        wanted: &Wanted<'_>,
+        invocation: &Invocation,
+    ) -> Result<(Level, f64), Failure> {
+        let lived = self.lived(wanted.device);
+        let days = days_of(lived);
+        let coarsest = match self.way {
+            Way::Some(..) => return Ok((Level::Readings, 1.0)),
+            Way::Readings => Level::Readings,
+            Way::Rollups => self.coarsest(),
+        };
+        if coarsest == Level::Days {
+            return Ok((coarsest, 1.0 + days * 0.05));
+        }
+        let mut density = Density::of(wanted.device, usize::MAX, USUAL_READINGS);
+        if lived > SHORT {
+            let zone = self.horizon.zone();
+            let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
+            let newest = store.days(&wanted.device.id, dates, Order::Descending, 1, invocation);
+            let newest = newest.await?;
+            if let Some(day) = newest.first() {
+                let metrics = &day.rollup.metrics;
+                let count = metrics.values().map(|it| it.count).max().unwrap_or(0);
+                let count = super::value::float(i64::try_from(count).unwrap_or(i64::MAX));
+                let length = days_of(day.range.to().since(day.range.from()));
+                density = Density::of(wanted.device, metrics.len(), count / length.max(0.04));
+            }
+        }
+        let (readings, quarters) = (density.read_units(days), density.quarter_units(days));
+        if coarsest == Level::Quarters && quarters < readings {
+            return Ok((Level::Quarters, quarters));
+        }
+        Ok((Level::Readings, readings))
+    }
+
+    /// The coarsest items of which each lies in one row, but for a few at the edges.
+    fn coarsest(&self) -> Level {
+        let zone = self.horizon.zone();
+        let is_midnight = |at: Timestamp| zone.day(zone.date(at)).is_some_and(|it| it.from() == at);
+        let rows = self.grid.rows();
+        // The first edge and the last may be anywhere.
+        let edges = || rows.iter().skip(1).map(|row| row.from());
+        let is_long = |row: &TimeRange| row.to().since(row.from()) >= SHORT;
+        if edges().all(is_midnight)
+            || rows.len() <= 3
+            || rows[1..rows.len() - 1].iter().all(is_long)
+        {
+            return Level::Days;
+        }
+        if edges().all(|at| Quarter::starting_at(at).is_some()) {
+            Level::Quarters
+        } else {
+            Level::Readings
+        }
+    }
+
+    async fn found(
+        &self,
+        store: &(impl ReadRollups + QueryReadings),
+        wanted: &Wanted<'_>,
+        level: Level,
+        invocation: &Invocation,
+    ) -> Result<Found, Failure> {
+        match self.way {
+            Way::Rollups => {
+                let ask = self.ask(wanted.device, level);
+                let gathered = gather(store, &ask, invocation).await?;
+                let pieces = gathered.pieces.into_iter().map(|it| (it.range, it.rollup));
+                Ok(Found::Pieces(pieces.collect()))
+            }
+            Way::Readings => {
+                let ask = self.ask(wanted.device, level);
+                Ok(Found::Readings(readings(store, &ask, self.range, invocation).await?))
+            }
+            Way::Some(order, number) => {
+                self.some(store, wanted, order, number, invocation).await.map(Found::Readings)
+            }
+        }
+    }
+
+    /// The newest readings or the oldest ones, until each of the metrics has so many of them; oldest first.
+    async fn some(
+        &self,
+        store: &impl QueryReadings,
+        wanted: &Wanted<'_>,
+        order: Order,
+        number: usize,
+        invocation: &Invocation,
+    ) -> Result<Vec<Reading>, Failure> {
+        const PAGE: usize = 1_000;
+        let mut found: Vec<Reading> = Vec::new();
+        let mut pages = PAGES.into_iter();
+        loop {
+            let limit = pages.next().unwrap_or(PAGE).max(number.min(PAGE));
+            let after = found.last().map(ReadingKey::of);
+            let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
+            let page = store.device_readings(&wanted.device.id, &query, invocation).await?;
+            found.extend(page.readings);
+            let is_found = |reading: &&Reading, metric: &MetricName| {
+                let value = reading.metrics().get(metric);
+                value.is_some_and(|value| counts(wanted.device, metric, value))
+            };
+            let count =
+                |metric: &MetricName| found.iter().filter(|it| is_found(it, metric)).count();
+            if !page.has_more || wanted.metrics.iter().all(|metric| count(metric) >= number) {
+                break;
+            }
+            if found.len() >= MAX_READ {
+                return Err(QueryError::new(format!(
+                    "max-select-point limit exceeded: ({}/{MAX_READ}); narrow the time range",
+                    found.len()
+                ))
+                .into());
+            }
+        }
+        if order == Order::Descending {
+            found.reverse();
+        }
+        Ok(found)
+    }
+}
+
+/// The readings of a device among which some are looked for.
+const MAX_READ: usize = 100_000;
+
+/// The range between two nanoseconds, both inside, as whole milliseconds; `None` where nothing lies in it.
+pub(super) fn milliseconds((from, to): (i64, i64)) -> Option<TimeRange> {
+    let bounded = |millis: i64| {
+        let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
+        Timestamp::from_millis(millis).expect("held within the years of a timestamp")
+    };
+    let first = from.div_euclid(MILLISECOND) + i64::from(from.rem_euclid(MILLISECOND) > 0);
+    TimeRange::new(bounded(first), bounded(to.div_euclid(MILLISECOND).saturating_add(1))).ok()
+}

@@ -1,0 +1,98 @@
+//! The parameters of `/query`, in the address and in a form. Parses no query.
+
+use std::collections::BTreeMap;
+
+use api::{Problem, Request};
+
+use super::answer::{Epoch, Form};
+use super::ast::Expression;
+use super::error::QueryError;
+use super::parser::Parameters;
+
+/// The rows of a chunk where a request does not say.
+const CHUNK: usize = 10_000;
+
+/// What a request asks.
+#[derive(Debug)]
+pub(super) struct QueryRequest {
+    given: BTreeMap<String, String>,
+    pub(super) is_post: bool,
+    is_csv: bool,
+}
+
+impl QueryRequest {
+    /// Reads the address, and the form of a `POST`. Of a parameter in both, that of the form counts.
+    pub(super) fn of(request: &Request) -> Result<Self, Problem> {
+        let mut given: BTreeMap<String, String> = request.query().into_iter().collect();
+        let is_post = request.method == "POST";
+        if is_post {
+            let body = api::inflate(&request.body)?;
+            given.extend(form_urlencoded::parse(&body).into_owned());
+        }
+        let accepted = request.header("accept").unwrap_or_default();
+        let is_csv = accepted.contains("application/csv") || accepted.contains("text/csv");
+        Ok(Self { given, is_post, is_csv })
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.get(name) == Some("true")
+    }
+
+    /// The query.
+    pub(super) fn query(&self) -> Result<&str, QueryError> {
+        self.get("q").ok_or_else(|| QueryError::new("missing required parameter \"q\""))
+    }
+
+    pub(super) fn database(&self) -> Option<&str> {
+        self.get("db")
+    }
+
+    pub(super) fn policy(&self) -> Option<&str> {
+        self.get("rp")
+    }
+
+    /// The form of the answer.
+    pub(super) fn form(&self) -> Form {
+        let chunk = || self.get("chunk_size").and_then(|text| text.parse().ok());
+        Form {
+            epoch: Epoch::parse(self.get("epoch").unwrap_or_default()),
+            is_pretty: self.flag("pretty"),
+            is_csv: self.is_csv,
+            chunk: self.flag("chunked").then(|| chunk().filter(|rows| *rows > 0).unwrap_or(CHUNK)),
+        }
+    }
+
+    /// The values of the query's parameters.
+    pub(super) fn parameters(&self) -> Result<Parameters, QueryError> {
+        let Some(text) = self.get("params") else { return Ok(Parameters::new()) };
+        let parsed: Result<serde_json::Map<String, serde_json::Value>, _> =
+            serde_json::from_str(text);
+        let parsed = parsed
+            .map_err(|why| QueryError::new(format!("error parsing query parameters: {why}")))?;
+        let value = |(name, value): (String, serde_json::Value)| {
+            let literal = match &value {
+                serde_json::Value::String(text) => Expression::Text(text.clone()),
+                serde_json::Value::Bool(value) => Expression::Boolean(*value),
+                serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                    (Some(whole), _) => Expression::Integer(whole),
+                    (None, Some(number)) => Expression::Number(number),
+                    (None, None) => return Err(unusable(&name)),
+                },
+                _ => return Err(unusable(&name)),
+            };
+            Ok((name, literal))
+        };
+        parsed.into_iter().map(value).collect()
+    }
+}
+
+fn unusable(name: &str) -> QueryError {
+    let name = domain::excerpt(name);
+    QueryError::new(format!(
+        "error parsing query parameters: {name} is no text, no number, and neither true nor false"
+    ))
+}

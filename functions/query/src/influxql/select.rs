@@ -1,0 +1,316 @@
+//! Runs a `SELECT`: which series it is about, what is read of them, and the series of its answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
+use runtime::registry::Snapshot;
+use table::{Invocation, QueryReadings, ReadRollups};
+
+use super::answer::{OutSeries, OutValue};
+use super::ast::{Select, Source};
+use super::compile::{Cell, Query, compile};
+use super::condition::{self, nanoseconds};
+use super::error::QueryError;
+use super::extreme;
+use super::failure::Failure;
+use super::function::{Aggregate, Call};
+use super::group::{Found, grouped, may_hold};
+use super::read::{Plan, Wanted, Way, milliseconds, read};
+use super::series::{ROOM, Schema, Series, series_of};
+use super::table::{Frame, rows};
+use super::windows::MAX_WINDOWS;
+use crate::series::grid::Grid;
+use crate::series::horizon::Horizon;
+use crate::series::members::may_have_been_in;
+
+/// The series of an answer.
+const MAX_SERIES: usize = 500;
+/// The values of an answer.
+const MAX_VALUES: usize = 100_000;
+
+/// What every statement of a query works on.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    /// The retention policy of the request, for measurements that name none.
+    pub(super) policy: Option<&'a str>,
+    pub(super) horizon: &'a Horizon,
+    pub(super) now: Timestamp,
+}
+
+impl Context<'_> {
+    /// The series of all devices in some measurements, by measurement; all where none is named.
+    pub(super) fn series(&self, sources: &[Source]) -> Result<Vec<Series<'_>>, QueryError> {
+        let policies = sources.iter().map(|source| source.policy.as_deref().or(self.policy));
+        for policy in policies.chain([self.policy]).flatten() {
+            if policy != "autogen" {
+                let policy = domain::excerpt(policy);
+                return Err(QueryError::new(format!("retention policy not found: {policy}")));
+            }
+        }
+        let is_meant = |series: &Series<'_>| {
+            sources.is_empty() || sources.iter().any(|it| it.name.is_of(&series.measurement))
+        };
+        let all = self.snapshot.devices.values().flat_map(series_of);
+        let mut series: Vec<Series<'_>> = all.filter(is_meant).collect();
+        series.sort_by(|a, b| a.measurement.cmp(&b.measurement));
+        Ok(series)
+    }
+}
+
+/// Runs a `SELECT`.
+pub(super) async fn select(
+    store: &(impl ReadRollups + QueryReadings),
+    context: &Context<'_>,
+    select: &Select,
+    invocation: &Invocation,
+) -> Result<Vec<OutSeries>, Failure> {
+    let series = context.series(&select.sources)?;
+    let query = compile(select, &Schema::of(&series), context.now)?;
+    let series: Vec<Series<'_>> = series.into_iter().filter(|it| is_needed(it, &query)).collect();
+    let Some(frame) = frame(&query, &series, context.now)? else { return Ok(Vec::new()) };
+    check_size(&query, &frame, &series)?;
+    let is_by_room = series.iter().any(|it| it.has_rooms) && query.uses_tag(ROOM);
+    let Some(plan) = plan(&query, &frame, context, is_by_room) else { return Ok(Vec::new()) };
+    let mut wanted = wanted(&series, &query);
+    if is_by_room {
+        leave_out_absent(&mut wanted, &series, &query, store, context, plan.range, invocation)
+            .await?;
+    }
+    let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
+    let ids = wanted.iter().map(|it| it.device.id.clone());
+    let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
+    let mut answer = Vec::new();
+    let mut values = 0;
+    for measurement in series.chunk_by(|a, b| a.measurement == b.measurement) {
+        let of_measurement: Vec<_> = measurement
+            .iter()
+            .filter_map(|series| Some((series, found.get(&series.device.id)?)))
+            .collect();
+        let condition = query.condition.as_ref();
+        let groups = grouped(&of_measurement, &query.dimensions, condition, is_by_room);
+        // As InfluxDB has it, SOFFSET without SLIMIT leaves nothing.
+        let has_groups = query.series.limit > 0 || query.series.offset == 0;
+        let groups = query.series.of(groups.into_iter().filter(|_| has_groups).collect());
+        for (tags, group) in groups {
+            let instant = extreme::instant(store, &plan, &query, &group, invocation).await?;
+            let rows = rows(&query, &frame, &group, instant);
+            values += rows.len() * query.columns.len();
+            if values > MAX_VALUES {
+                return Err(too_many_values(values).into());
+            }
+            if !rows.is_empty() {
+                let tags = query.dimensions.iter().cloned().zip(tags).collect();
+                answer.push(out_series(&query, measurement[0].measurement.clone(), tags, rows));
+            }
+        }
+    }
+    if query.is_descending {
+        answer.reverse();
+    }
+    if answer.len() > MAX_SERIES {
+        return Err(too_many_series(answer.len()).into());
+    }
+    Ok(answer)
+}
+
+fn out_series(
+    query: &Query,
+    name: String,
+    tags: Vec<(String, String)>,
+    rows: Vec<super::table::OutRow>,
+) -> OutSeries {
+    let names = query.columns.iter().map(|column| column.name.clone());
+    let rows = rows.into_iter().map(|(at, cells)| {
+        [OutValue::Time(at)].into_iter().chain(cells.into_iter().map(OutValue::from)).collect()
+    });
+    OutSeries {
+        name: Some(name),
+        tags,
+        columns: [query.time.clone()].into_iter().chain(names).collect(),
+        rows: rows.collect(),
+        zone: query.zone,
+    }
+}
+
+fn too_many_series(number: usize) -> QueryError {
+    QueryError::new(format!(
+        "max-select-series limit exceeded: ({number}/{MAX_SERIES}); ask for fewer measurements or tags"
+    ))
+}
+
+fn too_many_values(number: usize) -> QueryError {
+    QueryError::new(format!(
+        "max-select-point limit exceeded: ({number}/{MAX_VALUES}); narrow the time range or set a LIMIT"
+    ))
+}
+
+/// Whether points of a series can be in the answer.
+fn is_needed(series: &Series<'_>, query: &Query) -> bool {
+    let has = |field: &str| series.fields.contains_key(field);
+    let shows = |cell: &Cell| matches!(cell, Cell::Field(name) if has(name));
+    let has_field = query.calls.iter().any(|call| has(call.field()))
+        || query.calls.is_empty() && query.columns.iter().any(|it| it.cell.has(&shows));
+    has_field && may_hold(series, None, false, query.condition.as_ref())
+}
+
+/// The bounds and windows of a query; `None` where it is about nothing.
+fn frame(
+    query: &Query,
+    series: &[Series<'_>],
+    now: Timestamp,
+) -> Result<Option<Frame>, QueryError> {
+    let Some(first) = series.iter().map(|it| it.device.first_seen).min() else { return Ok(None) };
+    let from = query.range.from.unwrap_or(nanoseconds(first.min(now)));
+    let to = query.range.to.unwrap_or(i64::MAX - 1);
+    if from > to {
+        return Ok(None);
+    }
+    let has_start = query.range.from.is_some();
+    let Some(interval) = query.interval else {
+        return Ok(Some(Frame { range: (from, to), has_start, windows: Vec::new() }));
+    };
+    let looks_back = query.calls.iter().any(Call::looks_back);
+    let first = if looks_back { from - interval.length } else { from };
+    let windows = interval.starts(first, to).map_err(|number| {
+        QueryError::new(format!(
+            "max-select-buckets limit exceeded: ({number}/{MAX_WINDOWS}); narrow the time range or choose a longer \
+             interval"
+        ))
+    })?;
+    Ok(Some(Frame { range: (from, to), has_start, windows }))
+}
+
+/// Refuses an answer that would be too large, as far as the registry tells.
+fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(), QueryError> {
+    let groups: BTreeSet<(&str, Vec<&str>)> = series
+        .iter()
+        .map(|it| {
+            let tags = query.dimensions.iter().map(|name| it.tag(name, it.room_now()));
+            (it.measurement.as_str(), tags.collect())
+        })
+        .collect();
+    let limit = query.series.limit;
+    let groups = if limit == 0 { groups.len() } else { groups.len().min(limit) };
+    if groups > MAX_SERIES {
+        return Err(too_many_series(groups));
+    }
+    let values = groups * frame.windows.len() * query.columns.len();
+    if values > MAX_VALUES { Err(too_many_values(values)) } else { Ok(()) }
+}
+
+/// Chooses what is read; `None` where no millisecond lies in the range.
+fn plan<'a>(
+    query: &Query,
+    frame: &Frame,
+    context: &Context<'a>,
+    is_by_room: bool,
+) -> Option<Plan<'a>> {
+    let (from, to) = frame.range;
+    let first = frame.windows.first().copied();
+    let looks_back = query.calls.iter().any(Call::looks_back);
+    let read_from = match (looks_back, query.interval) {
+        (true, Some(interval)) => from - interval.length,
+        _ => from,
+    };
+    let range = milliseconds((read_from, to))?;
+    let way = way(query, is_by_room, frame);
+    let mut edges: Vec<i64> = match way {
+        Way::Rollups => frame.windows.clone(),
+        Way::Readings | Way::Some(..) => Vec::new(),
+    };
+    if way == Way::Rollups && read_from != from && first.is_some() {
+        edges.push(from);
+    }
+    let edges = edges.into_iter().filter_map(|at| {
+        let at = milliseconds((at, at))?.from();
+        (range.from() < at && at < range.to()).then_some(at)
+    });
+    let edges: BTreeSet<Timestamp> = edges.collect();
+    let grid = Grid::between(range, edges);
+    let (horizon, now) = (context.horizon, context.now);
+    Some(Plan { way, range, grid, horizon, is_by_room, now })
+}
+
+/// Rollups tell most aggregates; conditions on fields and points themselves take readings.
+fn way(query: &Query, is_by_room: bool, frame: &Frame) -> Way {
+    let has_field_condition = query.condition.as_ref().is_some_and(|condition| {
+        condition::names(condition).iter().any(|(name, cast)| {
+            *cast != Some(super::ast::Cast::Tag) && *name != ROOM && query.fields.contains(*name)
+        })
+    });
+    let is_free = !has_field_condition && !is_by_room && query.interval.is_none();
+    let order = |is_newest: bool| if is_newest { Order::Descending } else { Order::Ascending };
+    if query.calls.is_empty() {
+        let number = query.rows.limit.saturating_add(query.rows.offset);
+        if is_free && query.rows.limit > 0 {
+            return Way::Some(order(query.is_descending), number);
+        }
+        return Way::Readings;
+    }
+    if is_free && let [Call::Aggregate(call)] = &query.calls[..] {
+        match call.aggregate {
+            Aggregate::Last => return Way::Some(Order::Descending, 1),
+            Aggregate::First => return Way::Some(Order::Ascending, 1),
+            _ => {}
+        }
+    }
+    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(Aggregate::is_in_rollups);
+    let is_whole = |at: &i64| at % super::duration::MILLISECOND == 0;
+    let is_told = query.calls.iter().all(is_in_rollups)
+        && !has_field_condition
+        && !query.has_other_values()
+        && frame.windows.iter().all(is_whole);
+    if is_told { Way::Rollups } else { Way::Readings }
+}
+
+/// The devices that are read, and the metrics that are wanted of each.
+fn wanted<'a>(series: &'a [Series<'a>], query: &Query) -> Vec<Wanted<'a>> {
+    let mut devices: BTreeMap<&DeviceId, Wanted<'a>> = BTreeMap::new();
+    for it in series {
+        let device: &'a Device = it.device;
+        let wanted = devices
+            .entry(&device.id)
+            .or_insert_with(|| Wanted { device, metrics: BTreeSet::new() });
+        let is_wanted = |field: &str| {
+            let shows = |cell: &Cell| matches!(cell, Cell::Field(name) if name == field);
+            query.calls.iter().any(|call| call.field() == field)
+                || query.columns.iter().any(|column| column.cell.has(&shows))
+        };
+        let fields = it.fields.iter().filter(|(field, _)| is_wanted(field));
+        wanted.metrics.extend(fields.map(|(_, metric)| *metric));
+    }
+    devices.into_values().collect()
+}
+
+/// Leaves out devices that were in none of the rooms for which the condition may hold.
+async fn leave_out_absent<'a>(
+    wanted: &mut Vec<Wanted<'a>>,
+    series: &[Series<'a>],
+    query: &Query,
+    store: &(impl ReadRollups + QueryReadings),
+    context: &Context<'_>,
+    range: TimeRange,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let condition = query.condition.as_ref();
+    let mut kept = Vec::new();
+    for it in std::mem::take(wanted) {
+        let own: Vec<&Series<'a>> =
+            series.iter().filter(|series| series.device.id == it.device.id).collect();
+        let may_be_in =
+            |room: Option<&RoomId>| own.iter().any(|it| may_hold(it, room, true, condition));
+        let rooms: BTreeSet<RoomId> =
+            context.snapshot.rooms.keys().filter(|room| may_be_in(Some(room))).cloned().collect();
+        let is_anywhere = may_be_in(None) || rooms.len() == context.snapshot.rooms.len();
+        let horizon = context.horizon;
+        if is_anywhere
+            || Box::pin(may_have_been_in(store, it.device, &rooms, range, horizon, invocation))
+                .await?
+        {
+            kept.push(it);
+        }
+    }
+    *wanted = kept;
+    Ok(())
+}

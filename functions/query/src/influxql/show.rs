@@ -1,0 +1,143 @@
+//! `SHOW`: measurements, fields, tags, their values and series, as the registry has them. Reads no reading.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use super::answer::{OutSeries, OutValue};
+use super::ast::{Cast, Expression, Keys, Listed, Show};
+use super::condition;
+use super::error::QueryError;
+use super::group::may_hold;
+use super::select::Context;
+use super::series::Series;
+
+/// The names of a list, for which nothing is read.
+pub(super) fn names(name: &str, names: &[&str]) -> OutSeries {
+    OutSeries {
+        name: Some(name.to_owned()),
+        columns: vec!["name".to_owned()],
+        rows: names.iter().map(|name| vec![OutValue::from(*name)]).collect(),
+        ..OutSeries::default()
+    }
+}
+
+/// The one retention policy that there is.
+pub(super) fn retention_policies() -> OutSeries {
+    use super::value::Value;
+    let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
+    let replicas = OutValue::Value(Value::Integer(1));
+    let is_default = OutValue::Value(Value::Boolean(true));
+    let row = vec!["autogen".into(), "0s".into(), "168h0m0s".into(), replicas, is_default];
+    OutSeries {
+        columns: columns.map(ToOwned::to_owned).to_vec(),
+        rows: vec![row],
+        ..OutSeries::default()
+    }
+}
+
+/// Runs a `SHOW`.
+pub(super) fn show(context: &Context<'_>, show: &Show) -> Result<Vec<OutSeries>, QueryError> {
+    let (_, condition) = condition::split(show.condition.as_ref(), None, context.now)?;
+    let mut series = context.series(&show.sources)?;
+    series.retain(|it| is_listed(it, condition.as_ref()));
+    let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
+                          columns: &[&str]| {
+        let parts = series.chunk_by(|a, b| a.measurement == b.measurement);
+        let listed = parts.map(|part| {
+            let rows: Vec<_> = show.page.of(rows(part).into_iter().collect());
+            list(Some(&part[0].measurement), columns, rows)
+        });
+        listed.filter(|it| !it.rows.is_empty()).collect::<Vec<_>>()
+    };
+    Ok(match &show.listed {
+        Listed::Measurements => {
+            let names: BTreeSet<_> = series.iter().map(|it| vec![it.measurement.clone()]).collect();
+            let rows = show.page.of(names.into_iter().collect());
+            some(list(Some("measurements"), &["name"], rows))
+        }
+        Listed::Series => {
+            let keys: BTreeSet<_> = series.iter().map(|it| vec![key(it)]).collect();
+            some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
+        }
+        Listed::FieldKeys => {
+            let rows = |part: &[Series<'_>]| {
+                let fields = part.iter().flat_map(|it| it.fields.keys());
+                fields.map(|field| vec![field.clone(), "float".to_owned()]).collect()
+            };
+            by_measurement(&rows, &["fieldKey", "fieldType"])
+        }
+        Listed::TagKeys => {
+            let rows = |part: &[Series<'_>]| {
+                part.iter().flat_map(tags).map(|(key, _)| vec![key]).collect()
+            };
+            by_measurement(&rows, &["tagKey"])
+        }
+        Listed::TagValues(keys) => {
+            let rows = |part: &[Series<'_>]| {
+                let pairs = part.iter().flat_map(tags).filter(|(key, _)| is_wanted(keys, key));
+                pairs.map(|(key, value)| vec![key, value]).collect()
+            };
+            by_measurement(&rows, &["key", "value"])
+        }
+    })
+}
+
+fn is_wanted(keys: &Keys, key: &str) -> bool {
+    match keys {
+        Keys::Are(keys) => keys.iter().any(|it| it == key),
+        Keys::IsNot(unwanted) => unwanted != key,
+        Keys::Match(pattern) => pattern.is_in(key),
+        Keys::NoMatch(pattern) => !pattern.is_in(key),
+    }
+}
+
+/// Whether a series is in the list; what a condition says of fields counts for nothing.
+fn is_listed(series: &Series<'_>, condition: Option<&Expression>) -> bool {
+    let is_of_tags = condition.is_none_or(|condition| {
+        condition::names(condition)
+            .iter()
+            .all(|(name, cast)| *cast == Some(Cast::Tag) || !series.fields.contains_key(*name))
+    });
+    !is_of_tags || may_hold(series, series.room_now(), true, condition)
+}
+
+/// The tags of a series, with the room in which the device is now.
+fn tags(series: &Series<'_>) -> BTreeMap<String, String> {
+    let value = |key: &str| series.tag(key, series.room_now()).to_owned();
+    let tags = series.keys().map(|key| (key.to_owned(), value(key)));
+    tags.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// A series as line protocol writes its key.
+fn key(series: &Series<'_>) -> String {
+    let escaped = |text: &str, escaped: &[char]| {
+        let mut key = String::new();
+        for c in text.chars() {
+            if escaped.contains(&c) {
+                key.push('\\');
+            }
+            key.push(c);
+        }
+        key
+    };
+    let mut key = escaped(&series.measurement, &[',', ' ']);
+    for (name, value) in tags(series) {
+        let [name, value] = [&name, &value].map(|text| escaped(text, &[',', ' ', '=']));
+        key.push_str(&format!(",{name}={value}"));
+    }
+    key
+}
+
+fn list(name: Option<&str>, columns: &[&str], rows: Vec<Vec<String>>) -> OutSeries {
+    let row = |row: Vec<String>| row.iter().map(|text| OutValue::from(text.as_str())).collect();
+    OutSeries {
+        name: name.map(ToOwned::to_owned),
+        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        rows: rows.into_iter().map(row).collect(),
+        ..OutSeries::default()
+    }
+}
+
+fn some(series: OutSeries) -> Vec<OutSeries> {
+    if series.rows.is_empty() { Vec::new() } else { vec![series] }
+}

@@ -1,0 +1,189 @@
+//! The rows of a series of an answer: columns joined by time, in order, with their page. Reads nothing.
+
+use super::aggregate::{Sample, of_points, of_rollups, points};
+use super::ast::{Fill, Operator};
+use super::compile::{Cell, Query};
+use super::fill::filled;
+use super::function::{Aggregate, Call};
+use super::group::{Group, Row};
+use super::transform::transformed;
+use super::value::Value;
+
+/// A row: its time in nanoseconds, and a value for each column.
+pub(super) type OutRow = (i64, Vec<Option<Value>>);
+
+/// The windows and the range of a query, with its bounds resolved.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    /// Both ends inside.
+    pub(super) range: (i64, i64),
+    /// Whether the query has a lower bound of its own.
+    pub(super) has_start: bool,
+    /// The starts of the windows, the one before the range first where a call looks back.
+    pub(super) windows: Vec<i64>,
+}
+
+/// The rows of one group.
+///
+/// `instant` is the time of the point that the one call selects, where rollups do not tell it.
+pub(super) fn rows(
+    query: &Query,
+    frame: &Frame,
+    group: &Group<'_>,
+    instant: Option<i64>,
+) -> Vec<OutRow> {
+    let mut rows =
+        if query.calls.is_empty() { raw(query, group) } else { aggregated(query, frame, group) };
+    if let (Some(instant), [row]) = (instant, &mut rows[..]) {
+        row.0 = instant;
+    }
+    query.rows.of(rows)
+}
+
+/// The points themselves. One that has none of the fields that columns are made of is left out.
+fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
+    let row = |row: &Row<'_>| {
+        let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
+        let is_there =
+            |cell: &Cell| matches!(cell, Cell::Field(name) if group.field(row, name).is_some());
+        let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
+        has_field.then(|| (row.at, cells.collect()))
+    };
+    let most = if query.rows.limit == 0 {
+        usize::MAX
+    } else {
+        query.rows.limit.saturating_add(query.rows.offset)
+    };
+    if query.is_descending {
+        group.rows.iter().rev().filter_map(row).take(most).collect()
+    } else {
+        group.rows.iter().filter_map(row).take(most).collect()
+    }
+}
+
+fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
+    let streams: Vec<Vec<Sample>> =
+        query.calls.iter().map(|call| samples(query, frame, group, call)).collect();
+    let mut heads = vec![0; streams.len()];
+    let mut rows = Vec::new();
+    loop {
+        let next = streams.iter().zip(&heads).filter_map(|(stream, head)| stream.get(*head));
+        let times = next.map(|sample| sample.at);
+        let at = if query.is_descending { times.max() } else { times.min() };
+        let Some(at) = at else { return rows };
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(streams.len());
+        let mut selected = None;
+        for (stream, head) in streams.iter().zip(&mut heads) {
+            match stream.get(*head).filter(|sample| sample.at == at) {
+                Some(sample) => {
+                    *head += 1;
+                    selected = sample.row.or(selected);
+                    values.push(sample.value.clone());
+                }
+                None => values.push(None),
+            }
+        }
+        let row = selected.map(|row| (group, &group.rows[row]));
+        let cells = query.columns.iter().map(|column| cell(&column.cell, &values, row));
+        rows.push((at, cells.collect()));
+    }
+}
+
+/// The values of a call, in the order of the answer.
+fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<Sample> {
+    let (from, to) = frame.range;
+    match call {
+        Call::Aggregate(aggregate) => {
+            let range = (from, to);
+            let mut samples = if group.pieces.is_empty() {
+                of_points(group, aggregate, query.interval, range)
+            } else {
+                of_rollups(group, aggregate, query.interval, range)
+            };
+            let is_at_its_point = query.interval.is_none() && query.is_selector();
+            if query.interval.is_none() && !is_at_its_point {
+                let at = if frame.has_start { from } else { 0 };
+                samples.iter_mut().for_each(|sample| sample.at = at);
+            }
+            windowed(query, frame, samples, aggregate.aggregate, from)
+        }
+        Call::Transform { transform, of: Some(aggregate), .. } => {
+            let length = query.interval.map_or(0, |interval| interval.length);
+            let from = if transform.looks_back() { from - length } else { from };
+            let samples = if group.pieces.is_empty() {
+                of_points(group, aggregate, query.interval, (from, to))
+            } else {
+                of_rollups(group, aggregate, query.interval, (from, to))
+            };
+            let samples = windowed(query, frame, samples, aggregate.aggregate, from);
+            transformed(*transform, &samples, query.is_descending)
+        }
+        Call::Transform { transform, field, .. } => {
+            let points = points(group, field.as_deref().unwrap_or_default(), (from, to));
+            let samples = points.iter().map(|point| Sample {
+                at: point.at,
+                value: Some(Value::Float(point.value)),
+                row: None,
+            });
+            let mut samples: Vec<Sample> = samples.collect();
+            if query.is_descending {
+                samples.reverse();
+            }
+            transformed(*transform, &samples, query.is_descending)
+        }
+    }
+}
+
+/// Puts samples into the order of the answer and fills the windows between them.
+fn windowed(
+    query: &Query,
+    frame: &Frame,
+    mut samples: Vec<Sample>,
+    aggregate: Aggregate,
+    from: i64,
+) -> Vec<Sample> {
+    let Some(interval) = query.interval else { return samples };
+    let first = if frame.has_start {
+        interval.start(from)
+    } else {
+        samples.first().map_or(0, |sample| sample.at)
+    };
+    if query.is_descending {
+        samples.reverse();
+    }
+    if query.fill == Fill::None || matches!(aggregate, Aggregate::Integral(_)) {
+        return samples;
+    }
+    let windows = frame.windows.iter().copied().filter(|start| *start >= first);
+    let is_count = aggregate == Aggregate::Count;
+    if query.is_descending {
+        filled(samples, windows.rev(), query.fill, interval.length, is_count)
+    } else {
+        filled(samples, windows, query.fill, interval.length, is_count)
+    }
+}
+
+fn cell(of: &Cell, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row<'_>)>) -> Option<Value> {
+    match of {
+        Cell::Call(place) => calls[*place].clone(),
+        Cell::Constant(value) => Some(value.clone()),
+        Cell::Nothing => None,
+        Cell::Field(name) => {
+            let (group, row) = row?;
+            group.field(row, name).map(Value::Float)
+        }
+        Cell::Tag(name) => {
+            let (group, row) = row?;
+            let tag = group.tag(row, name);
+            (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
+        }
+        Cell::Computed(operator, sides) => {
+            let [left, right] = [&sides[0], &sides[1]].map(|side| cell(side, calls, row));
+            computed(*operator, left, right)
+        }
+    }
+}
+
+fn computed(operator: Operator, left: Option<Value>, right: Option<Value>) -> Option<Value> {
+    Value::computed(operator, [&left?, &right?])
+}

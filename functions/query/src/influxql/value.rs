@@ -1,0 +1,132 @@
+//! Values of an answer, their arithmetic and their text. Reads none.
+
+use std::fmt::Write as _;
+
+use super::ast::Operator;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Float(f64),
+    /// A count, or a number of the query.
+    Integer(i64),
+    Boolean(bool),
+    Text(String),
+}
+
+/// A whole number as a float; beyond 2^53 the nearest one.
+#[expect(clippy::cast_precision_loss, reason = "InfluxQL's arithmetic is that of floats")]
+pub(super) const fn float(number: i64) -> f64 {
+    number as f64
+}
+
+impl Value {
+    /// The number, if it is one.
+    pub(super) const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Float(number) => Some(*number),
+            Self::Integer(number) => Some(float(*number)),
+            Self::Boolean(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// The result of an operator on two numbers: whole numbers stay whole, but for a quotient. A division by
+    /// zero gives 0, as InfluxDB has it.
+    pub(super) fn computed(operator: Operator, sides: [&Self; 2]) -> Option<Self> {
+        if let [Self::Integer(a), Self::Integer(b)] = sides {
+            let whole = match operator {
+                Operator::Add => a.checked_add(*b),
+                Operator::Subtract => a.checked_sub(*b),
+                Operator::Multiply => a.checked_mul(*b),
+                Operator::Modulo if *b == 0 => Some(0),
+                Operator::Modulo => a.checked_rem(*b),
+                _ => None,
+            };
+            if whole.is_some() {
+                return whole.map(Self::Integer);
+            }
+        }
+        let (a, b) = (sides[0].number()?, sides[1].number()?);
+        let number = match operator {
+            Operator::Add => a + b,
+            Operator::Subtract => a - b,
+            Operator::Multiply => a * b,
+            Operator::Divide | Operator::Modulo if b == 0.0 => 0.0,
+            Operator::Divide => a / b,
+            Operator::Modulo => a % b,
+            _ => return None,
+        };
+        Some(Self::Float(number))
+    }
+
+    /// Writes the value as JSON.
+    pub(super) fn write_json(&self, to: &mut String) {
+        match self {
+            Self::Text(text) => to.push_str(&json_text(text)),
+            other => to.push_str(&other.plain()),
+        }
+    }
+
+    /// The value as a cell of CSV, unescaped.
+    pub(super) fn plain(&self) -> String {
+        match self {
+            Self::Float(number) => number_text(*number),
+            Self::Integer(number) => number.to_string(),
+            Self::Boolean(value) => value.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A text as a JSON string.
+pub(super) fn json_text(text: &str) -> String {
+    serde_json::to_string(text).expect("a text is JSON")
+}
+
+/// The shortest text of a float, without a fraction where it has none: `18`, not `18.0`.
+fn number_text(number: f64) -> String {
+    if !number.is_finite() {
+        return "null".to_owned();
+    }
+    let size = number.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        return number.to_string();
+    }
+    let mut text = String::new();
+    write!(text, "{number:e}").expect("a text takes all that is written");
+    text.replace("e", if size < 1.0 { "e" } else { "e+" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_real_server_writes_them() {
+        for (number, text) in [
+            (18.0, "18"),
+            (0.1, "0.1"),
+            (-0.5, "-0.5"),
+            (0.0, "0"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e-7, "1.5e-7"),
+            (1e-6, "0.000001"),
+        ] {
+            assert_eq!(Value::Float(number).plain(), text);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_stay_whole_but_for_a_quotient() {
+        let of = |operator, a: i64, b: i64| {
+            Value::computed(operator, [&Value::Integer(a), &Value::Integer(b)])
+        };
+        assert_eq!(of(Operator::Multiply, 2, 5), Some(Value::Integer(10)));
+        assert_eq!(of(Operator::Divide, 5, 2), Some(Value::Float(2.5)));
+        assert_eq!(of(Operator::Divide, 5, 0), Some(Value::Float(0.0)));
+        assert_eq!(of(Operator::Multiply, i64::MAX, 2), Some(Value::Float(float(i64::MAX) * 2.0)));
+        let text = Value::Text("a".to_owned());
+        assert_eq!(Value::computed(Operator::Add, [&text, &Value::Integer(1)]), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! The windows of `GROUP BY time`: multiples of an interval from 1970 on, or on a zone's clock. Holds no values.
+
+use domain::Zone;
+
+use super::duration::SECOND;
+
+/// The number of windows of one series.
+pub(super) const MAX_WINDOWS: i64 = 11_000;
+
+/// The windows of `time(length, offset)`; all times are nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) length: i64,
+    pub(super) offset: i64,
+    pub(super) zone: Option<Zone>,
+}
+
+impl Interval {
+    /// The nanoseconds by which the zone's clock is ahead.
+    fn ahead(&self, at: i64) -> i64 {
+        self.zone.map_or(0, |zone| zone.offset(at.div_euclid(SECOND)) * SECOND)
+    }
+
+    /// The start of the window that contains `at`.
+    ///
+    /// Where the clock changes within the window, the offset of its start counts, unless the change is as
+    /// long as the window.
+    pub(super) fn start(&self, at: i64) -> i64 {
+        let at = at - self.offset;
+        let ahead = self.ahead(at);
+        let start = at - (at + ahead).rem_euclid(self.length);
+        let change = ahead - self.ahead(start);
+        let change = if change.abs() < self.length { change } else { 0 };
+        start + change + self.offset
+    }
+
+    /// The start of the window behind the one that begins at `start`.
+    pub(super) fn next(&self, start: i64) -> i64 {
+        let next = self.start(start + self.length);
+        if next > start { next } else { self.start(start + 2 * self.length) }
+    }
+
+    /// The starts of the windows from the one that contains `from` to the one that contains `last`; the number
+    /// that there would be where that is more than [`MAX_WINDOWS`].
+    pub(super) fn starts(&self, from: i64, last: i64) -> Result<Vec<i64>, i64> {
+        let number = (last - from) / self.length + 1;
+        if number > MAX_WINDOWS {
+            return Err(number);
+        }
+        let starts = std::iter::successors(Some(self.start(from)), |start| Some(self.next(*start)));
+        Ok(starts.take_while(|start| *start <= last).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600 * SECOND;
+    const DAY: i64 = 24 * HOUR;
+
+    fn interval(length: i64, offset: i64, zone: &str) -> Interval {
+        let zone = (!zone.is_empty()).then(|| zone.parse().expect("a zone"));
+        Interval { length, offset, zone }
+    }
+
+    #[test]
+    fn windows_are_multiples_of_the_interval_and_may_be_moved() {
+        assert_eq!(interval(HOUR, 0, "").starts(HOUR / 2, 2 * HOUR), Ok(vec![0, HOUR, 2 * HOUR]));
+        assert_eq!(interval(HOUR, -HOUR / 4, "").start(0), -HOUR / 4);
+        assert_eq!(interval(HOUR, HOUR / 4, "").start(0), -3 * HOUR / 4);
+        // 1970-01-01 was a Thursday.
+        assert_eq!(interval(7 * DAY, 0, "").start(3 * DAY), 0);
+        assert_eq!(interval(1, 0, "").starts(0, SECOND), Err(SECOND + 1));
+    }
+
+    #[test]
+    fn days_of_a_zone_follow_its_clock() {
+        let days = interval(DAY, 0, "Europe/Berlin");
+        // 2026-03-28 to 03-30: the 29th has 23 hours.
+        let noon = 1_774_695_600 * SECOND;
+        let starts = days.starts(noon, noon + 2 * DAY).expect("three");
+        let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
+        assert_eq!(lengths, [24, 23]);
+        // 2026-10-24 to 10-26: the 25th has 25.
+        let noon = 1_792_836_000 * SECOND;
+        let starts = days.starts(noon, noon + 2 * DAY).expect("three");
+        let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
+        assert_eq!(lengths, [24, 25]);
+    }
+
+    #[test]
+    fn windows_go_on_in_every_zone() {
+        for zone in ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "America/New_York"] {
+            for length in [HOUR / 4, HOUR, 2 * HOUR, 5 * HOUR, DAY, 7 * DAY] {
+                let windows = interval(length, 0, zone);
+                let from = 1_767_225_600 * SECOND;
+                let starts = windows.starts(from, from + 300 * length.max(DAY).min(DAY));
+                let starts = starts.unwrap_or_default();
+                assert!(starts.windows(2).all(|it| it[0] < it[1]), "{zone} {length}");
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! InfluxQL against what the real influxd answered: the files under `tests/influxql`, with and without rollups.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use domain::{
+    Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, RoomId, SWEEP_GROUPS, SourceField,
+    TimeRange, Zone,
+};
+use table::{
+    Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
+};
+
+use super::*;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/influxql")
+}
+
+/// Where ours differs on purpose: the query, and what ours answers instead.
+const DIFFERENT: [(&str, &str); 2] = [
+    (
+        "SELECT value FROM temperature WHERE device =~ /[/",
+        r#"{"error": "error parsing query: error parsing regexp: found unclosed character class: `[` at line 1, char 46"}"#,
+    ),
+    // The recording server keeps all points in one shard.
+    (
+        "SHOW RETENTION POLICIES ON home",
+        r#"{"results": [{"statement_id": 0, "series": [{
+            "columns": ["name", "duration", "shardGroupDuration", "replicaN", "default"],
+            "values": [["autogen", "0s", "168h0m0s", 1, true]]
+        }]}]}"#,
+    ),
+];
+
+/// The points of the file, as devices with their readings.
+fn points() -> Vec<(Device, Vec<Reading>)> {
+    let text = fs::read_to_string(folder().join("points.txt")).expect("a file");
+    let mut readings: BTreeMap<(DeviceId, i64), (Option<RoomId>, BTreeMap<MetricName, Decimal>)> =
+        BTreeMap::new();
+    let mut taught: BTreeMap<DeviceId, domain::Source> = BTreeMap::new();
+    for line in text.lines() {
+        let [key, fields, time] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let mut key = key.split(',');
+        let measurement = key.next().expect("a measurement");
+        let tags: BTreeMap<String, String> = key
+            .map(|tag| tag.split_once('=').expect("a tag"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let is_native = tags.contains_key("device") && fields.starts_with("value=");
+        let id = if is_native {
+            tags["device"].clone()
+        } else {
+            tags.values().map(String::as_str).collect::<Vec<_>>().join(":")
+        };
+        let id: DeviceId = id.parse().expect("an id");
+        let room = tags.get("room").map(|room| room.parse().expect("an id"));
+        let at: i64 = time.parse().expect("a time");
+        let reading = readings.entry((id.clone(), at)).or_insert((room, BTreeMap::new()));
+        for field in fields.split(',') {
+            let (name, value) = field.split_once('=').expect("a field");
+            let metric = if is_native { measurement } else { name };
+            let metric: MetricName = metric.parse().expect("a name");
+            if !is_native {
+                let source = taught.entry(id.clone()).or_default();
+                source.tags.clone_from(&tags);
+                let (measurement, field) = (measurement.to_owned(), name.to_owned());
+                source.fields.insert(metric.clone(), SourceField { measurement, field });
+            }
+            reading.1.insert(metric, Decimal::parse(value).expect("a number"));
+        }
+    }
+    let mut devices: BTreeMap<DeviceId, Vec<Reading>> = BTreeMap::new();
+    for ((id, at), (room, metrics)) in readings {
+        let at = Timestamp::from_millis(at).expect("a time");
+        let reading = Reading::new(id.clone(), at, room, metrics).expect("a reading");
+        devices.entry(id).or_default().push(reading);
+    }
+    let with_device = |(id, readings): (DeviceId, Vec<Reading>)| {
+        let mut observation = DeviceObservation::of(&readings[0]);
+        readings.iter().for_each(|reading| observation.see(reading));
+        let mut device = observation.new_device(id.clone(), |_| true);
+        device.source = taught.remove(&id).unwrap_or_default();
+        (device, readings)
+    };
+    devices.into_iter().map(with_device).collect()
+}
+
+/// Rolls up all readings, up to a timestamp.
+async fn roll_up(
+    store: &MemoryStore,
+    device: &Device,
+    readings: &[Reading],
+    zone: Zone,
+    to: Timestamp,
+) {
+    let rules = FoldRules::of(device);
+    let mut buckets: BTreeMap<Bucket, (TimeRange, Vec<&Reading>)> = BTreeMap::new();
+    for reading in readings {
+        let date = zone.date(reading.at);
+        let day = (Bucket::Day(date), zone.day(date).expect("a day"));
+        let quarter = Quarter::of(reading.at);
+        for (bucket, range) in [day, (Bucket::Quarter(quarter), quarter.range())] {
+            if range.to() <= to {
+                buckets.entry(bucket).or_insert((range, Vec::new())).1.push(reading);
+            }
+        }
+    }
+    for (bucket, (range, readings)) in buckets {
+        let stored = StoredRollup {
+            key: RollupKey { device: device.id.clone(), bucket },
+            range,
+            zone: matches!(bucket, Bucket::Day(_)).then(|| zone.name().to_owned()),
+            version: 1,
+            settings: 0,
+            raw_until: None,
+            expires: None,
+            is_frozen: false,
+            rollup: Rollup::fold(readings, &rules),
+            indexed: None,
+        };
+        assert!(store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory"));
+    }
+}
+
+/// The home of the points, rolled up to a timestamp where one is given.
+async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    for (device, readings) in points() {
+        bench.store.put_readings(&readings, None, &invocation()).await;
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
+        if let Some(room) = device.place.room() {
+            let room = domain::Room::new(room.clone(), readings[0].at);
+            bench.store.register_room(&room, &invocation()).await.expect("memory");
+        }
+        if let Some((zone, to)) = rolled_up {
+            let to = Timestamp::parse_absolute(to).expect("a time");
+            roll_up(&bench.store, &device, &readings, zone.parse().expect("a zone"), to).await;
+        }
+    }
+    if let Some((zone, to)) = rolled_up {
+        let sealed = [Timestamp::parse_absolute(to).expect("a time"); SWEEP_GROUPS];
+        let (zone, since, queue) = (zone.to_owned(), Timestamp::MIN, None);
+        let state = RollupState { zone, since, sealed, queue };
+        bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    }
+    bench
+}
+
+fn encoded(parameters: &Value) -> String {
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in parameters.as_object().expect("parameters") {
+        form.append_pair(name, value.as_str().expect("a text"));
+    }
+    form.finish()
+}
+
+/// Whether two answers are the same but for the last digits of numbers.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            let (a, b) = (a.as_f64().expect("a number"), b.as_f64().expect("a number"));
+            (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+async fn compare(bench: &Bench, what: &str) {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder().join("answers"))
+        .expect("a folder")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 12, "{files:?}");
+    let mut wrong = Vec::new();
+    for file in files {
+        let cases: Value =
+            serde_json::from_str(&fs::read_to_string(&file).expect("a file")).expect("JSON");
+        for case in cases.as_array().expect("cases") {
+            let answer = bench.get(&format!("/query?{}", encoded(&case["parameters"]))).await;
+            let query = case["parameters"]["q"].as_str().expect("a query");
+            let expected = DIFFERENT.iter().find(|(it, _)| *it == query).map_or_else(
+                || case["answer"].clone(),
+                |(_, answer)| serde_json::from_str(answer).expect("JSON"),
+            );
+            if json!(answer.status) != case["status"] || !is_same(&answer.json(), &expected) {
+                let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+                wrong.push(format!(
+                    "{name}: {query}\n   ours  {} {}   real  {} {expected}\n",
+                    answer.status, answer.text, case["status"]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{what}: {} differ\n{}", wrong.len(), wrong.join(""));
+}
+
+#[tokio::test]
+async fn answers_are_those_of_the_real_server() {
+    compare(&home(None).await, "readings").await;
+}
+
+#[tokio::test]
+async fn answers_from_rollups_are_those_of_the_real_server() {
+    for (zone, to) in [
+        ("UTC", "2026-01-15T00:00:00Z"),
+        ("Asia/Tokyo", "2026-01-15T00:00:00Z"),
+        ("Europe/Berlin", "2026-01-11T17:15:00Z"),
+    ] {
+        compare(&home(Some((zone, to))).await, &format!("{zone} to {to}")).await;
+    }
+}
+
+async fn asked(bench: &Bench, parameters: &[(&str, &str)]) -> Answer {
+    let parameters: serde_json::Map<String, Value> =
+        parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    bench.get(&format!("/query?{}", encoded(&Value::Object(parameters)))).await
+}
+
+async fn error_of(bench: &Bench, query: &str) -> String {
+    let answer = asked(bench, &[("db", "home"), ("q", query)]).await;
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text);
+    let error = &answer.json()["results"][0]["error"];
+    error.as_str().unwrap_or_else(|| panic!("{query}: {}", answer.text)).to_owned()
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_refused_before_anything_is_read() {
+    let bench = home(Some(("UTC", "2026-01-15T00:00:00Z"))).await;
+    let columns = vec!["mean(value)"; 51].join(", ");
+    for (query, expected) in [
+        (
+            "SELECT mean(value) FROM temperature WHERE time >= 1768147200s GROUP BY time(1ns)",
+            "max-select-buckets limit exceeded: (",
+        ),
+        (
+            "SELECT mean(value) FROM temperature WHERE time > now() - 120d GROUP BY time(15m)",
+            "/11000); narrow the time range or choose a longer interval",
+        ),
+        (&format!("SELECT {columns} FROM temperature"), "more than 50 columns"),
+        (
+            "SELECT mean(value), min(value), max(value), sum(value), last(value) FROM temperature WHERE \
+             time > now() - 100d GROUP BY time(15m), device",
+            "max-select-point limit exceeded: (",
+        ),
+        ("SELECT mean(value) FROM temperature GROUP BY time(40000d)", "not be longer than 36500d"),
+    ] {
+        let error = error_of(&bench, query).await;
+        assert!(error.contains(expected), "{query}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_roomtide_lacks_is_refused_by_name() {
+    let bench = home(None).await;
+    for (query, name) in [
+        ("SELECT top(value, 2) FROM temperature", "top()"),
+        ("SELECT abs(value) FROM temperature", "abs()"),
+        ("SELECT count(distinct(value)) FROM temperature", "distinct()"),
+        ("DROP MEASUREMENT temperature", "DROP MEASUREMENT"),
+        ("DELETE FROM temperature", "DELETE"),
+        ("SELECT value INTO x FROM temperature", "SELECT INTO"),
+        ("SELECT mean FROM (SELECT mean(value) FROM temperature)", "a subquery"),
+        ("CREATE USER x WITH PASSWORD 'y'", "CREATE USER"),
+    ] {
+        let error = error_of(&bench, query).await;
+        assert_eq!(error, format!("{name} is not supported by Roomtide"), "{query}");
+    }
+    let two = "SELECT foo(value) FROM temperature; SHOW DATABASES";
+    let answer = asked(&bench, &[("db", "home"), ("q", two)]).await.json();
+    assert_eq!(answer["results"][0]["error"], "undefined function foo()");
+    assert_eq!(answer["results"][1], json!({"statement_id": 1, "error": "not executed"}));
+}
+
+#[tokio::test]
+async fn an_answer_has_the_form_that_is_asked_for() {
+    let bench = home(None).await;
+    let query = "SELECT mean(value), max(value) FROM temperature GROUP BY room; SHOW TAG KEYS FROM humidity";
+    let parameters = json!({"db": "home", "q": query, "epoch": "s"});
+    let url = format!("/influx/query?{}", encoded(&parameters));
+    let answer = bench.send("GET", &url, json!({"accept": "application/csv"}), "").await;
+    assert_eq!(answer.header("content-type"), "text/csv");
+    assert_eq!(
+        answer.text,
+        "name,tags,time,mean,max\ntemperature,room=,0,12,21.5\ntemperature,room=kitchen,0,20.375,22\n\
+         temperature,room=living,0,14.7,22\n\nname,tags,tagKey\nhumidity,,device\nhumidity,,room\n"
+    );
+    let query = [("db", "home"), ("q", "SELECT value FROM humidity"), ("epoch", "s")];
+    let chunked = [&query[..], &[("chunked", "true"), ("chunk_size", "2")]].concat();
+    let text = asked(&bench, &chunked).await.text;
+    let chunks: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(chunks.len(), 2, "{text}");
+    assert_eq!(chunks[0]["results"][0]["partial"], true);
+    assert_eq!(chunks[1]["results"][0]["series"][0]["values"], json!([[1_768_147_500, 46]]));
+    let pretty = [&query[..], &[("pretty", "true")]].concat();
+    let text = asked(&bench, &pretty).await.text;
+    assert!(
+        text.starts_with("{\n    \"results\": [\n        {\n            \"statement_id\": 0,"),
+        "{text}"
+    );
+    assert_eq!(asked(&bench, &query).await.header("x-influxdb-version"), "1.8.10");
+}
+
+#[tokio::test]
+async fn a_query_comes_in_a_form_as_well_and_unknown_parameters_are_ignored() {
+    let bench = home(None).await;
+    let form = "q=SELECT+last(value)+FROM+humidity%3B&epoch=s&whatever=1";
+    let answer = bench.send("POST", "/query?db=home&u=x&rp=", json!({}), form).await;
+    let series = &answer.json()["results"][0]["series"][0];
+    assert_eq!(series["values"], json!([[1_768_147_500, 46]]), "{}", answer.text);
+    let url = "/query?q=CREATE+DATABASE+%22x%22";
+    assert_eq!(
+        bench.send("POST", url, json!({}), "").await.text,
+        "{\"results\":[{\"statement_id\":0}]}\n"
+    );
+    let refused = bench.send("POST", "/query?db=home", json!({}), "q=SELEC").await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.header("x-influxdb-error").starts_with("error parsing query: found SELEC"));
+}
+
+#[tokio::test]
+async fn a_token_that_writes_may_ask_for_databases_only() {
+    let bench = Bench::new_with(true).await;
+    let scope = Scope::Write(["a".parse().expect("an id")].into());
+    let hash = TokenHash::of("writer");
+    let token = Token { hash, scope, name: None, created: at(0), revoked: None };
+    bench.store.add_token(&token, &invocation()).await.expect("memory");
+    let headers = || json!({"authorization": "Token writer"});
+    for (query, status) in [
+        ("SHOW+DATABASES", 200),
+        ("CREATE+DATABASE+x", 200),
+        ("SHOW+MEASUREMENTS", 403),
+        ("SHOW+DATABASES;SELECT+*+FROM+t", 403),
+    ] {
+        let answer = bench.send("GET", &format!("/query?db=x&q={query}"), headers(), "").await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.text);
+    }
+    assert_eq!(bench.get("/query?db=x&q=SHOW+DATABASES").await.status, 401);
+}
