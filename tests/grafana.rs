@@ -82,7 +82,11 @@ async fn every_query_of_the_dashboard_is_answered() {
         assert_eq!(rooms, &json!([["room", "kitchen"], ["room", "office"]]));
     }
     // What Grafana asks to test a data source, and in its builder.
-    for query in ["SHOW measurements", "SHOW FIELD KEYS FROM \"temperature\"", "SHOW RETENTION POLICIES on \"home\""] {
+    for query in [
+        "SHOW measurements",
+        "SHOW FIELD KEYS FROM \"temperature\"",
+        "SHOW RETENTION POLICIES on \"home\"",
+    ] {
         let result = asked(&system, query).await;
         assert!(result["series"].is_array(), "{query}: {result}");
     }
@@ -106,7 +110,8 @@ async fn the_panel_of_the_native_api_has_the_fields_that_it_names() {
         for column in target["columns"].as_array().expect("columns") {
             let name = column["selector"].as_str().expect("a member");
             let is_time = column["type"] == "timestamp";
-            let is_right = |value: &Value| if is_time { value.is_string() } else { value.is_number() };
+            let is_right =
+                |value: &Value| if is_time { value.is_string() } else { value.is_number() };
             assert!(rows.iter().all(|row| is_right(&row[name])), "{name}: {rows:?}");
         }
     }

@@ -17,7 +17,9 @@ use table::{
 };
 
 use crate::engine::Engine;
-use crate::given::{Answer, at, device, invocation, minute, percent_encoded, placed, reading, request};
+use crate::given::{
+    Answer, at, device, invocation, minute, percent_encoded, placed, reading, request,
+};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -46,7 +48,8 @@ impl Home {
         let count = days * DAY / (minutes * MINUTE);
         let readings: Vec<Reading> =
             (0..count).map(|n| measured(n, n * minutes * MINUTE)).collect();
-        let known = DeviceObservation::of(&readings[0]).new_device(device("thermo-kitchen"), |_| true);
+        let known =
+            DeviceObservation::of(&readings[0]).new_device(device("thermo-kitchen"), |_| true);
         store.register_device(&known, &invocation()).await.expect("written");
         for chunk in readings.chunks(1_000) {
             assert!(store.put_readings(chunk, None, &invocation()).await.not_stored.is_empty());

@@ -178,7 +178,9 @@ pub(super) async fn rows() -> Vec<Row> {
         ),
     ];
     let power = |function: &str, from: &str, to: &str, rest: &str| {
-        format!("SELECT {function}(\"value\") FROM \"current_w\" WHERE time >= '{from}' AND time < '{to}' {rest}")
+        format!(
+            "SELECT {function}(\"value\") FROM \"current_w\" WHERE time >= '{from}' AND time < '{to}' {rest}"
+        )
     };
     let influxql = vec![
         row(
@@ -187,7 +189,12 @@ pub(super) async fn rows() -> Vec<Row> {
             "Query",
             DAYS_KEY,
             15.0,
-            meter.influxql(&power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"), 365).await,
+            meter
+                .influxql(
+                    &power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"),
+                    365,
+                )
+                .await,
         ),
         row(
             "14b",
@@ -195,7 +202,9 @@ pub(super) async fn rows() -> Vec<Row> {
             "2 × Query, one of them for how many readings a day has",
             QUARTERS,
             88.0,
-            meter.influxql(&power("mean", "2026-01-12", "2026-02-11", "GROUP BY time(15m)"), 30 * 96).await,
+            meter
+                .influxql(&power("mean", "2026-01-12", "2026-02-11", "GROUP BY time(15m)"), 30 * 96)
+                .await,
         ),
         row(
             "14c",
@@ -203,7 +212,9 @@ pub(super) async fn rows() -> Vec<Row> {
             "Query",
             super::READINGS_OF_DEVICE,
             20.0,
-            meter.influxql(&power("mean", "2026-02-11", "2026-02-12", "GROUP BY time(5m)"), 288).await,
+            meter
+                .influxql(&power("mean", "2026-02-11", "2026-02-12", "GROUP BY time(5m)"), 288)
+                .await,
         ),
         row(
             "14d",

@@ -29,8 +29,10 @@ pub(super) struct Point {
 /// The points of a field in a range, oldest first.
 pub(super) fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Vec<Point> {
     let rows = group.rows.iter().enumerate().filter(|(_, row)| (from..=to).contains(&row.at));
-    rows.filter_map(|(n, row)| Some(Point { at: row.at, value: group.counted(row, field)?, row: n }))
-        .collect()
+    rows.filter_map(|(n, row)| {
+        Some(Point { at: row.at, value: group.counted(row, field)?, row: n })
+    })
+    .collect()
 }
 
 /// The value of each window that has points, at the window's start; without windows one value, at the time of

@@ -174,9 +174,10 @@ impl<'a> Lexer<'a> {
             '"' => self.quoted('"').map_or_else(Token::Bad, Token::Quoted),
             '$' => {
                 self.at += 1;
-                match self.rest().starts_with('"') {
-                    true => self.quoted('"').map_or_else(Token::Bad, Token::Parameter),
-                    false => Token::Parameter(self.take_while(is_of_word).to_owned()),
+                if self.rest().starts_with('"') {
+                    self.quoted('"').map_or_else(Token::Bad, Token::Parameter)
+                } else {
+                    Token::Parameter(self.take_while(is_of_word).to_owned())
                 }
             }
             '0'..='9' => self.number(),

@@ -12,7 +12,7 @@ use super::error::QueryError;
 use super::failure::Failure;
 use super::group::{Found, counts};
 use crate::series::gather::{Ask, Level, gather, readings};
-use crate::series::grid::Grid;
+use crate::series::grid::{Grid, intersection};
 use crate::series::horizon::Horizon;
 
 /// The read units of a statement, as estimated before anything is read.
@@ -197,11 +197,13 @@ impl Plan<'_> {
         let rows = self.grid.rows();
         // The first edge and the last may be anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
-        let is_long = |row: &TimeRange| row.to().since(row.from()) >= SHORT;
-        if edges().all(is_midnight)
+        let length = |range: &TimeRange| range.to().since(range.from());
+        let is_long = |row: &TimeRange| length(row) >= SHORT;
+        let has_days = length(&self.range) >= TimeDelta::days(1);
+        let is_of_days = edges().all(is_midnight)
             || rows.len() <= 3
-            || rows[1..rows.len() - 1].iter().all(is_long)
-        {
+            || rows[1..rows.len() - 1].iter().all(is_long);
+        if has_days && is_of_days {
             return Level::Days;
         }
         if edges().all(|at| Quarter::starting_at(at).is_some()) {
@@ -238,7 +240,7 @@ impl Plan<'_> {
     /// The newest readings or the oldest ones, until each of the metrics has so many of them; oldest first.
     async fn some(
         &self,
-        store: &impl QueryReadings,
+        store: &(impl ReadRollups + QueryReadings),
         wanted: &Wanted<'_>,
         order: Order,
         number: usize,
@@ -248,18 +250,19 @@ impl Plan<'_> {
         let mut found: Vec<Reading> = Vec::new();
         let mut pages = PAGES.into_iter();
         loop {
-            let limit = pages.next().unwrap_or(PAGE).max(number.min(PAGE));
+            let limit = match pages.next() {
+                Some(limit) => limit.max(number.min(PAGE)),
+                None if number == 1 && self.horizon.state().is_some() => {
+                    found.extend(self.of_days(store, wanted, &found, order, invocation).await?);
+                    break;
+                }
+                None => PAGE,
+            };
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
             let page = store.device_readings(&wanted.device.id, &query, invocation).await?;
             found.extend(page.readings);
-            let is_found = |reading: &&Reading, metric: &MetricName| {
-                let value = reading.metrics().get(metric);
-                value.is_some_and(|value| counts(wanted.device, metric, value))
-            };
-            let count =
-                |metric: &MetricName| found.iter().filter(|it| is_found(it, metric)).count();
-            if !page.has_more || wanted.metrics.iter().all(|metric| count(metric) >= number) {
+            if !page.has_more || wanted.lacking(&found, number).is_empty() {
                 break;
             }
             if found.len() >= MAX_READ {
@@ -270,15 +273,56 @@ impl Plan<'_> {
                 .into());
             }
         }
-        if order == Order::Descending {
-            found.reverse();
-        }
+        found.sort_by_key(|reading| reading.at);
+        found.dedup_by_key(|reading| reading.at);
         Ok(found)
+    }
+
+    /// The readings of the newest days, or the oldest, that have the metrics which are not found yet.
+    async fn of_days(
+        &self,
+        store: &(impl ReadRollups + QueryReadings),
+        wanted: &Wanted<'_>,
+        found: &[Reading],
+        order: Order,
+        invocation: &Invocation,
+    ) -> Result<Vec<Reading>, Failure> {
+        let zone = self.horizon.zone();
+        let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
+        let days = store.days(&wanted.device.id, dates, order, MAX_DAYS, invocation).await?;
+        let lacking = wanted.lacking(found, 1);
+        let with = |metric: &MetricName| {
+            days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(|day| day.range)
+        };
+        let mut ranges: Vec<TimeRange> = lacking.into_iter().filter_map(with).collect();
+        ranges.dedup();
+        let ask = self.ask(wanted.device, Level::Readings);
+        let mut more = Vec::new();
+        for range in ranges.into_iter().filter_map(|it| intersection(it, self.range)) {
+            more.extend(readings(store, &ask, range, invocation).await?);
+        }
+        Ok(more)
+    }
+}
+
+impl Wanted<'_> {
+    /// The metrics of which there are fewer values than are wanted.
+    fn lacking(&self, found: &[Reading], number: usize) -> Vec<&MetricName> {
+        let has = |reading: &&Reading, metric: &MetricName| {
+            let value = reading.metrics().get(metric);
+            value.is_some_and(|value| counts(self.device, metric, value))
+        };
+        let metrics = self.metrics.iter().copied();
+        metrics
+            .filter(|metric| found.iter().filter(|it| has(it, metric)).count() < number)
+            .collect()
     }
 }
 
 /// The readings of a device among which some are looked for.
 const MAX_READ: usize = 100_000;
+/// The days among whose rollups a rare metric is looked for.
+const MAX_DAYS: usize = 400;
 
 /// The range between two nanoseconds, both inside, as whole milliseconds; `None` where nothing lies in it.
 pub(super) fn milliseconds((from, to): (i64, i64)) -> Option<TimeRange> {

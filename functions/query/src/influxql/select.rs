@@ -170,15 +170,24 @@ fn frame(
     let Some(interval) = query.interval else {
         return Ok(Some(Frame { range: (from, to), has_start, windows: Vec::new() }));
     };
-    let looks_back = query.calls.iter().any(Call::looks_back);
-    let first = if looks_back { from - interval.length } else { from };
-    let windows = interval.starts(first, to).map_err(|number| {
+    let (first, last) = widened(query, (from, to));
+    let windows = interval.starts(first, last).map_err(|number| {
         QueryError::new(format!(
             "max-select-buckets limit exceeded: ({number}/{MAX_WINDOWS}); narrow the time range or choose a longer \
              interval"
         ))
     })?;
     Ok(Some(Frame { range: (from, to), has_start, windows }))
+}
+
+/// A range, with the window before it where a call needs that: in the order of the answer.
+fn widened(query: &Query, (from, to): (i64, i64)) -> (i64, i64) {
+    match query.interval {
+        Some(interval) if query.calls.iter().any(Call::looks_back) => {
+            interval.widened((from, to), query.is_descending)
+        }
+        _ => (from, to),
+    }
 }
 
 /// Refuses an answer that would be too large, as far as the registry tells.
@@ -206,27 +215,19 @@ fn plan<'a>(
     context: &Context<'a>,
     is_by_room: bool,
 ) -> Option<Plan<'a>> {
-    let (from, to) = frame.range;
-    let first = frame.windows.first().copied();
-    let looks_back = query.calls.iter().any(Call::looks_back);
-    let read_from = match (looks_back, query.interval) {
-        (true, Some(interval)) => from - interval.length,
-        _ => from,
-    };
-    let range = milliseconds((read_from, to))?;
+    let own = milliseconds(frame.range)?;
+    let range = milliseconds(widened(query, frame.range))?;
     let way = way(query, is_by_room, frame);
     let mut edges: Vec<i64> = match way {
         Way::Rollups => frame.windows.clone(),
         Way::Readings | Way::Some(..) => Vec::new(),
     };
-    if way == Way::Rollups && read_from != from && first.is_some() {
-        edges.push(from);
-    }
-    let edges = edges.into_iter().filter_map(|at| {
-        let at = milliseconds((at, at))?.from();
-        (range.from() < at && at < range.to()).then_some(at)
-    });
-    let edges: BTreeSet<Timestamp> = edges.collect();
+    edges.retain(|at| *at >= 0);
+    let edges = edges.into_iter().filter_map(|at| Some(milliseconds((at, at))?.from()));
+    // What only a call that looks back takes is in rows of its own.
+    let edges = edges.chain([own.from(), own.to()].into_iter().filter(|_| own != range));
+    let edges: BTreeSet<Timestamp> =
+        edges.filter(|at| range.from() < *at && *at < range.to()).collect();
     let grid = Grid::between(range, edges);
     let (horizon, now) = (context.horizon, context.now);
     Some(Plan { way, range, grid, horizon, is_by_room, now })

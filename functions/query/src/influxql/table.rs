@@ -19,7 +19,7 @@ pub(super) struct Frame {
     pub(super) range: (i64, i64),
     /// Whether the query has a lower bound of its own.
     pub(super) has_start: bool,
-    /// The starts of the windows, the one before the range first where a call looks back.
+    /// The starts of the windows, with the one before the range where a call looks back.
     pub(super) windows: Vec<i64>,
 }
 
@@ -105,17 +105,21 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
                 let at = if frame.has_start { from } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }
-            windowed(query, frame, samples, aggregate.aggregate, from)
+            windowed(query, frame, samples, aggregate.aggregate, range)
         }
         Call::Transform { transform, of: Some(aggregate), .. } => {
-            let length = query.interval.map_or(0, |interval| interval.length);
-            let from = if transform.looks_back() { from - length } else { from };
-            let samples = if group.pieces.is_empty() {
-                of_points(group, aggregate, query.interval, (from, to))
-            } else {
-                of_rollups(group, aggregate, query.interval, (from, to))
+            let range = match query.interval {
+                Some(interval) if transform.looks_back() => {
+                    interval.widened(frame.range, query.is_descending)
+                }
+                _ => frame.range,
             };
-            let samples = windowed(query, frame, samples, aggregate.aggregate, from);
+            let samples = if group.pieces.is_empty() {
+                of_points(group, aggregate, query.interval, range)
+            } else {
+                of_rollups(group, aggregate, query.interval, range)
+            };
+            let samples = windowed(query, frame, samples, aggregate.aggregate, range);
             transformed(*transform, &samples, query.is_descending)
         }
         Call::Transform { transform, field, .. } => {
@@ -140,7 +144,7 @@ fn windowed(
     frame: &Frame,
     mut samples: Vec<Sample>,
     aggregate: Aggregate,
-    from: i64,
+    (from, to): (i64, i64),
 ) -> Vec<Sample> {
     let Some(interval) = query.interval else { return samples };
     let first = if frame.has_start {
@@ -154,7 +158,7 @@ fn windowed(
     if query.fill == Fill::None || matches!(aggregate, Aggregate::Integral(_)) {
         return samples;
     }
-    let windows = frame.windows.iter().copied().filter(|start| *start >= first);
+    let windows = frame.windows.iter().copied().filter(|start| (first..=to).contains(start));
     let is_count = aggregate == Aggregate::Count;
     if query.is_descending {
         filled(samples, windows.rev(), query.fill, interval.length, is_count)

@@ -34,6 +34,11 @@ impl Interval {
         start + change + self.offset
     }
 
+    /// A range and the length of a window before it, in the order of time or against it.
+    pub(super) const fn widened(&self, (from, to): (i64, i64), is_descending: bool) -> (i64, i64) {
+        if is_descending { (from, to + self.length) } else { (from - self.length, to) }
+    }
+
     /// The start of the window behind the one that begins at `start`.
     pub(super) fn next(&self, start: i64) -> i64 {
         let next = self.start(start + self.length);

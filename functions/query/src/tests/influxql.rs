@@ -260,6 +260,60 @@ async fn what_is_too_much_is_refused_before_anything_is_read() {
 }
 
 #[tokio::test]
+async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
+    let bench = home(None).await;
+    bench.clock.set(Timestamp::parse_absolute("2028-01-20T00:00:00Z").expect("a time"));
+    let error = error_of(&bench, "SELECT median(value) FROM temperature").await;
+    assert!(error.starts_with("max-select-read-units limit exceeded: ("), "{error}");
+    assert!(error.contains("/2000); narrow the time range"), "{error}");
+    let of_a_day = "SELECT median(value) FROM temperature WHERE time > now() - 1d";
+    let answer = asked(&bench, &[("db", "home"), ("q", of_a_day)]).await;
+    assert_eq!(answer.text, "{\"results\":[{\"statement_id\":0}]}\n");
+    for n in 0..501 {
+        let reading = reading(&format!("many-{n}"), 0, "r");
+        let device = DeviceObservation::of(&reading).new_device(reading.device, |_| true);
+        bench.store.register_device(&device, &invocation()).await.expect("memory");
+    }
+    bench.clock.set(Timestamp::parse_absolute("2028-01-20T01:00:00Z").expect("a time"));
+    let query = "SELECT mean(value) FROM /.*/ WHERE time > now() - 1h GROUP BY device";
+    let error = error_of(&bench, query).await;
+    assert!(error.starts_with("max-select-series limit exceeded: (5"), "{error}");
+}
+
+#[tokio::test]
+async fn a_device_counts_in_each_room_for_its_time_there() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let readings: Vec<Reading> =
+        (0..40).map(|minute| reading("a", minute, if minute < 25 { "r" } else { "s" })).collect();
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    let mut seen = DeviceObservation::of(&readings[0]);
+    readings.iter().for_each(|reading| seen.see(reading));
+    let device = seen.new_device("a".parse().expect("an id"), |_| true);
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
+    for room in ["r", "s"] {
+        let room = domain::Room::new(room.parse().expect("an id"), readings[0].at);
+        bench.store.register_room(&room, &invocation()).await.expect("memory");
+    }
+    let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
+    roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
+    let state = RollupState {
+        zone: "UTC".to_owned(),
+        since: Timestamp::MIN,
+        sealed: [to; SWEEP_GROUPS],
+        queue: None,
+    };
+    bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {
+        let query = format!("SELECT count(value) FROM temperature {condition} GROUP BY room");
+        let answer = asked(&bench, &[("db", "home"), ("epoch", "s"), ("q", &query)]).await.json();
+        let series = answer["results"][0]["series"].as_array().expect("series").clone();
+        let counts: Vec<Value> = series.iter().map(|it| it["values"][0][1].clone()).collect();
+        assert_eq!(json!(counts), expected, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn what_roomtide_lacks_is_refused_by_name() {
     let bench = home(None).await;
     for (query, name) in [
