@@ -101,13 +101,12 @@ impl Home {
 
     /// The units that all readings cost.
     async fn all_readings(&self) -> f64 {
-        let invocation = invocation();
+        let (id, invocation) = (device("thermo-kitchen"), invocation());
         let range = TimeRange::new(at(0), at(self.days * DAY)).expect("a range");
         let (order, limit, consistent) = (Order::Ascending, 10_000, false);
         let mut query = RangeQuery { range, order, after: None, limit, consistent };
         loop {
-            let page = self.store.device_readings(&device("thermo-kitchen"), &query, &invocation);
-            let page = page.await.expect("read");
+            let page = self.store.device_readings(&id, &query, &invocation).await.expect("read");
             query.after = page.readings.last().map(ReadingKey::of);
             if !page.has_more {
                 return invocation.read_units();
