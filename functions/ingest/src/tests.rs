@@ -28,6 +28,16 @@ struct Bench {
 }
 
 impl Bench {
+    /// Every stored reading: device, timestamp and metrics.
+    fn stored(&self) -> Vec<String> {
+        let metrics = |reading: &Reading| {
+            let metrics = reading.metrics().iter().map(|(name, value)| format!("{name}={value}"));
+            metrics.collect::<Vec<_>>().join(" ")
+        };
+        let readings = self.store.readings();
+        readings.iter().map(|it| format!("{} {} {}", it.device, it.at, metrics(it))).collect()
+    }
+
     fn on(store: MemoryStore) -> Self {
         Self::with(store, false)
     }

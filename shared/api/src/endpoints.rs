@@ -565,8 +565,12 @@ const fn influxql(
     path: &'static str,
     body: Option<&'static str>,
 ) -> Endpoint {
-    let endpoint =
-        influx((method, path), Operation::InfluxQl, Access::Any, "Ask in InfluxQL, as Grafana does");
+    let endpoint = influx(
+        (method, path),
+        Operation::InfluxQl,
+        Access::Any,
+        "Ask in InfluxQL, as Grafana does",
+    );
     Endpoint { body, parameters: INFLUXQL, ..endpoint }
 }
 
@@ -1007,8 +1011,7 @@ mod tests {
         for endpoint in ENDPOINTS {
             let access = endpoint.access;
             // InfluxDB's queries may be POSTs.
-            let asks =
-                matches!(endpoint.operation, Operation::InfluxFlux | Operation::InfluxQl);
+            let asks = matches!(endpoint.operation, Operation::InfluxFlux | Operation::InfluxQl);
             let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
             assert_eq!(changes, may_change, "{endpoint:?}");

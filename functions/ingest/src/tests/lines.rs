@@ -32,16 +32,6 @@ impl Bench {
         (status, text)
     }
 
-    /// The readings: device, timestamp, metrics.
-    fn stored(&self) -> Vec<String> {
-        let metrics = |reading: &Reading| {
-            let metrics = reading.metrics().iter().map(|(name, value)| format!("{name}={value}"));
-            metrics.collect::<Vec<_>>().join(" ")
-        };
-        let readings = self.store.readings();
-        readings.iter().map(|it| format!("{} {} {}", it.device, it.at, metrics(it))).collect()
-    }
-
     async fn device(&self, id: &str) -> Device {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let id: DeviceId = id.parse().expect("an id");

@@ -37,15 +37,6 @@ impl Bench {
         (answered.status, answered.text)
     }
 
-    /// Every stored reading: device, time and values.
-    fn stored(&self) -> Vec<String> {
-        let line = |reading: &Reading| {
-            let values = reading.metrics().iter().map(|(name, value)| format!(" {name}={value}"));
-            format!("{} {}{}", reading.device.as_str(), reading.at, values.collect::<String>())
-        };
-        self.store.readings().iter().map(line).collect()
-    }
-
     async fn keep_zone(&self, zone: &str) {
         let sealed = [Timestamp::MIN; domain::SWEEP_GROUPS];
         let state =
