@@ -30,36 +30,25 @@ interval:
             root["device_id"] = "esphome-study";
             root["room"] = "study";
             root["temperature"] = id(temperature).state;`],
-  ["Home Assistant", "In configuration.yaml.", `rest_command:
-  roomtide:
-    url: ${server}/readings
-    method: post
-    content_type: application/json
-    headers:
-      authorization: Bearer ${token}
-    payload: '{"device_id": "{{ device }}", "{{ metric }}": {{ value }}}'
+  ["Home Assistant", "In configuration.yaml; each sensor of the list is stored as it changes.", `influxdb:
+  api_version: 2
+  ssl: ${host.protocol === "https:"}
+  host: ${host.hostname}
+  port: ${host.port || (host.protocol === "https:" ? 443 : 80)}
+  token: ${token}
+  organization: home
+  bucket: home
+  include:
+    entities:
+      - sensor.study_temperature`],
+  ["Telegraf", "In telegraf.conf.", `[agent]
+  interval = "60s"
 
-automation:
-  - alias: Roomtide
-    triggers:
-      - trigger: state
-        entity_id: sensor.study_temperature
-    actions:
-      - action: rest_command.roomtide
-        data:
-          device: ha-study
-          metric: temperature
-          value: "{{ trigger.to_state.state | float }}"`],
-  ["Telegraf", "In telegraf.conf; the numbers of each input are a device.", `[[outputs.http]]
-  url = "${server}/readings?merge=true"
-  data_format = "json"
-  json_transformation = '''
-    {"readings": [metrics.$merge([fields,
-      {"device_id": tags.host & "-" & name, "timestamp": timestamp}])]}
-  '''
-  [outputs.http.headers]
-    Content-Type = "application/json"
-    Authorization = "Bearer ${token}"`],
+[[outputs.influxdb_v2]]
+  urls = ["${server}"]
+  token = "${token}"
+  organization = "home"
+  bucket = "home"`],
   ["Tasmota", "In the console of the plug. With an ESP8266 it speaks http only.", `Rule1 ON Tele-ENERGY#Power DO WebQuery ${server}/readings POST [Content-Type: application/json|Authorization: Bearer ${token}] {"device_id": "tasmota-plug", "current_w": %value%} ENDON
 Rule1 1
 TelePeriod 60`],
@@ -111,7 +100,7 @@ export function empty(arrived) {
     h("h1", null, "Connect a device"),
     card("This server", h("p", null, "Its address is ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
       isLocal && h("p", { class: "note" }, "Only this machine reaches that address. For devices in your network run cargo run -- --auth --host 0.0.0.0 and open the page by this machine's own address."),
-      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by `, h("code", null, "roomtide token create --scope write --device ID"), "; without --auth any word will do."),
+      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by `, h("code", null, "roomtide token create --scope write --device ID"), ", or with --any for a sender of many devices; without --auth any word will do."),
     ),
     ...SENDERS.map(([name, text, lines]) => card(name, h("p", null, text), copyable(name, lines))),
   );

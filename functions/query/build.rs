@@ -56,7 +56,8 @@ fn main() {
         fs::write(&path, gzip.finish().expect("writing to memory does not fail"))
             .expect("cargo made the folder");
         let entry = format!(
-            "    File {{ name: {name:?}, content_type: {content_type:?}, gzip: include_bytes!({path:?}) }},\n"
+            "    File {{ name: {name:?}, content_type: {content_type:?}, \
+             gzip: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\")) }},\n"
         );
         table.push_str(&entry);
     }
