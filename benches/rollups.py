@@ -72,7 +72,7 @@ def timed_rebuild(data):
 def sweep(report):
     """The units of a quarter of an hour, which a test counts and holds."""
     environment = os.environ | {"ROOMTIDE_DEVICES": str(FLEET)}
-    words = ["cargo", "test", "-q", "-p", "tests", "a_fleet_pays", "--", "--nocapture"]
+    words = ["cargo", "test", "-q", "--workspace", "--test", "roomtide", "a_fleet_pays", "--", "--nocapture"]
     _, said = run(words, cwd=build.ROOT, env=environment)
     figure = re.search(r"a quarter of an hour of .*", said)
     if not figure:

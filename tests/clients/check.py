@@ -23,7 +23,7 @@ PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / 
 
 def main():
     tools = Path(sys.argv[1]).resolve()
-    subprocess.run(["cargo", "build", "-q", "--workspace", "--bin", "roomtide"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "test", "-q", "--workspace", "--no-run"], cwd=ROOT, check=True)
     clients = {
         "influxdb-client (PyPI)": python(tools / "influxdb_client", "python_v2.py"),
         "influxdb 5 (PyPI)": python(tools / "influxdb", "python_v1.py"),

@@ -65,7 +65,7 @@ class Emulator:
 @functools.cache
 def command_line():
     """The program `roomtide`, with the features that `cargo test --workspace` has built it with."""
-    command("cargo", "build", "-q", "--workspace", "--bin", "roomtide")
+    command("cargo", "test", "-q", "--workspace", "--no-run")
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
 
 

@@ -251,7 +251,7 @@ async fn each_failure_has_the_body_of_its_version() {
             "/write?p=admin",
             json!({}),
             403,
-            "{\"error\":\"An admin token is not taken from the address, which is logged in many places.\"}\n",
+            "{\"error\":\"An admin token is not taken in an address, nor for one that stores a reading; use a write token.\"}\n",
         ),
         (
             "/write?p=one",

@@ -40,6 +40,8 @@ proptest! {
             ..MetricPatch::default()
         };
         let extent = extent(&mut meter, name.as_str(), patch);
+        // A person has described it.
+        let after = MetricInfo { is_described: true, ..after };
         prop_assert_eq!(&meter.metrics[&name], &after);
         prop_assert!(!judgements_only || extent != Some(Extent::ALL));
         let edges = resolved(&edges, &values);
