@@ -77,9 +77,9 @@ mod tests {
         }
         named.sort();
         named.dedup();
-        let mut names: Vec<_> = FILES.iter().map(|file| file.name).collect();
-        names.sort_unstable();
-        assert_eq!(named, names);
+        let mut served: Vec<_> = FILES.iter().map(|file| file.name).collect();
+        served.sort_unstable();
+        assert_eq!(named, served);
     }
 
     #[test]
