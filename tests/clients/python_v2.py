@@ -11,7 +11,7 @@ with InfluxDBClient(os.environ["URL"], os.environ["TOKEN"], org="home", enable_g
     assert client.ping() and client.health().status == "pass" and client.ready().status == "ready"
     assert client.buckets_api().find_bucket_by_name("sensors").name == "sensors"
     write = client.write_api(write_options=SYNCHRONOUS)
-    points = [Point("room").tag("host", host).field("temp", 20.5 + n).field("ok", True).time(1768147200 + 60 * n)
+    points = [Point("room").tag("host", host).field("temp", 20.5 + n).field("ok", True).time(1768147200 + 60 * n, "s")
               for n in range(3)]
     write.write("sensors", record=points, write_precision="s")
     try:
