@@ -72,8 +72,7 @@ def refusals(stack, tokens):
     stack.call("POST", "/readings", b" " * ((1 << 20) + 1), tokens["meter"]).expect(413)
     stack.call("GET", "/devices/nobody", token=tokens["read"]).expect(404)
     stack.call("GET", "/nowhere", token=tokens["read"]).expect(404)
-    # An HTTP API has one answer to a path and to a method that it does not know.
-    stack.call("DELETE", "/devices", token=tokens["admin"]).expect(404)
+    stack.call("DELETE", "/devices", token=tokens["admin"]).expect(405)
     stack.call("GET", "/devices/meter/readings?from=yesterday", token=tokens["read"]).expect(400)
     stack.call("GET", "/devices/meter/readings?cursor=forged", token=tokens["read"]).expect(400)
     ok("403 beyond a token's scope, 400 and 207 with index and field, 413, 404, and 400 for a bad range or cursor")

@@ -76,7 +76,7 @@ enum LineFault {
     TooManyMetrics { device: DeviceId },
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     /// The points of a body.
     pub(crate) fn read<'b>(&self, body: &'b [u8]) -> Result<Points<'b>, Problem> {
         let mut points = Points::default();

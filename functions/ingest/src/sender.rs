@@ -36,12 +36,11 @@ impl<'a> Sender<'a> {
     /// The only device that the sender may write for, apart from its parts.
     pub(crate) fn only_device(&self) -> Option<&DeviceId> {
         match self {
-            Self::Anyone => None,
             Self::Topic(device) => Some(device),
             Self::Holder(WritableDevices::Only(devices)) => {
                 devices.first().filter(|_| devices.len() == 1)
             }
-            Self::Holder(_) => None,
+            Self::Anyone | Self::Holder(_) => None,
         }
     }
 

@@ -48,9 +48,9 @@ pub(crate) fn orgs(call: &Call<'_>) -> Response {
 }
 
 /// `POST /api/v2/query`: Flux is refused.
-pub(crate) fn flux() -> Result<Response, Problem> {
+pub(crate) fn flux() -> Response {
     let message = "Flux is not supported; ask /query in InfluxQL, or /devices and /rooms";
-    Ok(Dialect::V2.error(400, "invalid", message))
+    Dialect::V2.error(400, "invalid", message)
 }
 
 fn list(name: &str, entry: &Value) -> Response {

@@ -207,7 +207,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::InfluxReady => return Ok(influxdb::ready(clock.now())),
             Operation::InfluxBuckets => return Ok(influxdb::buckets(call)),
             Operation::InfluxOrgs => return Ok(influxdb::orgs(call)),
-            Operation::InfluxFlux => return influxdb::flux(),
+            Operation::InfluxFlux => return Ok(influxdb::flux()),
             Operation::WebPage => return web::page(call.request),
             Operation::WebFile => return web::asset(call.request, &call.id),
             Operation::PostReadings

@@ -59,5 +59,5 @@ pub(crate) fn lines(body: &[u8]) -> impl Iterator<Item = Numbered<'_>> {
 }
 
 fn line_feeds(text: &[u8]) -> usize {
-    text.iter().filter(|byte| **byte == b'\n').count()
+    text.split(|byte| *byte == b'\n').count() - 1
 }

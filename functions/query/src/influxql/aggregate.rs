@@ -80,8 +80,8 @@ fn aggregated(aggregate: Aggregate, points: &[Point]) -> Option<Sample> {
     // Of equal values the earliest point counts; of points of one time the one with the larger value.
     let least = || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
     let most = || points.iter().max_by(|a, b| a.value.total_cmp(&b.value).then(b.at.cmp(&a.at)));
-    let first = || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
-    let last = || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
+    let earliest = || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
+    let newest = || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
     match aggregate {
         Aggregate::Count => {
             let count = i64::try_from(points.len()).ok()?;
@@ -91,8 +91,8 @@ fn aggregated(aggregate: Aggregate, points: &[Point]) -> Option<Sample> {
         Aggregate::Mean => Some(number(sum() / count)),
         Aggregate::Min => least().map(selected),
         Aggregate::Max => most().map(selected),
-        Aggregate::First => first().map(selected),
-        Aggregate::Last => last().map(selected),
+        Aggregate::First => earliest().map(selected),
+        Aggregate::Last => newest().map(selected),
         Aggregate::Spread => Some(number(most()?.value - least()?.value)),
         Aggregate::Median => {
             let values = sorted(points);

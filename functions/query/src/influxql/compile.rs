@@ -367,7 +367,7 @@ impl Compiler<'_> {
             let transform = Transform::of(name, arguments, self.interval)?;
             return match (&arguments[0], self.interval) {
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
-                    let of = self.aggregate(inner, arguments)?;
+                    let of = Self::aggregate(inner, arguments)?;
                     Ok(Call::Transform { transform, of: Some(of), field: None })
                 }
                 (Expression::Call { .. }, None) => {
@@ -384,11 +384,10 @@ impl Compiler<'_> {
                 }
             };
         }
-        self.aggregate(name, arguments).map(Call::Aggregate)
+        Self::aggregate(name, arguments).map(Call::Aggregate)
     }
 
     fn aggregate(
-        &self,
         name: &str,
         arguments: &[Expression],
     ) -> Result<super::function::AggregateCall, QueryError> {
@@ -497,7 +496,7 @@ fn with_names(columns: Vec<(Option<String>, String, Cell)>) -> Vec<OutColumn> {
         }
         let mut unique = name.clone();
         if let Some(count) = taken.get(&name).copied() {
-            let free = (count..).find(|n| !taken.contains_key(&format!("{name}_{n}")));
+            let free = (count..=count + taken.len()).find(|n| !taken.contains_key(&format!("{name}_{n}")));
             let free = free.expect("there are more numbers than columns");
             taken.insert(name.clone(), free + 1);
             unique = format!("{name}_{free}");

@@ -94,7 +94,7 @@ fn number_text(number: f64) -> String {
     }
     let mut text = String::new();
     write!(text, "{number:e}").expect("a text takes all that is written");
-    text.replace("e", if size < 1.0 { "e" } else { "e+" })
+    text.replace('e', if size < 1.0 { "e" } else { "e+" })
 }
 
 #[cfg(test)]

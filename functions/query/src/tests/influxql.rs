@@ -36,9 +36,9 @@ const DIFFERENT: [(&str, &str); 2] = [
 
 /// The points of the file, as devices with their readings.
 fn points() -> Vec<(Device, Vec<Reading>)> {
+    type Point = (Option<RoomId>, BTreeMap<MetricName, Decimal>);
     let text = fs::read_to_string(folder().join("points.txt")).expect("a file");
-    let mut readings: BTreeMap<(DeviceId, i64), (Option<RoomId>, BTreeMap<MetricName, Decimal>)> =
-        BTreeMap::new();
+    let mut readings: BTreeMap<(DeviceId, i64), Point> = BTreeMap::new();
     let mut taught: BTreeMap<DeviceId, domain::Source> = BTreeMap::new();
     for line in text.lines() {
         let [key, fields, time] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };

@@ -261,7 +261,7 @@ impl<'a> Identity<'a> {
             id.push_str("::");
             id.push_str(&of_measurement);
         }
-        finish(id, self.is_readable(&parts), || {
+        finish(&id, self.is_readable(&parts), || {
             let given = self.given.iter().map(|it| Cow::from(*it));
             digest([given.collect(), parts[0].clone(), parts[1].clone()].iter())
         })
@@ -276,7 +276,7 @@ impl<'a> Identity<'a> {
 }
 
 /// The id of a text: as it is if it can be read back, else with a digest.
-fn finish<T>(text: String, is_readable: bool, digest: impl FnOnce() -> String) -> Result<T, IdError>
+fn finish<T>(text: &str, is_readable: bool, digest: impl FnOnce() -> String) -> Result<T, IdError>
 where
     T: std::str::FromStr<Err = IdError>,
 {
@@ -334,7 +334,7 @@ where
 {
     let parts: Vec<_> = parts(text).collect();
     let is_readable = parts.iter().all(|part| part.chars().all(is_plain));
-    let id: T = finish(parts.join(":"), is_readable, || digest([parts].iter()))?;
+    let id: T = finish(&parts.join(":"), is_readable, || digest([parts].iter()))?;
     let shown: String = id.clone().into();
     let name = text.parse().ok().filter(|_| shown != text);
     Ok((id, name))

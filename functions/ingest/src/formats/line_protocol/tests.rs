@@ -290,7 +290,7 @@ fn a_line_is_read_no_slower_than_by_their_parser() {
         spent.min().expect("five").as_secs_f64()
     };
     let own = timed(&|| lines(body.as_bytes()).filter(|it| it.line.is_ok()).count());
-    let their = timed(&|| parse_lines(&body).filter(Result::is_ok).count());
+    let their = timed(&|| parse_lines(&body).flatten().count());
     let per_byte = |spent: f64| spent * 1e9 / f64::from(u32::try_from(body.len()).expect("small"));
     println!(
         "{:.2} ns a byte; theirs {:.2}, ratio {:.2}",
