@@ -43,7 +43,7 @@ async fn home() -> System {
 fn filled(query: &str) -> String {
     let time = format!("time >= {FROM}ms and time <= {}ms", FROM + 3 * DAY);
     let query = query.replace("$timeFilter", &time).replace("$room", "(kitchen|office)");
-    assert!(!query.contains('$'), "a variable is left in {query}");
+    assert!(!query.replace("$/", "/").contains('$'), "a variable is left in {query}");
     query
 }
 

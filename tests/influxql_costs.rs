@@ -51,7 +51,7 @@ impl Home {
         let known =
             DeviceObservation::of(&readings[0]).new_device(device("thermo-kitchen"), |_| true);
         store.register_device(&known, &invocation()).await.expect("written");
-        for chunk in readings.chunks(1_000) {
+        for chunk in readings.chunks(250) {
             assert!(store.put_readings(chunk, None, &invocation()).await.not_stored.is_empty());
         }
         let home = Self { _engine: engine, store, readings, days };

@@ -188,7 +188,7 @@ pub(super) async fn rows() -> Vec<Row> {
             "InfluxQL: a year by day of a meter with three metrics, with tz() of the home",
             "Query",
             DAYS_KEY,
-            15.0,
+            14.0,
             meter
                 .influxql(
                     &power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"),
@@ -198,26 +198,16 @@ pub(super) async fn rows() -> Vec<Row> {
         ),
         row(
             "14b",
-            "InfluxQL: a month by 15 minutes of it",
-            "2 × Query, one of them for how many readings a day has",
-            QUARTERS,
-            88.0,
-            meter
-                .influxql(&power("mean", "2026-01-12", "2026-02-11", "GROUP BY time(15m)"), 30 * 96)
-                .await,
-        ),
-        row(
-            "14c",
             "InfluxQL: a day by 5 minutes of it, from readings",
             "Query",
             super::READINGS_OF_DEVICE,
-            20.0,
+            19.5,
             meter
                 .influxql(&power("mean", "2026-02-11", "2026-02-12", "GROUP BY time(5m)"), 288)
                 .await,
         ),
         row(
-            "14d",
+            "14c",
             "InfluxQL: the newest value of it",
             "Query, newest first",
             super::READINGS_OF_DEVICE,
