@@ -151,7 +151,7 @@ async fn a_range_longer_than_a_page_of_the_table_is_followed() {
 async fn what_does_not_exist_is_a_problem_with_a_hint() {
     let system = system().await;
     for (method, path, status) in [
-        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
         ("GET", "/readings", 405),
         ("DELETE", "/devices", 405),
         ("DELETE", "/devices/x", 404),

@@ -256,10 +256,6 @@ async fn real_answers_are_what_the_document_says() {
         ("GET", "/homes/{id}/series", series("/homes/villa/series"), String::new()),
         ("GET", "/homes/{id}/energy", series("/homes/villa/energy"), String::new()),
         ("GET", "/health", "/health".to_owned(), String::new()),
-        ("GET", "/query", "/query?db=x&q=SELECT+*+FROM+current_w".to_owned(), String::new()),
-        ("POST", "/query", "/query?db=x&q=SHOW+SERIES".to_owned(), String::new()),
-        ("GET", "/influx/query", "/influx/query?q=SHOW+DATABASES".to_owned(), String::new()),
-        ("POST", "/influx/query", "/influx/query?q=DROP+SERIES".to_owned(), String::new()),
         ("GET", "/openapi.json", "/openapi.json".to_owned(), String::new()),
     ] {
         let answer = send(&system, method, &url, body.as_bytes()).await;

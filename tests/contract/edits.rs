@@ -140,7 +140,8 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         version: 2,
         ..before
     };
-    expected.metrics.values_mut().for_each(|info| info.unit = None);
+    // What a person has taken away no sender brings back.
+    expected.metrics.values_mut().for_each(|info| (info.unit, info.is_described) = (None, true));
     assert_eq!(now, expected);
 }
 

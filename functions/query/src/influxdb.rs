@@ -1,7 +1,7 @@
 //! What clients of InfluxDB ask before they write: whether it is there, and its bucket. Reads no table.
 
 use api::dialect::VERSION;
-use api::{Dialect, Problem, Response};
+use api::{Dialect, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 use serde_json::{Value, json};

@@ -61,11 +61,7 @@ async fn each_version_stores_lines_and_answers_204_without_a_body() {
         let Answer(status, headers, body) = bench.write(path, &json!({}), line.as_bytes()).await;
         assert_eq!((status, body.as_str()), (204, ""), "{path}");
         assert_eq!(headers["x-influxdb-version"], "1.8.10");
-        assert_eq!(
-            bench.stored(),
-            ["pi::mem 2026-01-11T16:00:00.000Z free=2.5 used=5"],
-            "{path}"
-        );
+        assert_eq!(bench.stored(), ["pi::mem 2026-01-11T16:00:00.000Z free=2.5 used=5"], "{path}");
     }
 }
 

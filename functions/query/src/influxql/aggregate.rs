@@ -80,7 +80,8 @@ fn aggregated(aggregate: Aggregate, points: &[Point]) -> Option<Sample> {
     // Of equal values the earliest point counts; of points of one time the one with the larger value.
     let least = || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
     let most = || points.iter().max_by(|a, b| a.value.total_cmp(&b.value).then(b.at.cmp(&a.at)));
-    let earliest = || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
+    let earliest =
+        || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
     let newest = || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
     match aggregate {
         Aggregate::Count => {

@@ -496,7 +496,8 @@ fn with_names(columns: Vec<(Option<String>, String, Cell)>) -> Vec<OutColumn> {
         }
         let mut unique = name.clone();
         if let Some(count) = taken.get(&name).copied() {
-            let free = (count..=count + taken.len()).find(|n| !taken.contains_key(&format!("{name}_{n}")));
+            let free =
+                (count..=count + taken.len()).find(|n| !taken.contains_key(&format!("{name}_{n}")));
             let free = free.expect("there are more numbers than columns");
             taken.insert(name.clone(), free + 1);
             unique = format!("{name}_{free}");
