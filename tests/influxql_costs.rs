@@ -71,8 +71,16 @@ impl Home {
             from = day.to();
         }
         let mut quarter = Quarter::of(whole.from());
-        while has_quarters && quarter.start() < whole.to() {
-            buckets.push((Bucket::Quarter(quarter), quarter.range(), None));
+        // Without all of them, those of the two days that the range cuts.
+        let is_cut = |quarter: Quarter| {
+            let (from, to) =
+                (quarter.start().since(whole.from()), whole.to().since(quarter.start()));
+            from.num_days() == 0 || to.num_days() == 0
+        };
+        while quarter.start() < whole.to() {
+            if has_quarters || is_cut(quarter) {
+                buckets.push((Bucket::Quarter(quarter), quarter.range(), None));
+            }
             quarter = quarter.next();
         }
         for (bucket, range, zone) in buckets {
