@@ -40,7 +40,7 @@ fn no_acknowledged_reading_is_lost_by_a_kill() {
                 match client.post(&posting).send(body.join("\n")) {
                     Ok(answer) if answer.status() == 201 => {
                         acknowledged += 50;
-                        drop(stores.send(()));
+                        let _ = stores.send(());
                     }
                     // The machine is busy.
                     Err(ureq::Error::StatusCode(503)) => {}
