@@ -38,7 +38,9 @@ def import_routes(api_id, document):
         apigateway._apis[api_id]["corsConfiguration"] = cors
     for path, operations in (document.get("paths") or {}).items():
         for method, operation in operations.items():
-            if method in METHODS:
+            if operation.get("isDefaultRoute"):
+                import_route(api_id, "$default", operation["x-amazon-apigateway-integration"])
+            elif method in METHODS:
                 import_route(api_id, f"{method.upper()} {path}", operation["x-amazon-apigateway-integration"])
 
 
