@@ -101,6 +101,26 @@ def with_expiry_and_recovery():
     table["update"] = then_apply(table["update"], 2)
 
 
+def with_limits_as_numbers():
+    """Parameters of a template are texts; the table tells its limits as numbers."""
+    table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+
+    def convert(properties):
+        for place in [properties, *(properties.get("GlobalSecondaryIndexes") or [])]:
+            for limits in ("OnDemandThroughput", "ProvisionedThroughput"):
+                if place.get(limits):
+                    place[limits] = {name: int(value) for name, value in place[limits].items()}
+
+    def first_convert(action, properties_at):
+        def both(*arguments, **named):
+            convert(arguments[properties_at])
+            return action(*arguments, **named)
+        return both
+
+    table["create"] = first_convert(table["create"], 1)
+    table["update"] = first_convert(table["update"], 2)
+
+
 def with_one_index_an_update():
     """CloudFormation makes or removes at most one index of a table in an update of its stack."""
     table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
@@ -261,6 +281,7 @@ def first_failure(result, records):
 
 if __name__ == "__main__":
     with_routes()
+    with_limits_as_numbers()
     with_one_index_an_update()
     with_expiry_and_recovery()
     with_leading_keys()
