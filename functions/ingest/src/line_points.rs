@@ -49,6 +49,8 @@ pub(crate) struct Points<'a> {
 #[derive(Debug)]
 struct FieldSource {
     metric: MetricName,
+    /// The name of the field, which may be another with the same metric: `usageIdle`, `usage_idle`.
+    field: String,
     series: u64,
     nanos: i128,
 }
@@ -69,7 +71,7 @@ enum LineFault {
     #[error("timestamp {0} is outside of the years 1970 to 9999")]
     Timestamp(i64),
     #[error(
-        "{metric} of {device} at this time is another line's, of other tags; write a tag that tells them apart"
+        "{metric} of {device} at this time is another line's, of other tags or of another field; write what tells them apart"
     )]
     SharedMetric { device: DeviceId, metric: MetricName },
     #[error("{device} has more than {MAX_FIELDS} metrics at this time")]
@@ -173,7 +175,10 @@ impl Points<'_> {
     ) -> Result<(), LineFault> {
         let timed = &mut self.assembled.timed;
         let key = ReadingKey { device: point.device.clone(), at };
-        let of = |metric: &MetricName| FieldSource { metric: metric.clone(), series, nanos };
+        let of = |metric: &MetricName, field: &str| {
+            let (metric, field) = (metric.clone(), field.to_owned());
+            FieldSource { metric, field, series, nanos }
+        };
         let metrics =
             point.metrics.iter().map(|(metric, value, _)| (metric.clone(), value.clone()));
         let new = |metrics| {
@@ -181,7 +186,8 @@ impl Points<'_> {
         };
         let slot = match self.sources.entry(key) {
             Slot::Vacant(slot) => {
-                let sources = point.metrics.iter().map(|(metric, ..)| of(metric)).collect();
+                let sources = point.metrics.iter().map(|(metric, _, field)| of(metric, field));
+                let sources = sources.collect();
                 slot.insert((timed.readings.len(), sources));
                 timed.readings.push(new(metrics.collect())?);
                 timed.origins.push(vec![place]);
@@ -194,9 +200,9 @@ impl Points<'_> {
             sources.iter().position(|source| source.metric == *metric)
         };
         let mut added = 0;
-        for (metric, ..) in &point.metrics {
+        for (metric, _, field) in &point.metrics {
             match known(sources, metric) {
-                Some(n) if sources[n].series != series => {
+                Some(n) if sources[n].series != series || sources[n].field != *field => {
                     let device = point.device.clone();
                     return Err(LineFault::SharedMetric { device, metric: metric.clone() });
                 }
@@ -210,11 +216,11 @@ impl Points<'_> {
         let is_other_instant = sources.iter().any(|it| it.series == series && it.nanos != nanos);
         self.merged += usize::from(is_other_instant);
         let mut later = std::collections::BTreeMap::new();
-        for (metric, value) in metrics {
+        for ((metric, value), (.., field)) in metrics.zip(&point.metrics) {
             match known(sources, &metric) {
                 Some(n) if sources[n].nanos > nanos => continue,
                 Some(n) => sources[n].nanos = nanos,
-                None => sources.push(of(&metric)),
+                None => sources.push(of(&metric, field)),
             }
             later.insert(metric, value);
         }

@@ -49,6 +49,10 @@ const STATE: &[Row] = &[
     ("POWER2", "on_b", Scale::Switch),
     ("POWER3", "on_c", Scale::Switch),
     ("POWER4", "on_d", Scale::Switch),
+    ("POWER5", "on_e", Scale::Switch),
+    ("POWER6", "on_f", Scale::Switch),
+    ("POWER7", "on_g", Scale::Switch),
+    ("POWER8", "on_h", Scale::Switch),
     ("Wifi/Signal", "signal_strength", Scale::Same),
 ];
 

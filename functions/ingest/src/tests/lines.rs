@@ -378,3 +378,21 @@ async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
     assert_eq!(status, 400);
     assert!(text.contains("a::m has more than 256 metrics at this time"), "{text}");
 }
+
+#[tokio::test]
+async fn no_line_takes_the_place_of_another_series_or_field() {
+    for (first, second, stored) in [
+        (
+            "m,host=a usageIdle=1",
+            "m,host=a usage_idle=2",
+            "a::m 2026-01-11T16:00:00.000Z usage_idle=1",
+        ),
+        ("m,host=a value=1", "m,device=a value=2", "a 2026-01-11T16:00:00.000Z m=1"),
+    ] {
+        let bench = Bench::new();
+        let (status, text) = bench.lines("/write", &format!("{first} {AT}\n{second} {AT}\n")).await;
+        assert_eq!(status, 400, "{second}");
+        assert!(text.contains("tells them apart"), "{text}");
+        assert_eq!(bench.stored(), [stored]);
+    }
+}
