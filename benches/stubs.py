@@ -135,8 +135,12 @@ class DynamoDb(Server):
         return {}
 
     def Query(self, asked):
-        [partition] = [value["S"] for value in asked["ExpressionAttributeValues"].values()]
-        found = [item for (pk, _), item in sorted(self.items.items()) if pk == partition]
+        values = {name: value["S"] for name, value in asked["ExpressionAttributeValues"].items()}
+        partition = values.pop(":p")
+        ends = sorted(values.values()) or [""]  # from the first on, to the last if there are two
+        found = [item for (pk, sk), item in sorted(self.items.items())
+                 if pk == partition and sk >= ends[0] and (len(ends) == 1 or sk <= ends[-1])]
+        found = found[:asked.get("Limit")]
         return {"Items": found, "Count": len(found), "ScannedCount": len(found)}
 
     def BatchGetItem(self, asked):
