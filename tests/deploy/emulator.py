@@ -1,10 +1,11 @@
 """MiniStack with what it lacks for this template. Deploys nothing.
 
-Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the
-table's time to live and point-in-time recovery, makes several indexes in one update, takes a reported
-batch item failure for a success, and knows no `dynamodb:LeadingKeys` in a policy's conditions. What is done here follows AWS's documentation;
-it is a reading of it, not AWS. Absent: MaximumRecordAgeInSeconds, the batching window, throttling, the
-deletions of expired items, access logs and alarms.
+Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the table's
+time to live and point-in-time recovery, makes several indexes in one update, keeps a table's limits as texts,
+takes a reported batch item failure for a success, and knows no `dynamodb:LeadingKeys` in a policy's
+conditions. What is done here follows AWS's documentation; it is a reading of it, not AWS. Absent:
+MaximumRecordAgeInSeconds, the batching window, throttling, the deletions of expired items, access logs and
+alarms.
 """
 
 import contextvars

@@ -168,14 +168,11 @@ impl<S: Store, C: Clock> Intake<S, C> {
             log.count("readings.rejected", assembled.rejected.len());
             return Err(native::foreign(assembled.rejected));
         }
-        let Submission { mode, arrival_id, .. } = &submission;
-        let storing = Storing { mode: *mode, arrival_id, token: token.as_deref() };
+        let storing = Storing::of(&submission, token.as_deref());
         let outcome = self.store(assembled, storing, invocation, log).await;
         Ok(native::respond(outcome))
     }
-}
 
-impl<S: Store, C: Clock> Intake<S, C> {
     async fn take(
         &self,
         submission: &Submission<'_>,
@@ -191,8 +188,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         };
         match self.assemble(submission, zone, log) {
             Ok(assembled) => {
-                let Submission { mode, arrival_id, .. } = submission;
-                let storing = Storing { mode: *mode, arrival_id, token: None };
+                let storing = Storing::of(submission, None);
                 self.store(assembled, storing, invocation, log).await
             }
             Err(problem) => Outcome::refused(problem, log),

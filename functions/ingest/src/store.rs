@@ -12,6 +12,7 @@ use crate::assemble::{Assembled, Readings};
 use crate::known::{Introduced, fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
 use crate::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
+use crate::request::Submission;
 use crate::{Intake, Store};
 
 /// The number of readings without a timestamp that are stored at once.
@@ -33,10 +34,16 @@ pub(crate) struct Mode {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Storing<'a> {
     pub(crate) mode: Mode,
-    /// The identity of the request among all; see [`Submission`](crate::request::Submission).
+    /// The identity of the request among all; see [`Submission`].
     pub(crate) arrival_id: &'a str,
     /// The write token, by the beginning of its hash, whose new devices are counted.
     pub(crate) token: Option<&'a str>,
+}
+
+impl<'a> Storing<'a> {
+    pub(crate) fn of(submission: &'a Submission<'_>, token: Option<&'a str>) -> Self {
+        Self { mode: submission.mode, arrival_id: &submission.arrival_id, token }
+    }
 }
 
 impl<S: Store, C: Clock> Intake<S, C> {
