@@ -5,8 +5,9 @@
 
 use std::str::FromStr;
 
-use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
-use chrono_tz::Tz;
+use chrono::{
+    DateTime, FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
+};
 use domain::{Timestamp, TimestampError, excerpt};
 
 /// The time zone of local times.
@@ -15,7 +16,7 @@ pub(crate) enum Zone {
     /// A fixed offset from UTC.
     Fixed(FixedOffset),
     /// A named time zone.
-    Named(Tz),
+    Named(domain::Zone),
 }
 
 impl FromStr for Zone {
@@ -84,8 +85,20 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
             "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",
             shown()
         )),
-        Some(Zone::Fixed(offset)) => in_zone(local, &offset, offset),
-        Some(Zone::Named(zone)) => in_zone(local, &zone, zone.name()),
+        Some(Zone::Fixed(offset)) => {
+            let at = offset.from_local_datetime(&local).single();
+            timestamp(&at.expect("a fixed offset shows each time once")).map(Moment::At)
+        }
+        Some(Zone::Named(zone)) => match zone.instants(local) {
+            MappedLocalTime::Single(at) => timestamp(&at).map(Moment::At),
+            MappedLocalTime::Ambiguous(earlier, later) => {
+                let (earlier, later) = (timestamp(&earlier)?, timestamp(&later)?);
+                Ok(Moment::Repeated { local, earlier, later })
+            }
+            MappedLocalTime::None => {
+                Err(format!("{local} does not exist in {zone}: the clock skips it"))
+            }
+        },
     }
 }
 
@@ -96,22 +109,6 @@ fn local_time(text: &str) -> Option<NaiveDateTime> {
     let time = TIMES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
     let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     time.or_else(|| date().map(|date| date.and_time(NaiveTime::MIN)))
-}
-
-fn in_zone<Z: TimeZone>(
-    local: NaiveDateTime,
-    zone: &Z,
-    name: impl std::fmt::Display,
-) -> Result<Moment, String> {
-    match zone.from_local_datetime(&local) {
-        chrono::LocalResult::Single(at) => timestamp(&at).map(Moment::At),
-        chrono::LocalResult::Ambiguous(earlier, later) => {
-            Ok(Moment::Repeated { local, earlier: timestamp(&earlier)?, later: timestamp(&later)? })
-        }
-        chrono::LocalResult::None => {
-            Err(format!("{local} does not exist in {name}: the clock skips it"))
-        }
-    }
 }
 
 fn timestamp<Z: TimeZone>(at: &DateTime<Z>) -> Result<Timestamp, String> {
@@ -168,6 +165,8 @@ mod tests {
             ("2026-01-11 16:00", None, "", "add --time-zone"),
             ("2026-01-11", None, "", "add --time-zone"),
             ("2026-02-30", None, "UTC", "2026-02-30"),
+            ("1900-01-01", None, "Europe/Berlin", "1970"),
+            ("1900-01-01", None, "+01:00", "1970"),
             ("yesterday", Some("%Y"), "UTC", "is not of the form \"%Y\""),
         ] {
             assert!(shown(text, format, zone).contains(why), "{}", shown(text, format, zone));

