@@ -303,3 +303,41 @@ async fn a_number_beyond_every_range_takes_no_other_value_down() {
         assert!(answer.contains("The payload is not JSON"), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn parts_have_ids_of_their_own_whatever_they_are_called() {
+    let bench = Bench::new();
+    let sensor = r#"{"A B":{"Humidity":1},"A_B":{"Humidity":2},"a/b":{"Humidity":3},"Außen":{"Humidity":4},
+        "Au_en":{"Humidity":5},"BLE:1":{"Humidity":6},"\u0000":{"Humidity":7}}"#;
+    let (status, answer) = bench.payload("/readings/tasmota?device=plug", sensor).await;
+    assert_eq!((status, answer.trim()), (201, r#"{"accepted":7}"#));
+    let shelly =
+        r#"{"mac":"S","tmp":{},"ext_temperature":{"0":{"tC":1},"0/1":{"tC":2},"0_1":{"tC":3}}}"#;
+    assert_eq!(bench.payload("/readings/shelly", shelly).await.0, 201);
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let known = bench.store.devices(&invocation).await.expect("memory").found;
+    let shown: Vec<_> = known
+        .iter()
+        .map(|device| {
+            let id = device.id.as_str();
+            let id = id.split_once('-').map_or(id.to_owned(), |(shown, _)| format!("{shown}-*"));
+            let name = device.source.name.as_ref().map(Label::as_str);
+            format!("{id} {}", name.unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "S:ext:0 ",
+            "S:ext:0_1 ",
+            "S:ext:0_1-* ext:0/1",
+            "plug:A_B ",
+            "plug:A_B-* A B",
+            "plug:Au_en ",
+            "plug:Au_en-* Außen",
+            "plug:BLE:1 ",
+            "plug:_-* ",
+            "plug:a_b-* a/b",
+        ]
+    );
+}
