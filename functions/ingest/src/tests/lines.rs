@@ -379,6 +379,31 @@ async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
     assert!(text.contains("a::m has more than 256 metrics at this time"), "{text}");
 }
 
+/// Neither within a request nor in those that follow, though the registry may know nothing of them yet.
+#[tokio::test]
+async fn a_device_has_no_more_metrics_in_a_race() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    let fields = |from: usize, to: usize| {
+        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
+    };
+    let line =
+        |from, to, at: usize| format!("m,host=a {} {}\n", fields(from, to), 1_768_147_200_000 + at);
+    let write = async |body: &str| bench.lines("/write?precision=ms", body).await;
+    bench.store.fail_registry_writes_with([StoreError::TimedOut]);
+    let body = [line(0, 250, 0), line(250, 257, 1), line(240, 256, 2), line(256, 257, 3)].concat();
+    let (status, text) = write(&body).await;
+    assert_eq!((status, text.matches("f256 is not among the metrics").count()), (400, 2), "{text}");
+    assert!(text.contains("dropped=2"), "{text}");
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    assert!(bench.store.devices(&invocation).await.expect("memory").found.is_empty());
+    let (status, text) = write(&line(255, 257, 4)).await;
+    assert_eq!(status, 400, "of the same instance: {text}");
+    assert_eq!(write(&line(0, 256, 4)).await.0, 204);
+    assert_eq!(bench.device("a::m").await.metrics.len(), 256);
+    assert_eq!(write(&line(256, 257, 5)).await.0, 400, "the registry knows them now");
+}
+
 #[tokio::test]
 async fn no_line_takes_the_place_of_another_series_or_field() {
     for (first, second, stored) in [
