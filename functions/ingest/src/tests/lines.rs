@@ -192,6 +192,10 @@ async fn a_timestamp_in_another_unit_is_named_with_that_unit() {
         ("/write", "1768147200000", "in ns; add precision=ms"),
         ("/write?precision=s", "1768147200000", "in s; add precision=ms"),
         ("/write?precision=s", AT, "is outside of the years"),
+        ("/write", "29469120", "in ns; add precision=m"),
+        ("/write?precision=s", "491152", "in s; add precision=h"),
+        ("/write?precision=h", "29469120", "in h; add precision=m"),
+        ("/api/v3/write_lp", "29469120", "in s; add precision=m"),
         ("/write", "1799999999000000000", "is more than 14 days ahead"),
         ("/write", "-5", "is outside of the years"),
     ] {
@@ -207,6 +211,29 @@ async fn a_timestamp_in_another_unit_is_named_with_that_unit() {
         text.contains("invalid precision; valid precision units are ns, us, ms, and s"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn every_version_s_names_of_precisions_are_taken_on_every_path() {
+    for path in ["/write", "/api/v2/write", "/api/v3/write_lp"] {
+        for (names, at) in [
+            (&["ns", "n", "nanosecond", "auto"][..], AT),
+            (&["us", "u", "microsecond", "auto"], "1768147200000000"),
+            (&["ms", "millisecond", "auto"], "1768147200000"),
+            (&["s", "second", "auto"], "1768147200"),
+            (&["m"], "29469120"),
+            (&["h"], "491152"),
+        ] {
+            for name in names {
+                let bench = Bench::new();
+                let (status, text) = bench
+                    .lines(&format!("{path}?precision={name}"), &format!("m,host=a value=1 {at}"))
+                    .await;
+                assert_eq!(status, 204, "{path} {name}: {text}");
+                assert_eq!(bench.stored(), ["a 2026-01-11T16:00:00.000Z m=1"], "{path} {name}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
