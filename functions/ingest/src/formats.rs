@@ -1,6 +1,8 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
 pub(crate) mod json;
+#[cfg(test)]
+mod line_invariants;
 pub(crate) mod line_protocol;
 pub(crate) mod payload;
 mod query;
