@@ -92,7 +92,9 @@ pub(crate) fn assemble(
 ) -> Result<Assembled, Problem> {
     let Submission { sender, format, body, arrived, beside, .. } = submission;
     let (entries, wrong_clocks) = match format {
-        Format::Payload(format) => drafts(format.read(body)?, beside, sender, *arrived, zone)?,
+        Format::Payload(format) => {
+            drafts(format.read(body, *arrived)?, beside, sender, *arrived, zone)?
+        }
         format => (format.read(body)?, 0),
     };
     let times = Times::new(*arrived, settings);

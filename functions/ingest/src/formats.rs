@@ -1,6 +1,8 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
 pub(crate) mod json;
+#[cfg(test)]
+mod line_invariants;
 pub(crate) mod line_protocol;
 pub(crate) mod payload;
 mod query;
@@ -14,6 +16,8 @@ pub(crate) mod vocabulary;
 mod zigbee2mqtt;
 
 use api::{Problem, ProblemKind, is_ndjson};
+use domain::Timestamp;
+use serde_json::Value;
 
 use crate::draft::Entry;
 use payload::{Payload, Unknown};
@@ -80,30 +84,35 @@ impl PayloadFormat {
     }
 
     /// The payloads of a body or of the query of an address; none where it has no numbers.
-    pub(crate) fn read(self, body: &[u8]) -> Result<Vec<Payload>, Problem> {
-        let (name, read): (_, fn(&serde_json::Value) -> _) = match self {
+    pub(crate) fn read(self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
+        let (name, read) = match self {
             Self::Quick => return query::quick(body),
             Self::ShellyAction => return query::shelly(body),
-            Self::Tasmota => ("Tasmota's", tasmota::read),
-            Self::Shelly => ("Shelly's", shelly::read),
-            Self::Zigbee2Mqtt => ("Zigbee2MQTT's", zigbee2mqtt::read),
-            Self::SwitchBot => ("SwitchBot's", switchbot::read),
-            Self::Remo => ("Nature Remo's", remo::read),
+            Self::Tasmota => ("Tasmota's", tasmota::read(&tree(body)?)),
+            Self::Shelly => ("Shelly's", shelly::read(&tree(body)?)),
+            Self::Zigbee2Mqtt => ("Zigbee2MQTT's", zigbee2mqtt::read(&tree(body)?)),
+            Self::SwitchBot => ("SwitchBot's", switchbot::read(&tree(body)?)),
+            Self::Remo => ("Nature Remo's", remo::read(&tree(body)?, arrived)),
         };
-        if body.len() > MAX_PAYLOAD {
-            let detail = format!(
-                "The payload is {} bytes long; at most {MAX_PAYLOAD} are taken of a device.",
-                body.len()
-            );
-            return Err(Problem::new(ProblemKind::TooLarge, detail));
-        }
-        let payload = serde_json::from_slice(body).map_err(|error| {
-            let detail = format!("The payload is not JSON: {error}.");
-            Problem::new(ProblemKind::BadRequest, detail)
-        })?;
-        read(&payload).map_err(|Unknown(expected)| {
+        read.map_err(|Unknown(expected)| {
             let detail = format!("The payload is not {name}; looked for {expected}.");
             Problem::new(ProblemKind::BadRequest, detail)
         })
     }
+}
+
+/// The tree of a device's payload.
+fn tree(body: &[u8]) -> Result<Value, Problem> {
+    if body.len() > MAX_PAYLOAD {
+        let detail = format!(
+            "The payload is {} bytes long; at most {MAX_PAYLOAD} are taken of a device.",
+            body.len()
+        );
+        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    }
+    let tree = serde_json::from_slice(body);
+    tree.or_else(|error| payload::tree_of_any_numbers(body).ok_or(error)).map_err(|error| {
+        let detail = format!("The payload is not JSON: {error}.");
+        Problem::new(ProblemKind::BadRequest, detail)
+    })
 }

@@ -245,37 +245,3 @@ impl Introduced {
         }
     }
 }
-
-/// Refuses a merging reading if the registry keeps no further metric of the device and lacks one of the
-/// reading's.
-///
-/// Without this limit a stored reading could grow with every merge, and a merge costs as many write units
-/// as the whole reading.
-pub(crate) fn refuse_endless_metrics(
-    timed: &mut Readings,
-    known: &Known,
-    rejected: &mut Vec<FieldError>,
-) {
-    let endless = |reading: &Reading| {
-        let device = known.device(&reading.device).filter(|it| it.knows_enough_metrics())?;
-        reading.metrics().keys().find(|name| !device.metrics.contains_key(*name)).cloned()
-    };
-    let Readings { readings, origins } = std::mem::take(timed);
-    for (reading, origins) in readings.into_iter().zip(origins) {
-        if let Some(metric) = endless(&reading) {
-            rejected.extend(origins.into_iter().map(|index| {
-                FieldError {
-                    index: Some(index),
-                    field: Some(metric.to_string()),
-                    message:
-                        "is not among the metrics that the registry knows of the device, and it \
-                          knows as many as it may; a merging write can add no more"
-                            .to_owned(),
-                }
-            }));
-        } else {
-            timed.readings.push(reading);
-            timed.origins.push(origins);
-        }
-    }
-}

@@ -12,6 +12,7 @@ mod formats;
 mod home_zone;
 mod known;
 mod line_points;
+mod metric_limit;
 mod moment;
 mod payloads;
 mod places;
@@ -42,6 +43,7 @@ use table::{
 use assemble::{Assembled, assemble};
 use formats::Format;
 use home_zone::HomeZone;
+use metric_limit::MetricLimit;
 use places::KnownPlaces;
 use replies::{Outcome, native};
 use request::Submission;
@@ -66,6 +68,7 @@ struct Intake<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     places: KnownPlaces<C>,
+    metric_limit: MetricLimit,
     zone: HomeZone<C>,
     clock: C,
     settings: Settings,
@@ -86,7 +89,19 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let zone = HomeZone::new(settings, clock.clone());
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone());
-        Self { http, intake: Intake { store, registry, places, zone, clock, settings }, telemetry }
+        Self {
+            http,
+            intake: Intake {
+                store,
+                registry,
+                places,
+                metric_limit: MetricLimit::default(),
+                zone,
+                clock,
+                settings,
+            },
+            telemetry,
+        }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.

@@ -6,7 +6,7 @@ use api::Problem;
 use domain::{DeviceId, Hints, IdError, Label, MetricHints, Timestamp, Zone};
 
 use crate::draft::{Content, Draft, Entry, Refusal};
-use crate::formats::line_protocol::mapping::id_of;
+use crate::formats::line_protocol::mapping::{id_of, part_id};
 use crate::formats::payload::Payload;
 use crate::formats::vocabulary;
 use crate::moment::Moment;
@@ -55,9 +55,18 @@ pub(crate) fn drafts(
         };
         let name: Option<Label> = told.or(name);
         for (part, measured) in parts {
-            let is_whole = part.is_empty();
-            let id = if is_whole { Ok(device.clone()) } else { part_id(&device, &part) };
-            let mut hints = Hints { name: name.clone().filter(|_| is_whole), ..Hints::default() };
+            let named = match &*part {
+                "" => Ok((device.clone(), name.clone())),
+                part => part_id(&device, part),
+            };
+            let (device, name) = match named {
+                Ok(named) => named,
+                Err(why) => {
+                    entries.push(Err(Refusal::of(&part, why)));
+                    continue;
+                }
+            };
+            let mut hints = Hints { name, ..Hints::default() };
             let mut metrics = BTreeMap::new();
             for (metric, it) in measured {
                 if let Some((kind, unit)) = vocabulary::meaning(metric.as_str()) {
@@ -68,7 +77,7 @@ pub(crate) fn drafts(
                 metrics.insert(metric, it.value);
             }
             let content = Content { timestamp, room: beside.room.clone(), metrics, hints };
-            entries.push(id.map(|id| Draft { device: Some(id), content: Ok(content) }));
+            entries.push(Ok(Draft { device: Some(device), content: Ok(content) }));
         }
     }
     Ok((entries, wrong_clocks))
@@ -78,12 +87,6 @@ pub(crate) fn drafts(
 /// blank is `_`, and what cannot be read back gets a digest.
 pub(crate) fn device_id(name: &str) -> Result<(DeviceId, Option<Label>), IdError> {
     id_of(name)
-}
-
-/// The id of a part of a device.
-fn part_id(device: &DeviceId, part: &str) -> Result<DeviceId, Refusal> {
-    let id = format!("{}:{}", device.as_str(), part.replace(' ', "_"));
-    id.parse().map_err(|why: IdError| Refusal::of(part, why))
 }
 
 fn unnamed() -> Problem {

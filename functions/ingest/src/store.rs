@@ -9,7 +9,7 @@ use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, StoreError, StoreResult};
 
 use crate::assemble::{Assembled, Readings};
-use crate::known::{Introduced, fill_in_rooms, look_up, refuse_deleted, refuse_endless_metrics};
+use crate::known::{Introduced, fill_in_rooms, look_up, refuse_deleted};
 use crate::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
 use crate::request::Submission;
@@ -94,7 +94,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
             fill_in_rooms(&mut all, &known);
         }
         if mode.merge {
-            refuse_endless_metrics(&mut timed, &known, &mut outcome.rejected);
+            self.metric_limit.refuse_more(&mut timed, &known, &mut outcome.rejected);
         }
 
         let retention = self.retention();

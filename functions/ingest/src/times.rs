@@ -7,7 +7,7 @@ use crate::draft::{Fault, Refusal};
 use crate::settings::Settings;
 
 /// The largest lead of a reading over its arrival: clocks drift, but not by days.
-const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
+pub(crate) const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// When readings arrived, and which timestamps they may have.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +35,8 @@ impl Times {
     pub(crate) fn fault(&self, at: Timestamp, max_ahead: TimeDelta) -> Result<(), Fault> {
         let Self { arrived, earliest, retention_days } = *self;
         let kept = |days: &u32| at >= arrived.saturating_add(-TimeDelta::days((*days).into()));
-        let fault = if at > arrived.saturating_add(max_ahead) {
-            Fault::Ahead { at, arrived, days: max_ahead.num_days() }
-        } else if at < earliest {
+        check_lead(at, arrived, max_ahead)?;
+        let fault = if at < earliest {
             Fault::ClockNotSet { at, earliest }
         } else if let Some(days) = retention_days.filter(|days| !kept(days)) {
             Fault::TooOld { at, days }
@@ -46,4 +45,16 @@ impl Times {
         };
         Err(fault)
     }
+}
+
+/// Refuses a timestamp that lies farther ahead of its arrival.
+pub(crate) fn check_lead(
+    at: Timestamp,
+    arrived: Timestamp,
+    max_ahead: TimeDelta,
+) -> Result<(), Fault> {
+    if at > arrived.saturating_add(max_ahead) {
+        return Err(Fault::Ahead { at, arrived, days: max_ahead.num_days() });
+    }
+    Ok(())
 }

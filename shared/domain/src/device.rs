@@ -53,7 +53,7 @@ pub const MAX_INTRODUCED_ROOMS: usize = 32;
 ///
 /// Without this limit a device that writes a counter into metric names would grow its item beyond
 /// `DynamoDB`'s 400 KB.
-pub(crate) const MAX_KNOWN_METRICS: usize = 256;
+pub const MAX_KNOWN_METRICS: usize = 256;
 
 /// A summary of some readings of one device.
 ///

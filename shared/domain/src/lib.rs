@@ -44,10 +44,9 @@ pub use conditions::{
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
-pub(crate) use device::MAX_KNOWN_METRICS;
 pub use device::{
     Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
-    MAX_INTRODUCED_ROOMS, Span,
+    MAX_INTRODUCED_ROOMS, MAX_KNOWN_METRICS, Span,
 };
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api::json::{Kind, WrongKind};
 use domain::{Decimal, MetricName};
-use serde_json::Value;
+use serde_json::value::{RawValue, Value};
 
 use super::vocabulary;
 use crate::draft::{Fault, Refusal};
@@ -61,6 +61,9 @@ pub(crate) enum Scale {
 pub(crate) const MILLI: Scale = Scale::Times("0.001");
 /// °F to °C.
 pub(crate) const FAHRENHEIT: Scale = Scale::By(|degrees| (degrees - 32.0) / 1.8, 3);
+
+/// The depth of a tree, as `serde_json` limits it.
+const MAX_DEPTH: usize = 128;
 
 const ON: [&str; 4] = ["on", "true", "detected", "1"];
 const OFF: [&str; 4] = ["off", "false", "not_detected", "0"];
@@ -156,6 +159,28 @@ impl Scale {
 
 const fn not_a_number(found: Kind) -> Fault {
     Fault::WrongKind(WrongKind { expected: "a number", found })
+}
+
+/// The tree of a JSON text that has numbers beyond a double's range, each as a text: so it is refused where it
+/// stands, and not with all others.
+pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
+    branch(serde_json::from_slice(json).ok()?, MAX_DEPTH)
+}
+
+fn branch(raw: &RawValue, depth: usize) -> Option<Value> {
+    let (text, depth) = (raw.get(), depth.checked_sub(1)?);
+    match Kind::of(raw) {
+        Kind::Array => {
+            let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+            elements.into_iter().map(|it| branch(it, depth)).collect()
+        }
+        Kind::Object => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+            members.into_iter().map(|(name, it)| Some((name, branch(it, depth)?))).collect()
+        }
+        Kind::Number => Some(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
+        _ => serde_json::from_str(text).ok(),
+    }
 }
 
 /// A text of an object; none where it has no such key or another value.

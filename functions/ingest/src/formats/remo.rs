@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::payload::{Measured, Payload, Scale, Unknown, text};
 use crate::draft::{Fault, Refusal};
 use crate::moment::Moment;
+use crate::times::{MAX_AHEAD, check_lead};
 
 /// The sensors of a device; motion is an event of its own.
 const SENSORS: [(&str, &str); 3] =
@@ -43,13 +44,13 @@ pub(crate) const EXPECTED: &str =
     "a device with newest_events, an appliance with smart_meter, or a list of them";
 
 /// Reads a device, an appliance or a list of them. Appliances without a meter have no numbers.
-pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+pub(crate) fn read(payload: &Value, arrived: Timestamp) -> Result<Vec<Payload>, Unknown> {
     let one = std::slice::from_ref(payload);
     let all = payload.as_array().map_or(one, Vec::as_slice);
     let mut payloads = Vec::new();
     for it in all {
         if let Some(events) = it.get("newest_events") {
-            payloads.extend(device(it, events));
+            payloads.extend(device(it, events, arrived));
         } else if let Some(properties) = it.pointer("/smart_meter/echonetlite_properties") {
             payloads.extend(meter(it, properties));
         } else if it.get("id").is_none() {
@@ -60,20 +61,31 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
 }
 
 /// A device's time is that of its newest event: a value's own is the time at which it last changed, and the
-/// newest proves that the device is alive. Motion was at its own time only.
-fn device(it: &Value, events: &Value) -> impl Iterator<Item = Payload> {
-    let time = |name: &str| events.get(name).and_then(|event| known(text(event, "created_at")?));
+/// newest proves that the device is alive. Motion was at its own time only. A time that cannot be is refused
+/// with its event, and is not the newest.
+fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item = Payload> {
+    let time = |name: &str| -> Result<Option<Timestamp>, Fault> {
+        let created = events.get(name).and_then(|event| text(event, "created_at"));
+        let at = created.map(Timestamp::parse_absolute).transpose()?;
+        at.map_or(Ok(()), |at| check_lead(at, arrived, MAX_AHEAD))?;
+        Ok(at)
+    };
+    let value = |name: &str| events.pointer(&format!("/{name}/val"));
     let all = SENSORS.map(|(name, _)| name).into_iter().chain(["mo"]);
-    let newest = all.filter_map(time).max();
+    let newest = all.filter_map(|name| time(name).ok().flatten()).max();
+    let put = |payload: &mut Payload, name: &str, metric: &str, value: &Value| match time(name) {
+        Ok(_) => payload.put("", name, metric, value, Scale::Same),
+        Err(why) => payload.refused.push(Refusal::of(&format!("{name}/created_at"), why)),
+    };
     let mut measured = of(it, newest);
     for (name, metric) in SENSORS {
-        if let Some(value) = events.pointer(&format!("/{name}/val")) {
-            measured.put("", name, metric, value, Scale::Same);
+        if let Some(value) = value(name) {
+            put(&mut measured, name, metric, value);
         }
     }
-    let motion = events.pointer("/mo/val").map(|value| {
-        let mut payload = of(it, time("mo"));
-        payload.put("", "mo", "motion", value, Scale::Same);
+    let motion = value("mo").map(|value| {
+        let mut payload = of(it, time("mo").ok().flatten());
+        put(&mut payload, "mo", "motion", value);
         payload
     });
     [measured].into_iter().chain(motion)
@@ -144,8 +156,12 @@ mod tests {
     use super::*;
     use crate::formats::payload::tests::shown;
 
+    fn read_late(payload: &Value) -> Result<Vec<Payload>, Unknown> {
+        read(payload, Timestamp::MAX)
+    }
+
     fn of(text: &str) -> Vec<String> {
-        shown(read, text).expect(text)
+        shown(read_late, text).expect(text)
     }
 
     const DEVICE: &str = r#"{"name":"Remo","id":"a1","temperature_offset":0,"humidity_offset":0,"serial_number":"1W3","firmware_version":"Remo/1.0","newest_events":{"te":{"val":26.2,"created_at":"2018-06-24T14:33:51Z"},"hu":{"val":40,"created_at":"2018-06-24T14:30:00Z"},"il":{"val":182.19,"created_at":"2018-06-24T14:40:00Z"},"mo":{"val":1,"created_at":"2018-06-24T14:20:00Z"}}}"#;
@@ -158,10 +174,43 @@ mod tests {
         ];
         assert_eq!(of(&format!("[{DEVICE}]")), expected);
         assert_eq!(of(DEVICE), expected);
-        let payloads = read(&serde_json::from_str(DEVICE).expect("JSON")).expect("a device");
+        let payloads = read_late(&serde_json::from_str(DEVICE).expect("JSON")).expect("a device");
         assert_eq!(payloads[0].name.as_deref(), Some("Remo"));
         let one = r#"[{"id":"a2","newest_events":{"te":{"val":20,"created_at":"2026-01-11T16:00:00Z"}}}]"#;
         assert_eq!(of(one), ["a2| temperature=20 @known 2026-01-11T16:00:00.000Z"]);
+    }
+
+    #[test]
+    fn an_event_of_a_time_that_cannot_be_takes_no_other_down() {
+        let arrived = |payload: &Value| {
+            let arrived = Timestamp::parse_absolute("2018-06-24T14:41:00Z").expect("a timestamp");
+            read(payload, arrived)
+        };
+        for (sensor, time, expected) in [
+            ("te", "2118-06-24T14:33:51Z", "is more than a day ahead"),
+            ("te", "soon", "\"soon\" is not a timestamp"),
+            ("mo", "2018-06-26T14:20:00Z", "is more than a day ahead"),
+            ("mo", "2018-06-24 14:20:00", "has no offset"),
+        ] {
+            let mut device: Value = serde_json::from_str(DEVICE).expect("JSON");
+            device["newest_events"][sensor]["created_at"] = time.into();
+            let shown = shown(arrived, &device.to_string()).expect("a device");
+            let (refused, stored): (Vec<_>, Vec<_>) =
+                shown.iter().partition(|line| line.starts_with(&format!("{sensor}/created_at ")));
+            assert_eq!(refused.len(), 1, "{shown:?}");
+            assert!(refused[0].contains(expected), "{shown:?}");
+            let others = match sensor {
+                "te" => [
+                    "a1| humidity=40 illuminance=182.19 @known 2018-06-24T14:40:00.000Z",
+                    "a1| motion=1 @known 2018-06-24T14:20:00.000Z",
+                ]
+                .as_slice(),
+                _ => &[
+                    "a1| humidity=40 illuminance=182.19 temperature=26.2 @known 2018-06-24T14:40:00.000Z",
+                ],
+            };
+            assert_eq!(stored, others);
+        }
     }
 
     fn meter(properties: &str) -> Vec<String> {
@@ -221,7 +270,7 @@ mod tests {
             assert_eq!(of(text), Vec::<String>::new(), "{text}");
         }
         for text in ["5", "{}", r#"{"code":401001,"message":"Unauthorized"}"#, "[5]"] {
-            assert_eq!(shown(read, text), Err(EXPECTED), "{text}");
+            assert_eq!(shown(read_late, text), Err(EXPECTED), "{text}");
         }
     }
 }

@@ -192,6 +192,10 @@ async fn a_timestamp_in_another_unit_is_named_with_that_unit() {
         ("/write", "1768147200000", "in ns; add precision=ms"),
         ("/write?precision=s", "1768147200000", "in s; add precision=ms"),
         ("/write?precision=s", AT, "is outside of the years"),
+        ("/write", "29469120", "in ns; add precision=m"),
+        ("/write?precision=s", "491152", "in s; add precision=h"),
+        ("/write?precision=h", "29469120", "in h; add precision=m"),
+        ("/api/v3/write_lp", "29469120", "in s; add precision=m"),
         ("/write", "1799999999000000000", "is more than 14 days ahead"),
         ("/write", "-5", "is outside of the years"),
     ] {
@@ -207,6 +211,29 @@ async fn a_timestamp_in_another_unit_is_named_with_that_unit() {
         text.contains("invalid precision; valid precision units are ns, us, ms, and s"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn every_version_s_names_of_precisions_are_taken_on_every_path() {
+    for path in ["/write", "/api/v2/write", "/api/v3/write_lp"] {
+        for (names, at) in [
+            (&["ns", "n", "nanosecond", "auto"][..], AT),
+            (&["us", "u", "microsecond", "auto"], "1768147200000000"),
+            (&["ms", "millisecond", "auto"], "1768147200000"),
+            (&["s", "second", "auto"], "1768147200"),
+            (&["m"], "29469120"),
+            (&["h"], "491152"),
+        ] {
+            for name in names {
+                let bench = Bench::new();
+                let (status, text) = bench
+                    .lines(&format!("{path}?precision={name}"), &format!("m,host=a value=1 {at}"))
+                    .await;
+                assert_eq!(status, 204, "{path} {name}: {text}");
+                assert_eq!(bench.stored(), ["a 2026-01-11T16:00:00.000Z m=1"], "{path} {name}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -377,6 +404,31 @@ async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
     let (status, text) = Bench::new().lines("/write", &two).await;
     assert_eq!(status, 400);
     assert!(text.contains("a::m has more than 256 metrics at this time"), "{text}");
+}
+
+/// Neither within a request nor in those that follow, though the registry may know nothing of them yet.
+#[tokio::test]
+async fn a_device_has_no_more_metrics_in_a_race() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    let fields = |from: usize, to: usize| {
+        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
+    };
+    let line =
+        |from, to, at: usize| format!("m,host=a {} {}\n", fields(from, to), 1_768_147_200_000 + at);
+    let write = async |body: &str| bench.lines("/write?precision=ms", body).await;
+    bench.store.fail_registry_writes_with([StoreError::TimedOut]);
+    let body = [line(0, 250, 0), line(250, 257, 1), line(240, 256, 2), line(256, 257, 3)].concat();
+    let (status, text) = write(&body).await;
+    assert_eq!((status, text.matches("f256 is not among the metrics").count()), (400, 2), "{text}");
+    assert!(text.contains("dropped=2"), "{text}");
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    assert!(bench.store.devices(&invocation).await.expect("memory").found.is_empty());
+    let (status, text) = write(&line(255, 257, 4)).await;
+    assert_eq!(status, 400, "of the same instance: {text}");
+    assert_eq!(write(&line(0, 256, 4)).await.0, 204);
+    assert_eq!(bench.device("a::m").await.metrics.len(), 256);
+    assert_eq!(write(&line(256, 257, 5)).await.0, 400, "the registry knows them now");
 }
 
 #[tokio::test]

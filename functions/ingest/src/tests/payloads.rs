@@ -272,3 +272,72 @@ async fn a_device_is_called_as_people_named_it() {
     let known = bench.store.devices(&invocation).await.expect("memory").found;
     assert_eq!(known[0].source.name.as_ref().map(Label::as_str), Some("Küche/Lampe &1"));
 }
+
+#[tokio::test]
+async fn a_number_beyond_every_range_takes_no_other_value_down() {
+    let bench = Bench::new();
+    let plug = PLUG.replace("2635", "1e400,\"Voltage\":[230,-1E+999]");
+    let (status, answer) = bench.payload("/readings/tasmota?device=plug", &plug).await;
+    assert_eq!(status, 207, "{answer}");
+    for named in [
+        r#""field":"Power","message":"\"1e400\" is outside of 1E-130 to 9.99E+125""#,
+        r#""field":"Voltage","message":"\"-1E+999\" is outside of 1E-130 to 9.99E+125""#,
+    ] {
+        assert!(answer.contains(named), "{answer}");
+    }
+    let body = r#"[{"device_id": "a", "t": 1}, {"device_id": "b", "t": 1e400}]"#;
+    let (status, answer) = bench.post(body).await;
+    assert_eq!((status, &answer["rejected"][0]["index"]), (207, &json!(1)), "{answer}");
+    assert_eq!(answer["rejected"][0]["field"], "t");
+    assert_eq!(
+        bench.stored(),
+        [
+            "a 2026-01-11T16:00:00.000Z t=1",
+            "plug 2026-01-11T17:00:00.000Z cumulative_kwh_p=6.294 voltage_a=230"
+        ]
+    );
+    let deep = format!("{{\"ENERGY\":1e400,\"a\":{}{}}}", "[".repeat(50_000), "]".repeat(50_000));
+    for body in [&*deep, "{\"ENERGY\":1e400", "{\"ENERGY\":1e400,\"a\":\"\\ud800\"}"] {
+        let (status, answer) = bench.payload("/readings/tasmota?device=plug", body).await;
+        assert_eq!(status, 400);
+        assert!(answer.contains("The payload is not JSON"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn parts_have_ids_of_their_own_whatever_they_are_called() {
+    let bench = Bench::new();
+    let sensor = r#"{"A B":{"Humidity":1},"A_B":{"Humidity":2},"a/b":{"Humidity":3},"Außen":{"Humidity":4},
+        "Au_en":{"Humidity":5},"BLE:1":{"Humidity":6},"\u0000":{"Humidity":7}}"#;
+    let (status, answer) = bench.payload("/readings/tasmota?device=plug", sensor).await;
+    assert_eq!((status, answer.trim()), (201, r#"{"accepted":7}"#));
+    let shelly =
+        r#"{"mac":"S","tmp":{},"ext_temperature":{"0":{"tC":1},"0/1":{"tC":2},"0_1":{"tC":3}}}"#;
+    assert_eq!(bench.payload("/readings/shelly", shelly).await.0, 201);
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    let known = bench.store.devices(&invocation).await.expect("memory").found;
+    let shown: Vec<_> = known
+        .iter()
+        .map(|device| {
+            let id = device.id.as_str();
+            let id = id.split_once('-').map_or(id.to_owned(), |(shown, _)| format!("{shown}-*"));
+            let name = device.source.name.as_ref().map(Label::as_str);
+            format!("{id} {}", name.unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "S:ext:0 ",
+            "S:ext:0_1 ",
+            "S:ext:0_1-* ext:0/1",
+            "plug:A_B ",
+            "plug:A_B-* A B",
+            "plug:Au_en ",
+            "plug:Au_en-* Außen",
+            "plug:BLE:1 ",
+            "plug:_-* ",
+            "plug:a_b-* a/b",
+        ]
+    );
+}

@@ -15,7 +15,7 @@ use domain::{
 };
 
 use super::{Line, Text, Value, decimal};
-use digest::digest;
+use digest::{digest, ends_like_a_digest};
 use home_assistant::Entity;
 use metric_name::metric_name;
 
@@ -245,7 +245,7 @@ impl<'a> Identity<'a> {
     }
 
     fn is_readable(&self, parts: &[Vec<Cow<'_, str>>; 2]) -> bool {
-        !self.is_ambiguous && parts.iter().flatten().all(|part| part.chars().all(is_plain))
+        !self.is_ambiguous && are_readable(parts.iter().flatten())
     }
 
     /// The id of the device, or of its measurement's part.
@@ -270,8 +270,10 @@ impl<'a> Identity<'a> {
 
     /// The exact values, where the id cannot be read back.
     fn exact_name(&self, measurement: &str) -> Option<Label> {
-        let is_readable = self.is_readable(&self.parts(Some(measurement)));
-        (!is_readable).then(|| self.values.join(" ").parse().ok()).flatten()
+        let is_readable = |of: Option<&str>| self.is_readable(&self.parts(of));
+        (!is_readable(None) || !is_readable(Some(measurement)))
+            .then(|| self.values.join(" ").parse().ok())
+            .flatten()
     }
 }
 
@@ -301,6 +303,13 @@ fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
         .split('/')
         .filter(|part| !part.is_empty())
         .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
+}
+
+/// Whether an id of these parts can be read back: it holds nothing but what an id may, and its end is no
+/// digest's.
+fn are_readable<'a>(mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone) -> bool {
+    parts.clone().all(|part| part.chars().all(is_plain))
+        && !parts.next_back().is_some_and(|last| ends_like_a_digest(last))
 }
 
 /// Whether a character may stand in a part of an id.
@@ -333,10 +342,20 @@ where
     T: std::str::FromStr<Err = IdError> + Clone + Into<String>,
 {
     let parts: Vec<_> = parts(text).collect();
-    let is_readable = parts.iter().all(|part| part.chars().all(is_plain));
+    let is_readable = are_readable(parts.iter());
     let id: T = finish(&parts.join(":"), is_readable, || digest([parts].iter()))?;
     let shown: String = id.clone().into();
     let name = text.parse().ok().filter(|_| shown != text);
+    Ok((id, name))
+}
+
+/// The id of a part of a device, and the part's text where the id is not made of it.
+pub(crate) fn part_id(device: &DeviceId, part: &str) -> Result<(DeviceId, Option<Label>), IdError> {
+    let is_readable = part.chars().all(|c| is_plain(c) || c == ':') && !ends_like_a_digest(part);
+    let id: DeviceId = finish(&format!("{device}:{part}"), is_readable, || {
+        digest([vec![device.as_str().into()], vec![part.into()]].iter())
+    })?;
+    let name = part.parse().ok().filter(|_| !id.as_str().ends_with(part));
     Ok((id, name))
 }
 

@@ -15,8 +15,14 @@ pub(crate) enum Precision {
 
 impl Precision {
     /// Those that a timestamp may have been meant in, likely ones first.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Second, Self::Millisecond, Self::Microsecond, Self::Nanosecond];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Second,
+        Self::Millisecond,
+        Self::Microsecond,
+        Self::Nanosecond,
+        Self::Minute,
+        Self::Hour,
+    ];
 
     /// The precision of that name.
     pub(crate) fn parse(name: &str) -> Option<Self> {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use runtime::clock::Stopwatch;
 
 use super::*;
+use crate::formats::line_invariants::hold;
 
 /// A line as text, or the error.
 fn read(line: &str) -> Result<String, String> {
@@ -236,15 +237,20 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics_and_every_line_has_an_end(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(lines(&body).count() <= body.len());
+    fn any_bytes_keep_the_invariants(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        hold(&body);
     }
 
     #[test]
-    fn nothing_that_looks_like_lines_panics(body in "[ab,= \"\\\\\n\r#0-9.it°]{0,60}") {
-        for read in lines(body.as_bytes()) {
-            prop_assert!(!read.text.is_empty() && read.number >= 1);
-        }
+    fn what_looks_like_lines_keeps_the_invariants(body in "[ab,= \"\\\\\n\r#0-9.it°]{0,60}") {
+        hold(body.as_bytes());
+    }
+
+    #[test]
+    fn lines_keep_the_invariants(lines in prop::collection::vec(line(), 0..4), cut in any::<prop::sample::Index>()) {
+        let body = lines.join("\n").into_bytes();
+        hold(&body);
+        hold(&body[cut.index(body.len() + 1)..]);
     }
 
     #[test]

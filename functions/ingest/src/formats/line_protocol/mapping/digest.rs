@@ -7,6 +7,9 @@ use sha2::{Digest as _, Sha256};
 /// Base 32 of RFC 4648, in lower case.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
+/// The length of a digest.
+const LENGTH: usize = 12;
+
 /// 12 characters of a digest of lists of texts: 60 bits.
 pub(super) fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> String {
     let mut hash = Sha256::new();
@@ -17,7 +20,14 @@ pub(super) fn digest<'a>(lists: impl Iterator<Item = &'a Vec<Cow<'a, str>>>) -> 
             hash.update(text.as_bytes());
         }
     }
-    shortened(&hash.finalize(), 12)
+    shortened(&hash.finalize(), LENGTH)
+}
+
+/// Whether a text ends as one does that has a digest behind it.
+pub(super) fn ends_like_a_digest(text: &str) -> bool {
+    let is_digest =
+        |end: &str| end.len() == LENGTH && end.bytes().all(|byte| ALPHABET.contains(&byte));
+    text.rsplit_once('-').is_some_and(|(_, end)| is_digest(end))
 }
 
 /// 6 characters of a digest of a text: 30 bits.

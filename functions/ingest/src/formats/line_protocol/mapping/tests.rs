@@ -89,6 +89,66 @@ fn what_cannot_be_read_back_gets_a_digest_and_a_name() {
     });
 }
 
+/// Neither by chance nor by intent does a line write into the device of another that has a digest.
+#[test]
+fn what_ends_like_a_digest_gets_one() {
+    let id = |line: &str| {
+        let id = mapped(line, &Rules::default()).remove(0);
+        id.split(' ').next().expect("an id").to_owned()
+    };
+    let digested = id("t,host=küche value=1");
+    let forged = id(&format!("t,host={digested} value=1"));
+    assert!(forged.starts_with(&format!("{digested}-")), "{forged}");
+    assert_ne!(id(&format!("t,host={forged} value=1")), forged);
+    let part = id("t,host=pi x=1").replace("::t", &format!("::{digested}"));
+    assert_ne!(id(&format!("{digested},host=pi x=1")), part);
+    let long = format!("t,host={}-abcdefghijkl value=1", "x".repeat(112));
+    assert_ne!(id(&long), long[7..132], "as long as one with a digest may be");
+    for plain in ["pi-abcdefghijk", "pi-abcdefghijklm", "pi-ABCDEFGHIJKL", "pi-abcdefghijk1"] {
+        assert_eq!(id(&format!("t,host={plain} value=1")), plain);
+    }
+    let name: Label = digested.parse().expect("a label");
+    with_line(&format!("t,host={digested} value=1"), |line| {
+        let mapped = map(line, &Rules::default()).expect("mapped");
+        assert_eq!(mapped.hints(&mapped.points[0]).name, Some(name.clone()));
+    });
+    let (_, named) = id_of::<DeviceId>(&digested).expect("an id");
+    assert_eq!(named, Some(name));
+    // The token's own device is what it is, whatever it ends like.
+    let own = Rules { device: digested.parse().ok(), ..Rules::default() };
+    assert_eq!(mapped("t value=1", &own), [format!("{digested}  t")]);
+}
+
+/// A control character is neither in an id nor in a name, and lines that differ in one differ in their ids.
+#[test]
+fn control_characters_reach_no_id_and_no_name() {
+    let mut ids = Vec::new();
+    for control in ['\0', '\u{1}', '\t', '\u{b}', '\r', '\u{1b}', '\u{7f}', '\u{85}'] {
+        let line = format!(
+            "m,host=a{control}b,room=c{control}d value=1,friendly_name_str=\"e{control}f\""
+        );
+        with_line(&line, |line| {
+            let mapped = map(line, &Rules::default()).expect("mapped");
+            let point = &mapped.points[0];
+            let hints = mapped.hints(point);
+            assert!(point.device.as_str().starts_with("a_b:c_d-"), "{}", point.device);
+            let (room, name) = mapped.room.as_ref().expect("a room");
+            assert!(room.as_str().starts_with("c_d-") && name.is_none(), "{room}");
+            assert_eq!(hints.name, None);
+            assert_eq!(
+                hints.tags["host"],
+                format!("a{control}b"),
+                "what it was is kept with the device"
+            );
+            ids.push(point.device.clone());
+        });
+    }
+    let number = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), number);
+}
+
 #[test]
 fn a_line_teaches_its_tags_and_fields_and_home_assistant_units() {
     let line = "kWh,domain=sensor,entity_id=meter,area=Living\\ Room friendly_name_str=\"Meter\",state_class_str=\"total_increasing\",device_class_str=\"energy\",value=1";

@@ -1,0 +1,79 @@
+//! What holds of line protocol whatever the bytes: for the property tests and for the fuzz target, which compiles
+//! this file too. Compares with no other parser.
+
+use super::line_protocol::mapping::{self, Rules};
+use super::line_protocol::{Line, LineError, Numbered, lines};
+
+/// A line that takes no string to its end.
+const GOOD: &[u8] = b"m,t=a v=1i 5";
+
+/// Panics unless a body's lines are read as README and ARCHITECTURE say.
+pub(crate) fn hold(body: &[u8]) {
+    let read: Vec<_> = lines(body).collect();
+    are_in_their_places(body, &read);
+    for Numbered { text, line, .. } in &read {
+        if let Ok(line) = line {
+            stands_alone(text, line);
+            is_mapped(line);
+        }
+    }
+    loses_no_line_behind(body, &read);
+    if !body.contains(&b'"') {
+        are_those_of_each_line(body, &read);
+    }
+}
+
+/// Each line is a part of the body that begins where its number says, behind the line before it.
+fn are_in_their_places(body: &[u8], read: &[Numbered<'_>]) {
+    let mut end = 0;
+    for Numbered { number, text, .. } in read {
+        let at = text.as_ptr().addr() - body.as_ptr().addr();
+        assert!(at >= end && !text.is_empty());
+        assert_eq!(&body[at..at + text.len()], *text);
+        assert_eq!(*number, 1 + body[..at].iter().filter(|byte| **byte == b'\n').count());
+        end = at + text.len();
+    }
+}
+
+fn stands_alone(text: &[u8], line: &Line<'_>) {
+    let alone: Vec<_> = lines(text).map(|it| it.line).collect();
+    assert_eq!(alone, [Ok(line.clone())]);
+}
+
+fn is_mapped(line: &Line<'_>) {
+    let Ok(mapped) = mapping::map(line, &Rules::default()) else { return };
+    assert!(mapped.points.len() <= 2);
+    for point in &mapped.points {
+        assert!(!point.metrics.is_empty());
+        for (n, (metric, ..)) in point.metrics.iter().enumerate() {
+            assert!(point.metrics[..n].iter().all(|(other, ..)| other != metric));
+        }
+        assert!(mapped.hints(point).metrics.len() == point.metrics.len());
+    }
+    let [Some(one), Some(other)] = [mapped.points.first(), mapped.points.get(1)] else { return };
+    assert_ne!(one.device, other.device);
+}
+
+/// A good line behind the body is read, whatever the body lacks: a quote, a field, an end.
+fn loses_no_line_behind(body: &[u8], read: &[Numbered<'_>]) {
+    let longer = [body, b"\n", GOOD].concat();
+    let mut all = shown(lines(&longer));
+    let last = all.pop();
+    assert_eq!(last.map(|(_, text, why)| (text, why)), Some((GOOD, None)));
+    assert_eq!(all, shown(read.iter().cloned()));
+}
+
+/// Without strings, which may hold line feeds, each line is read as if there were no other.
+fn are_those_of_each_line(body: &[u8], read: &[Numbered<'_>]) {
+    let alone = body.split(|byte| *byte == b'\n').enumerate();
+    let alone = alone.flat_map(|(before, line)| {
+        lines(line).map(move |it| Numbered { number: it.number + before, ..it })
+    });
+    assert_eq!(shown(alone), shown(read.iter().cloned()));
+}
+
+type Shown<'a> = (usize, &'a [u8], Option<LineError>);
+
+fn shown<'a>(read: impl Iterator<Item = Numbered<'a>>) -> Vec<Shown<'a>> {
+    read.map(|Numbered { number, text, line }| (number, text, line.err())).collect()
+}

@@ -1,0 +1,70 @@
+//! Limits how many metrics merging writes give a device. Reads and writes no table.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use api::FieldError;
+use domain::{DeviceId, MAX_KNOWN_METRICS, MetricName};
+
+use crate::assemble::Readings;
+use crate::known::Known;
+
+/// The number of devices of which metrics are remembered. Beyond it, all are forgotten.
+const MAX_DEVICES: usize = 1_000;
+
+/// The metrics that this process has let merging writes add to devices, and that the registry lacks: it learns
+/// them later, from the stream.
+#[derive(Debug, Default)]
+pub(crate) struct MetricLimit {
+    added: Mutex<HashMap<DeviceId, BTreeSet<MetricName>>>,
+}
+
+impl MetricLimit {
+    /// Refuses a merging reading that would take its device beyond [`MAX_KNOWN_METRICS`] metrics: those in the
+    /// registry and those that merging writes of this process have added.
+    ///
+    /// Without this limit a stored reading could grow with every merge, and a merge costs as many write units
+    /// as the whole reading.
+    pub(crate) fn refuse_more(
+        &self,
+        timed: &mut Readings,
+        known: &Known,
+        rejected: &mut Vec<FieldError>,
+    ) {
+        let mut all_added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let Readings { readings, origins } = std::mem::take(timed);
+        for (reading, origins) in readings.into_iter().zip(origins) {
+            let registered = known.device(&reading.device).map(|device| &device.metrics);
+            let is_registered =
+                |name: &MetricName| registered.is_some_and(|it| it.contains_key(name));
+            let mut added = all_added.remove(&reading.device).unwrap_or_default();
+            added.retain(|name| !is_registered(name));
+            let unknown = |name: &&MetricName| !is_registered(name) && !added.contains(*name);
+            let new: Vec<_> = reading.metrics().keys().filter(unknown).cloned().collect();
+            let taken = registered.map_or(0, |it| it.len()) + added.len();
+            let one_too_many = new.get(MAX_KNOWN_METRICS.saturating_sub(taken)).cloned();
+            if one_too_many.is_none() {
+                added.extend(new);
+            }
+            if !added.is_empty() {
+                all_added.insert(reading.device.clone(), added);
+            }
+            if let Some(metric) = one_too_many {
+                rejected.extend(origins.into_iter().map(|index| FieldError {
+                    index: Some(index),
+                    field: Some(metric.to_string()),
+                    message: format!(
+                        "is not among the metrics that are known of the device, and there may be \
+                         {MAX_KNOWN_METRICS}; a merging write can add no more"
+                    ),
+                }));
+            } else {
+                timed.readings.push(reading);
+                timed.origins.push(origins);
+            }
+        }
+        if all_added.len() > MAX_DEVICES {
+            all_added.clear();
+        }
+    }
+}
