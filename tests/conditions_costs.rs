@@ -94,7 +94,7 @@ impl Year {
         store.register_device(&known, &invocation()).await.expect("written");
         let sealed = [at(days * 96 * QUARTER); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None };
+        let state = RollupState { zone, since, sealed, queue: None, backlog: None };
         store.begin_rollups(&state, &invocation()).await.expect("written");
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();

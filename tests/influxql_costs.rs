@@ -102,8 +102,13 @@ impl Home {
             assert!(put.expect("written"));
         }
         let sealed = [at((self.days + 2) * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: ZONE.to_owned(), since: Timestamp::MIN, sealed, queue: None };
+        let state = RollupState {
+            zone: ZONE.to_owned(),
+            since: Timestamp::MIN,
+            sealed,
+            queue: None,
+            backlog: None,
+        };
         self.store.begin_rollups(&state, &invocation()).await.expect("written");
     }
 

@@ -16,8 +16,8 @@ use table::keys::{
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
-    Action, AddArrival, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry, FindToken,
-    IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
+    Action, AddArrival, Backlog, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry,
+    FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
     MarkDeletions, MergeReadings, PageRegistry, Permission, PutConditionsSchema, PutReadings,
     PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
     ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
@@ -269,6 +269,7 @@ async fn each_port_asks_what_it_declares() {
         since: at(0),
         sealed: [at(0); SWEEP_GROUPS],
         queue: None,
+        backlog: None,
     };
     check!(ReadRollupState: store.rollup_state(invocation));
     let schema = schema(1);
@@ -283,6 +284,7 @@ async fn each_port_asks_what_it_declares() {
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), None, invocation),
+        store.note_backlog(Backlog { since: at(0), at: at(1) }, invocation),
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
         store.refold(&d, invocation),

@@ -578,6 +578,7 @@ mod tests {
             since: Timestamp::MIN,
             sealed: [Timestamp::MIN; domain::SWEEP_GROUPS],
             queue: None,
+            backlog: None,
         };
         store.begin_rollups(&state, &invocation).await.unwrap();
         assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");

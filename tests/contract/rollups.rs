@@ -7,7 +7,8 @@ use domain::{
 };
 use futures_util::future::join_all;
 use table::{
-    Expected, InsertOutcome, QueueDepth, ReadingKey, Refold, RollupKey, RollupState, StoredRollup,
+    Backlog, Expected, InsertOutcome, QueueDepth, ReadingKey, Refold, RollupKey, RollupState,
+    StoredRollup,
 };
 
 use super::Ports;
@@ -129,7 +130,13 @@ pub(super) async fn a_thousand_quarters_are_read(store: &impl Ports) {
 }
 
 fn state(zone: &str) -> RollupState {
-    RollupState { zone: zone.to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS], queue: None }
+    RollupState {
+        zone: zone.to_owned(),
+        since: at(0),
+        sealed: [at(0); SWEEP_GROUPS],
+        queue: None,
+        backlog: None,
+    }
 }
 
 async fn state_now(store: &impl Ports) -> RollupState {
@@ -148,6 +155,12 @@ pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
     expected.queue = Some(QueueDepth { messages: 4, at: at(6) });
     (expected.sealed[3], expected.sealed[9], expected.sealed[14]) = (at(6), at(6), at(7));
     assert_eq!(state_now(store).await, expected);
+    for since in [5, 3] {
+        let backlog = Backlog { since: at(since), at: at(8) };
+        store.note_backlog(backlog, &invocation()).await.expect("noted");
+        expected.backlog = Some(backlog);
+        assert_eq!(state_now(store).await, expected);
+    }
     let id = device("d");
     assert_eq!(store.refold(&id, &invocation()).await.expect("read"), Refold::default());
     for refold in [

@@ -13,15 +13,16 @@ use serde_json::Value;
 use table::keys::Key;
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, Added, Belonging, Belongings, ConditionsPage, DeleteReadings, EditRegistry, Edited,
-    Expected, FindRegistry, FindToken, IndexedQuarter, InsertOutcome, Invocation, KeepRollupState,
-    ListDevices, ListPage, Listing, LookUpRegistry, MarkDeletions, MergeReadings, Page,
-    PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions,
-    QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery, ReadConditionsSchema, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, Registration, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
-    SearchDevices, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, StoredReading,
-    StoredRollup, StoredSchema, TeachDevice, UpdateOutcome, UpdateRegistry,
+    AddArrival, Added, Backlog, Belonging, Belongings, ConditionsPage, DeleteReadings,
+    EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter, InsertOutcome,
+    Invocation, KeepRollupState, ListDevices, ListPage, Listing, LookUpRegistry, MarkDeletions,
+    MergeReadings, Page, PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups,
+    QueryConditions, QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, Registration, RemoveBelongings,
+    RemoveRooms, RollupKey, RollupState, SearchDevices, SearchPage, SearchQuery, StayPage,
+    StayQuery, StoreResult, StoredReading, StoredRollup, StoredSchema, TeachDevice, UpdateOutcome,
+    UpdateRegistry,
 };
 
 use crate::faults::registry::record;
@@ -243,6 +244,7 @@ gated! {
         advance_sealed(
             groups: &BTreeSet<usize>, sealed: Timestamp, queue: Option<QueueDepth>
         ) -> (),
+        note_backlog(backlog: Backlog) -> (),
         distrust_conditions() -> (),
         set_rebuilt(since: Timestamp, zone: &str) -> (),
         refold(device: &DeviceId) -> Refold,

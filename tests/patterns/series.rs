@@ -89,8 +89,13 @@ impl Meter {
             assert!(put.not_stored.is_empty());
         }
         let sealed = [at(31 * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: "UTC".to_owned(), since: Timestamp::MIN, sealed, queue: None };
+        let state = RollupState {
+            zone: "UTC".to_owned(),
+            since: Timestamp::MIN,
+            sealed,
+            queue: None,
+            backlog: None,
+        };
         store.begin_rollups(&state, &invocation()).await.expect("written");
         Self { _engine: engine, store }
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
-    Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage,
-    Listing, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery, ReadConditionsSchema,
-    ReadRollupState, ReadRollups, ReadStoredReadings, Refold, RollupKey, RollupState, StoreResult,
-    StoredReading, StoredRollup, StoredSchema,
+    Backlog, Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices,
+    ListPage, Listing, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery,
+    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, Refold, RollupKey,
+    RollupState, StoreResult, StoredReading, StoredRollup, StoredSchema,
 };
 
 use super::design::Design;
@@ -129,6 +129,10 @@ impl KeepRollupState for Steps {
         invocation: &Invocation,
     ) -> StoreResult<()> {
         self.gate.step(self.memory.advance_sealed(groups, sealed, queue, invocation)).await
+    }
+
+    async fn note_backlog(&self, backlog: Backlog, invocation: &Invocation) -> StoreResult<()> {
+        self.gate.step(self.memory.note_backlog(backlog, invocation)).await
     }
 
     async fn distrust_conditions(&self, invocation: &Invocation) -> StoreResult<()> {

@@ -30,7 +30,13 @@ pub(crate) async fn health(
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
-        json!({"tz": state.zone, "since": state.since, "sealed": state.sealed(), "queue": queue})
+        json!({
+            "tz": state.zone,
+            "since": state.since,
+            "sealed": state.sealed(),
+            "queue": queue,
+            "backlog": state.backlog.map(|it| json!({"since": it.since, "at": it.at})),
+        })
     });
     health["rollups"] = rollups.into();
     Ok(dressed(&health))

@@ -39,7 +39,7 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 
 use crate::series::KnownState;
-use answer::{Form, OutSeries, Outcome};
+use answer::{Form, Outcome};
 use ast::Statement;
 use error::QueryError;
 use failure::Failure;
@@ -126,16 +126,16 @@ async fn run(
         Statement::Unsupported(name) => return Err(QueryError::unsupported(name).into()),
         Statement::ShowDatabases => {
             let name = request.database().unwrap_or(DATABASE);
-            return Ok(Outcome::Series(vec![show::names("databases", &[name])]));
+            return Ok(vec![show::names("databases", &[name])].into());
         }
         Statement::ShowRetentionPolicies => {
-            return Ok(Outcome::Series(vec![show::retention_policies()]));
+            return Ok(vec![show::retention_policies()].into());
         }
-        Statement::Create if request.is_post => return Ok(Outcome::Series(Vec::new())),
+        Statement::Create if request.is_post => return Ok(Vec::new().into()),
         Statement::Create => {
             let text = "deprecated use of CREATE in a read only context, please use a POST request \
                         instead";
-            return Ok(Outcome::Warning(text.to_owned()));
+            return Ok(Outcome::Done { series: Vec::new(), warning: Some(text.to_owned()) });
         }
         Statement::Select(_) | Statement::Show(_) => {}
     }
@@ -150,10 +150,9 @@ async fn run(
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
     let context = Context { snapshot: &snapshot, policy: request.policy(), horizon: &horizon, now };
-    let series: Vec<OutSeries> = match statement {
-        Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await?,
-        Statement::Show(it) => show::show(&context, it)?,
-        _ => Vec::new(),
-    };
-    Ok(Outcome::Series(series))
+    match statement {
+        Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
+        Statement::Show(it) => Ok(show::show(&context, it)?.into()),
+        _ => Ok(Vec::new().into()),
+    }
 }

@@ -247,6 +247,9 @@ fn schemas() -> Value {
                 "queue": {"type": ["object", "null"], "description": "What waited to be rolled up again when that was last counted, about every 15 minutes", "properties": {
                     "messages": {"type": "integer"}, "at": timestamp,
                 }},
+                "backlog": {"type": ["object", "null"], "description": "The last changes of past readings that reached the rollups late, and when the oldest of them was written", "properties": {
+                    "since": timestamp, "at": timestamp,
+                }},
             }},
         }},
         "OpenApi": {"type": "object"},

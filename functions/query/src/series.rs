@@ -366,7 +366,7 @@ async fn rows(
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let zone = request.zone(horizon.zone());
     let grid = request.grid(zone)?;
-    let span = Span::of(&grid, request.unit, zone);
+    let span = Span::of(&grid, request.unit, zone, &horizon, now);
     Ok((horizon, grid, span))
 }
 

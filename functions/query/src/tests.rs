@@ -49,7 +49,15 @@ impl Bench {
     }
 
     fn with(auth: bool) -> Self {
-        let store = MemoryStore::default();
+        Self::on(MemoryStore::default(), auth)
+    }
+
+    /// Another instance on the same table.
+    fn again(&self) -> Self {
+        Self::on(self.store.clone(), false)
+    }
+
+    fn on(store: MemoryStore, auth: bool) -> Self {
         let clock = TestClock::at(at(60));
         let log = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&log);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_lambda_events::event::dynamodb::EventRecord;
+use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, Quarter, Timestamp, Zone};
 use rollups::{Assumed, DeviceRules, is_over};
 use runtime::clock::Clock;
@@ -12,11 +13,17 @@ use runtime::stream::{self, BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
 use table::item::ItemError;
-use table::{Invocation, StoreError};
+use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
 use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, reason};
 use crate::log::Done;
+use crate::state::State;
+
+/// The age of a change of a past reading from which on it came late.
+const MAX_STREAM_LAG: TimeDelta = TimeDelta::seconds(90);
+/// The time between two notes of late changes, of whichever batches.
+const BACKLOG_INTERVAL: TimeDelta = TimeDelta::seconds(30);
 
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
@@ -78,7 +85,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if changes.is_empty() {
             return Ok(());
         }
-        let zone = self.state(invocation, log).await.map_err(failed)?.zone;
+        let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
+        self.note_backlog(&changes, &stored, now, invocation).await.map_err(failed)?;
         let devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         let rules = self.rules(&devices, invocation).await.map_err(failed)?;
@@ -100,6 +108,26 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             folding.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Notes changes that came late, so that answers can say that rollups lack some.
+    ///
+    /// Batches gather for a minute, so the changes of an idle stream are no older than that.
+    async fn note_backlog(
+        &self,
+        changes: &[Recorded<TouchedReading>],
+        state: &RollupState,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let oldest = changes.iter().filter_map(|it| it.change.touched).min();
+        let Some(since) = oldest.filter(|it| now.since(*it) > MAX_STREAM_LAG) else {
+            return Ok(());
+        };
+        if state.backlog.is_some_and(|it| now.since(it.at) < BACKLOG_INTERVAL) {
+            return Ok(());
+        }
+        self.store.note_backlog(Backlog { since, at: now }, invocation).await
     }
 
     /// Whether the sweep folds the quarter of a reading, some time after this reading was written.

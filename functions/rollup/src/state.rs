@@ -87,6 +87,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             since: if is_new { Timestamp::MIN } else { Quarter::of(edge).next().start() },
             sealed: [edge; SWEEP_GROUPS],
             queue: None,
+            backlog: None,
         };
         match self.store.begin_rollups(&state, invocation).await? {
             InsertOutcome::Inserted => Ok(state),

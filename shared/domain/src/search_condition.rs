@@ -97,12 +97,12 @@ impl SearchCondition {
         Ok(Self { subject, test })
     }
 
-    /// Tells whether one of the device's own values meets the condition.
+    /// Tells whether one of the device's own values meets the condition. Its name is the one that people see.
     #[must_use]
     pub fn holds_for(&self, device: &Device) -> bool {
         let text = |text: &str| self.holds_for_value(text, || None);
         match &self.subject {
-            Subject::Name => device.name.as_ref().is_some_and(|name| text(name.as_str())),
+            Subject::Name => device.shown_name().is_some_and(|name| text(name.as_str())),
             Subject::Kind => device.kind.as_ref().is_some_and(|kind| text(kind.as_str())),
             Subject::Tag => device.tags.iter().any(|tag| text(tag.as_str())),
             Subject::Attribute(name) => device.attributes.get(name).is_some_and(|values| {

@@ -7,12 +7,12 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::SdkItem;
 use crate::update::Update;
-use table::item::attribute::{QUEUE, READY, SEALED, SINCE, ZONE};
+use table::item::attribute::{BACKLOG, QUEUE, READY, SEALED, SINCE, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
-    InsertOutcome, Invocation, KeepRollupState, QueueDepth, ReadRollupState, Refold, RollupState,
-    StoreResult, UpdateOutcome,
+    Backlog, InsertOutcome, Invocation, KeepRollupState, QueueDepth, ReadRollupState, Refold,
+    RollupState, StoreResult, UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
@@ -45,6 +45,12 @@ impl KeepRollupState for DynamoStore {
             }
         }
         Ok(())
+    }
+
+    async fn note_backlog(&self, backlog: Backlog, invocation: &Invocation) -> StoreResult<()> {
+        let mut update = Update::of(Key::RollupState);
+        update.set(&[BACKLOG], item::from_backlog(backlog));
+        update.send(self, invocation).await.map(drop)
     }
 
     async fn distrust_conditions(&self, invocation: &Invocation) -> StoreResult<()> {

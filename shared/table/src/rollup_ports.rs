@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
 use crate::{
-    Action, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
+    Action, Backlog, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
     ListPage, Listing, Permission, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
     StoredReading, StoredRollup, StoredSchema, Target,
 };
@@ -90,7 +90,8 @@ pub trait ReadRollupState: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<RollupState>>> + Send;
 }
 
-/// Keeps the state of the rollups. Done twice, or by many at once, each mark only moves forward.
+/// Keeps the state of the rollups. Done twice, or by many at once, each mark only moves forward; of backlogs
+/// the one that is noted last stays.
 pub trait KeepRollupState: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
@@ -114,6 +115,12 @@ pub trait KeepRollupState: Send + Sync {
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
         queue: Option<QueueDepth>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Notes changes that came late.
+    fn note_backlog(
+        &self,
+        backlog: Backlog,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Notes that the index by conditions lacks rollups, where a schema is stored and the table has no such

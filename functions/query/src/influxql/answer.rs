@@ -9,9 +9,14 @@ use super::value::{Value, json_text};
 /// The result of a statement.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Series(Vec<OutSeries>),
+    Done { series: Vec<OutSeries>, warning: Option<String> },
     Error(String),
-    Warning(String),
+}
+
+impl From<Vec<OutSeries>> for Outcome {
+    fn from(series: Vec<OutSeries>) -> Self {
+        Self::Done { series, warning: None }
+    }
 }
 
 /// A series of a result.
@@ -143,20 +148,18 @@ impl Form {
         to.push_str(&format!("{{\"statement_id\":{id}"));
         match result {
             Outcome::Error(message) => to.push_str(&format!(",\"error\":{}", json_text(message))),
-            Outcome::Warning(text) => {
-                let text = json_text(text);
-                to.push_str(&format!(",\"messages\":[{{\"level\":\"warning\",\"text\":{text}}}]"));
-            }
-            Outcome::Series(series) if series.is_empty() => {}
-            Outcome::Series(series) => {
-                to.push_str(",\"series\":[");
-                for (n, series) in series.iter().enumerate() {
-                    if n > 0 {
-                        to.push(',');
+            Outcome::Done { series, warning } => {
+                if !series.is_empty() {
+                    to.push_str(",\"series\":[");
+                    for (n, series) in series.iter().enumerate() {
+                        if n > 0 {
+                            to.push(',');
+                        }
+                        self.series(series, &series.rows, false, to);
                     }
-                    self.series(series, &series.rows, false, to);
+                    to.push(']');
                 }
-                to.push(']');
+                to.push_str(&messages(warning.as_deref()));
             }
         }
         to.push('}');
@@ -201,8 +204,8 @@ impl Form {
     fn chunks(self, results: &[Outcome], most: usize) -> String {
         let mut body = String::new();
         for (id, result) in results.iter().enumerate() {
-            let series = match result {
-                Outcome::Series(series) if !series.is_empty() => series,
+            let (series, warning) = match result {
+                Outcome::Done { series, warning } if !series.is_empty() => (series, warning),
                 other => {
                     let mut text = String::from("{\"results\":[");
                     self.result(id, other, &mut text);
@@ -218,7 +221,10 @@ impl Form {
                     let has_more = has_more_rows || n + 1 < series.len();
                     let mut text = format!("{{\"results\":[{{\"statement_id\":{id},\"series\":[");
                     self.series(one, rows, has_more_rows, &mut text);
-                    text.push_str(if has_more { "],\"partial\":true}]}" } else { "]}]}" });
+                    text.push(']');
+                    let is_first = n == 0 && part == 0;
+                    text.push_str(&messages(warning.as_deref().filter(|_| is_first)));
+                    text.push_str(if has_more { ",\"partial\":true}]}" } else { "}]}" });
                     body.push_str(&self.finished(&text));
                 }
             }
@@ -231,12 +237,11 @@ impl Form {
         let mut header: Option<Vec<String>> = None;
         for result in results {
             let series = match result {
-                Outcome::Series(series) => series,
+                Outcome::Done { series, .. } => series,
                 Outcome::Error(message) => {
                     body.push_str(&self.error(message));
                     continue;
                 }
-                Outcome::Warning(_) => continue,
             };
             let mut is_first = true;
             for one in series {
@@ -270,6 +275,13 @@ impl Form {
             (OutValue::Null, _) => String::new(),
         }
     }
+}
+
+/// The member of a result that warns.
+fn messages(warning: Option<&str>) -> String {
+    warning.map_or(String::new(), |text| {
+        format!(",\"messages\":[{{\"level\":\"warning\",\"text\":{}}}]", json_text(text))
+    })
 }
 
 fn csv_row(cells: &[String], to: &mut String) {

@@ -366,6 +366,11 @@ impl Compiler<'_> {
             check_count(name, arguments, (least, most))?;
             let transform = Transform::of(name, arguments, self.interval)?;
             return match (&arguments[0], self.interval) {
+                (Expression::Call { name: inner, .. }, Some(_))
+                    if Transform::arguments(inner).is_some() =>
+                {
+                    Err(QueryError::unsupported(format_args!("{inner}() in {name}()")))
+                }
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
                     let of = Self::aggregate(inner, arguments)?;
                     Ok(Call::Transform { transform, of: Some(of), field: None })
@@ -423,8 +428,9 @@ fn check_count(
 fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
     match argument {
         Expression::Reference { name, .. } => Ok(name.clone()),
-        Expression::Call { name: inner, .. } if inner == "distinct" => {
-            Err(QueryError::unsupported("distinct()"))
+        Expression::Group(inside) => field_of(name, inside),
+        Expression::Call { name: inner, .. } if name == "count" && inner == "distinct" => {
+            Err(QueryError::unsupported("count(distinct())"))
         }
         _ => Err(QueryError::new(format!("expected field argument in {name}()"))),
     }

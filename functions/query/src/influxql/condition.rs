@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeZone as _};
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone as _};
 use domain::{Timestamp, Zone};
 
 use super::ast::{Cast, Expression, Operator};
@@ -94,14 +94,13 @@ impl Splitting<'_> {
 
     /// A comparison with a time. Bounds are cut to milliseconds, as the times of points are.
     fn bound(&mut self, operator: Operator, with: &Expression) -> Result<(), QueryError> {
-        let at = self.constant(with)?;
-        let at = match at {
-            Constant::Time(at) | Constant::Duration(at) | Constant::Whole(at) => at,
-            Constant::Text(text) => {
-                read_time(&text, self.zone).ok_or_else(|| incompatible(&Expression::Text(text)))?
-            }
+        let at = match self.constant(with)? {
+            Constant::Time(at) => self.literal(at).ok_or_else(|| incompatible(with))??,
+            Constant::Duration(at) | Constant::Whole(at) => at,
+            Constant::Text => return Err(incompatible(with)),
         };
-        let at = at.clamp(EARLIEST, LATEST);
+        let at = at.clamp(EARLIEST.into(), LATEST.into());
+        let at = i64::try_from(at).expect("it lies between two of them");
         let at = at - at.rem_euclid(MILLISECOND);
         let (from, to) = match operator {
             Operator::Greater => (Some(at + 1), None),
@@ -118,58 +117,75 @@ impl Splitting<'_> {
         Ok(())
     }
 
+    /// Refuses a time that InfluxDB's numbers of nanoseconds do not reach; `None` for one of no calendar.
+    fn literal(&self, at: i128) -> Option<Result<i128, QueryError>> {
+        let way = if at >= i64::MAX.into() {
+            "overflows"
+        } else if at <= i128::from(i64::MIN) + 2 {
+            "underflows"
+        } else {
+            return Some(Ok(at));
+        };
+        let second = i64::try_from(at.div_euclid(SECOND.into())).ok()?;
+        let utc = DateTime::from_timestamp(second, 0)?;
+        let ahead = self.zone.map_or(0, |zone| zone.offset(second));
+        let local = utc.with_timezone(&FixedOffset::east_opt(i32::try_from(ahead).ok()?)?);
+        let text = local.to_rfc3339_opts(SecondsFormat::Secs, true);
+        Some(Err(QueryError::new(format!("time {text} {way} time literal"))))
+    }
+
     fn constant(&self, of: &Expression) -> Result<Constant, QueryError> {
         match of {
-            Expression::Integer(number) => Ok(Constant::Whole(*number)),
+            Expression::Integer(number) => Ok(Constant::Whole((*number).into())),
             #[expect(clippy::cast_possible_truncation, reason = "nanoseconds, as InfluxDB has it")]
-            Expression::Number(number) => Ok(Constant::Whole(*number as i64)),
-            Expression::Duration(length) => Ok(Constant::Duration(*length)),
-            Expression::Text(text) => Ok(Constant::Text(text.clone())),
+            Expression::Number(number) => Ok(Constant::Whole((*number as i64).into())),
+            Expression::Duration(length) => Ok(Constant::Duration((*length).into())),
+            Expression::Text(text) if has_date(text) => read_time(text, self.zone)
+                .map(Constant::Time)
+                .ok_or_else(|| QueryError::new("invalid timestamp string")),
+            Expression::Text(_) => Ok(Constant::Text),
             Expression::Group(inside) => self.constant(inside),
             Expression::Call { name, arguments } if name == "now" && arguments.is_empty() => {
-                Ok(Constant::Time(nanoseconds(self.now)))
+                Ok(Constant::Time(nanoseconds(self.now).into()))
             }
             Expression::Binary { operator, sides } => {
                 let [left, right] = &**sides;
                 let (left, right) = (self.constant(left)?, self.constant(right)?);
-                self.sum(*operator, left, right).ok_or_else(|| incompatible(of))
+                sum(*operator, &left, &right).ok_or_else(|| incompatible(of))
             }
             other => Err(incompatible(other)),
         }
     }
-
-    fn sum(&self, operator: Operator, left: Constant, right: Constant) -> Option<Constant> {
-        let resolved = |it: Constant| match it {
-            Constant::Text(text) => read_time(&text, self.zone).map(Constant::Time),
-            other => Some(other),
-        };
-        let (left, right) = (resolved(left)?, resolved(right)?);
-        let (a, b) = (left.nanoseconds()?, right.nanoseconds()?);
-        let number = match operator {
-            Operator::Add => a.checked_add(b),
-            Operator::Subtract => a.checked_sub(b),
-            Operator::Multiply => a.checked_mul(b),
-            Operator::Divide => a.checked_div(b),
-            _ => None,
-        }?;
-        let has_time = [&left, &right].iter().any(|it| matches!(it, Constant::Time(_)));
-        Some(if has_time { Constant::Time(number) } else { Constant::Duration(number) })
-    }
 }
 
-/// A value that a time is compared with.
+/// What an operator makes of two constants.
+fn sum(operator: Operator, left: &Constant, right: &Constant) -> Option<Constant> {
+    let (a, b) = (left.nanoseconds()?, right.nanoseconds()?);
+    let number = match operator {
+        Operator::Add => a.checked_add(b),
+        Operator::Subtract => a.checked_sub(b),
+        Operator::Multiply => a.checked_mul(b),
+        Operator::Divide => a.checked_div(b),
+        _ => None,
+    }?;
+    let has_time = [left, right].iter().any(|it| matches!(it, Constant::Time(_)));
+    Some(if has_time { Constant::Time(number) } else { Constant::Duration(number) })
+}
+
+/// A value that a time is compared with, in nanoseconds: dates reach further than their 64 bits.
 enum Constant {
-    Time(i64),
-    Duration(i64),
-    Whole(i64),
-    Text(String),
+    Time(i128),
+    Duration(i128),
+    Whole(i128),
+    /// A text that is no date.
+    Text,
 }
 
 impl Constant {
-    const fn nanoseconds(&self) -> Option<i64> {
+    const fn nanoseconds(&self) -> Option<i128> {
         match self {
             Self::Time(number) | Self::Duration(number) | Self::Whole(number) => Some(*number),
-            Self::Text(_) => None,
+            Self::Text => None,
         }
     }
 }
@@ -207,20 +223,30 @@ pub(super) const fn nanoseconds(at: Timestamp) -> i64 {
     at.as_millis().saturating_mul(MILLISECOND)
 }
 
-/// Reads a time; without an offset it is one of the zone's clock.
-fn read_time(text: &str, zone: Option<Zone>) -> Option<i64> {
+/// Whether a text begins as a date does: `2026-01-11`.
+fn has_date(text: &str) -> bool {
+    let is_of_date = |(n, byte): (usize, u8)| match n {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() >= 10 && text.bytes().take(10).enumerate().all(is_of_date)
+}
+
+/// Reads a time, in nanoseconds since 1970; without an offset it is one of the zone's clock.
+fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
+    let whole = |second: i64| i128::from(second) * i128::from(SECOND);
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-        return time.timestamp_nanos_opt();
+        return Some(whole(time.timestamp()) + i128::from(time.timestamp_subsec_nanos()));
     }
     let times = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
     let time = times.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
     let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
     let utc = chrono::Utc.from_utc_datetime(&time.or_else(date)?);
-    let shown = utc.timestamp_nanos_opt()?;
-    let ahead = |at: i64| zone.map_or(0, |zone| zone.offset(at.div_euclid(SECOND)) * SECOND);
+    let shown = utc.timestamp();
+    let ahead = |second: i64| zone.map_or(0, |zone| zone.offset(second));
     // The offset that held a little earlier tells on which side of a change the text lies.
     let guess = shown - ahead(shown);
-    Some(shown - ahead(guess))
+    Some(whole(shown - ahead(guess)) + i128::from(utc.timestamp_subsec_nanos()))
 }
 
 /// What a condition says about points.

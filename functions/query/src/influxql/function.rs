@@ -98,8 +98,7 @@ const ABSENT: [&str; 33] = [
 
 /// Why a name is not called.
 pub(super) fn unknown(name: &str) -> QueryError {
-    let is_transform = Transform::arguments(name).is_some();
-    if is_transform || ABSENT.contains(&name) || name.contains("exponential") {
+    if ABSENT.contains(&name) || name.contains("exponential") {
         return QueryError::unsupported(format_args!("{name}()"));
     }
     QueryError::new(format!("undefined function {}()", domain::excerpt(name)))

@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement
         let message = format!("the query is longer than {MAX_TEXT} bytes");
         return Err(QueryError::new(message));
     }
-    let mut parser = Parser { text, lexer: Lexer::new(text), parameters, depth: 0 };
+    let mut parser = Parser { text, lexer: Lexer::new(text), parameters, depth: 0, chained: 0 };
     let mut statements = Vec::new();
     loop {
         while parser.takes_mark(";") {}
@@ -76,6 +76,8 @@ struct Parser<'a> {
     parameters: &'a Parameters,
     /// How many expressions the one that is parsed stands in.
     depth: usize,
+    /// How many operators of the query follow another one of a chain.
+    chained: usize,
 }
 
 impl Parser<'_> {

@@ -144,6 +144,11 @@ impl Plan<'_> {
         }
     }
 
+    /// Whether rollups may be read.
+    pub(super) fn has_rollups(&self) -> bool {
+        self.way == Way::Rollups && self.coarsest() > Level::Readings
+    }
+
     /// The part of the range in which the device may have readings.
     fn lived(&self, device: &Device) -> TimeDelta {
         let from = self.range.from().max(device.first_seen);

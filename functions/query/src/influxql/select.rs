@@ -6,7 +6,7 @@ use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
 use runtime::registry::Snapshot;
 use table::{Invocation, QueryReadings, ReadRollups};
 
-use super::answer::{OutSeries, OutValue};
+use super::answer::{OutSeries, OutValue, Outcome};
 use super::ast::{Select, Source};
 use super::compile::{Cell, Query, compile};
 use super::condition::{self, nanoseconds};
@@ -64,14 +64,16 @@ pub(super) async fn select(
     context: &Context<'_>,
     select: &Select,
     invocation: &Invocation,
-) -> Result<Vec<OutSeries>, Failure> {
+) -> Result<Outcome, Failure> {
     let series = context.series(&select.sources)?;
     let query = compile(select, &Schema::of(&series), context.now)?;
     let series: Vec<Series<'_>> = series.into_iter().filter(|it| is_needed(it, &query)).collect();
-    let Some(frame) = frame(&query, &series, context.now)? else { return Ok(Vec::new()) };
+    let Some(frame) = frame(&query, &series, context.now)? else { return Ok(Vec::new().into()) };
     check_size(&query, &frame, &series)?;
     let is_by_room = series.iter().any(|it| it.has_rooms) && query.uses_tag(ROOM);
-    let Some(plan) = plan(&query, &frame, context, is_by_room) else { return Ok(Vec::new()) };
+    let Some(plan) = plan(&query, &frame, context, is_by_room) else {
+        return Ok(Vec::new().into());
+    };
     let mut wanted = wanted(&series, &query);
     if is_by_room {
         leave_out_absent(&mut wanted, &series, &query, store, context, plan.range, invocation)
@@ -111,7 +113,8 @@ pub(super) async fn select(
     if answer.len() > MAX_SERIES {
         return Err(too_many_series(answer.len()).into());
     }
-    Ok(answer)
+    let lag = context.horizon.lag(context.now).filter(|_| plan.has_rollups());
+    Ok(Outcome::Done { series: answer, warning: lag.map(|it| it.text()) })
 }
 
 fn out_series(

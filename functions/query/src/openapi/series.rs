@@ -34,6 +34,14 @@ pub(super) fn schemas() -> Value {
         "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
             "device_id": reference("Id"), "behind": reference("Id"),
         }},
+        "RollupsLack": {
+            "type": "object",
+            "description": "Only while rollups are known to be behind: the answer may lack this",
+            "properties": {
+                "changes_since": {"type": "string", "format": "date-time", "description": "Changes of past readings since then"},
+                "quarters": {"type": "integer", "description": "Quarters of an hour that could not be rolled up yet"},
+            },
+        },
         "Explanation": {"type": "object", "description": "How the rows came about and what they cost"},
         "Series": {
             "type": "object",
@@ -53,6 +61,7 @@ pub(super) fn schemas() -> Value {
                     "additionalProperties": {"type": "object", "additionalProperties": metric},
                 }},
                 "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
+                "rollups_lack": reference("RollupsLack"),
                 "source": {"type": "string", "description": "readings, m15, day, joined by +"},
                 "units": {"type": "object", "additionalProperties": text},
                 "combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
@@ -79,6 +88,7 @@ pub(super) fn schemas() -> Value {
                     },
                 }},
                 "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
+                "rollups_lack": reference("RollupsLack"),
                 "total_kwh": {"type": ["number", "null"]},
                 "total_kwh_sold": metric,
                 "metric": {"type": "string"},

@@ -58,7 +58,7 @@ pub(super) async fn find<'a>(
             let is_first = first_hit(&device, &condition.subject, &range).as_ref() == Some(&hit);
             if is_first
                 && search.is_in_room(&device)
-                && own.iter().all(|it| it.holds_for(&device))
+                && own.iter().all(|it| it.holds_for(&device) && is_indexed_for(it, &device))
                 && newest.may_hold_for(&device)
             {
                 candidates.push((hit, device));
@@ -188,6 +188,12 @@ fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<
     let entries = entries.filter(|it| it.subject == *subject && range.contains(&it.value));
     let hits = entries.map(|it| SearchHit { value: it.value, device: device.id.clone() });
     hits.min_by_key(SearchHit::place)
+}
+
+/// Whether the index finds the device by that, too, whichever condition drives: it has no name that a sender
+/// taught, because only edits write entries.
+fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
+    condition.subject != Subject::Name || device.name.is_some()
 }
 
 /// The devices of some entries as they are now, in the order of the entries; without those that are gone.

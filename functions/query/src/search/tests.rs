@@ -280,6 +280,24 @@ async fn both_plans_find_what_a_filter_over_all_devices_finds() {
 }
 
 #[tokio::test]
+async fn a_name_that_a_sender_taught_is_found_in_memory_only() {
+    let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
+    let id: DeviceId = "d".parse().expect("an id");
+    let values = [("t".parse().expect("a name"), decimal(20))];
+    let reading = Reading::new(id.clone(), now(), None, values.into()).expect("a reading");
+    let mut device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+    device.source.name = Some(label("Meter"));
+    fleet.store.register_device(&device, &invocation()).await.expect("memory");
+    let kind = Edit::Set(label("plug"));
+    fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;
+    fleet.store.index_attributes();
+    for asked in [&["name=meter"][..], &["name=m*", "kind=plug"]] {
+        let found = async |in_memory| fleet.walk(asked, 10, in_memory).await.expect("an answer");
+        assert_eq!((found(true).await, found(false).await), (vec!["d".to_owned()], vec![]));
+    }
+}
+
+#[tokio::test]
 async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
     for seed in 0..100 {
         let mut rng = fastrand::Rng::with_seed(seed);

@@ -9,6 +9,7 @@ use table::Invocation;
 use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
+use super::horizon::{Horizon, Lag};
 
 /// The range and the unit of the rows.
 #[derive(Debug, Serialize)]
@@ -17,14 +18,24 @@ pub(crate) struct Span {
     to: Timestamp,
     every: Option<&'static str>,
     tz: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollups_lack: Option<Lag>,
 }
 
 impl Span {
     /// That of a grid.
-    pub(crate) fn of(grid: &Grid, unit: Option<CalendarUnit>, zone: Zone) -> Self {
+    pub(crate) fn of(
+        grid: &Grid,
+        unit: Option<CalendarUnit>,
+        zone: Zone,
+        horizon: &Horizon,
+        now: Timestamp,
+    ) -> Self {
         let range = grid.range();
         let every = unit.map(CalendarUnit::as_str);
-        Self { from: range.from(), to: range.to(), every, tz: zone.name() }
+        let has_rollups = Level::of(unit) > Level::Readings;
+        let rollups_lack = horizon.lag(now).filter(|_| has_rollups);
+        Self { from: range.from(), to: range.to(), every, tz: zone.name(), rollups_lack }
     }
 }
 

@@ -86,6 +86,7 @@ pub(crate) async fn conditions(
         request: &request,
         devices: devices.iter().map(|device| &device.id).collect(),
         episodes: &found,
+        lag: horizon.lag(now),
     };
     Ok(cached(call, &grid, now, answer.respond(explain)?))
 }

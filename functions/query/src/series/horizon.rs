@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
+use serde::Serialize;
 use table::{Invocation, ReadRollupState, RollupState, StoreResult};
 
 /// The time for which rollups are complete, and the zone of their days.
@@ -33,6 +34,18 @@ impl Horizon {
         self.state.as_ref()
     }
 
+    /// What the rollups lack of what was written until now; `None` where nothing is known to be missing.
+    pub(crate) fn lag(&self, now: Timestamp) -> Option<Lag> {
+        let state = self.state.as_ref()?;
+        let backlog = state.backlog.filter(|it| now.since(it.at) < BACKLOG_VALIDITY);
+        let queue = state.queue.filter(|depth| depth.messages > 0);
+        let lag = Lag {
+            changes_since: backlog.map(|it| it.since),
+            quarters: queue.map(|depth| depth.messages),
+        };
+        (backlog.is_some() || queue.is_some()).then_some(lag)
+    }
+
     /// The time for which every bucket of a device with readings has its rollup: whole quarters.
     pub(crate) fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
@@ -40,6 +53,32 @@ impl Horizon {
         TimeRange::new(ceiling(state.since), sealed).ok()
     }
 }
+
+/// What the rollups of past time may lack, as far as their state tells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lag {
+    /// Changes of readings since then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_since: Option<Timestamp>,
+    /// The number of quarters of an hour that could not be folded and are tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarters: Option<u64>,
+}
+
+impl Lag {
+    /// The same as a sentence.
+    pub(crate) fn text(&self) -> String {
+        let changes =
+            self.changes_since.map(|since| format!("changes of past readings since {since}"));
+        let quarters = self.quarters.map(|number| format!("{number} quarters of an hour"));
+        let lacks: Vec<String> = changes.into_iter().chain(quarters).collect();
+        format!("rollups are behind; they may lack {}", lacks.join(" and "))
+    }
+}
+
+/// The time for which a note of late changes counts. The rollup function renews it every 30 seconds, and the
+/// state that is known may be a minute old.
+const BACKLOG_VALIDITY: TimeDelta = TimeDelta::minutes(2);
 
 /// The state of the rollups as this process has last read it.
 ///

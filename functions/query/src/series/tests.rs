@@ -167,6 +167,7 @@ impl Home {
             since: of.from(),
             sealed: [of.to(); SWEEP_GROUPS],
             queue: None,
+            backlog: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }

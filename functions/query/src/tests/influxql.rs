@@ -143,7 +143,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     if let Some((zone, to)) = rolled_up {
         let sealed = [Timestamp::parse_absolute(to).expect("a time"); SWEEP_GROUPS];
         let (zone, since, queue) = (zone.to_owned(), Timestamp::MIN, None);
-        let state = RollupState { zone, since, sealed, queue };
+        let state = RollupState { zone, since, sealed, queue, backlog: None };
         bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
     bench
@@ -302,6 +302,7 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
         since: Timestamp::MIN,
         sealed: [to; SWEEP_GROUPS],
         queue: None,
+        backlog: None,
     };
     bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
     for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {
@@ -319,7 +320,11 @@ async fn what_roomtide_lacks_is_refused_by_name() {
     for (query, name) in [
         ("SELECT top(value, 2) FROM temperature", "top()"),
         ("SELECT abs(value) FROM temperature", "abs()"),
-        ("SELECT count(distinct(value)) FROM temperature", "distinct()"),
+        ("SELECT count(distinct(value)) FROM temperature", "count(distinct())"),
+        (
+            "SELECT derivative(difference(mean(value))) FROM temperature GROUP BY time(1h)",
+            "difference() in derivative()",
+        ),
         ("DROP MEASUREMENT temperature", "DROP MEASUREMENT"),
         ("DELETE FROM temperature", "DELETE"),
         ("SELECT value INTO x FROM temperature", "SELECT INTO"),

@@ -55,6 +55,21 @@ async fn devices_are_found_by_all_that_is_said_of_them() {
 }
 
 #[tokio::test]
+async fn the_name_that_a_sender_taught_is_found_until_a_person_sets_another() {
+    let bench = Bench::empty();
+    let mut device = DeviceObservation::of(&reading("d", 0, "r"))
+        .new_device("d".parse().expect("an id"), |_| true);
+    device.source.name = Some("Meter in the cellar".parse().expect("a name"));
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
+    let row = bench.get("/devices").await.json()["data"][0].clone();
+    assert_eq!(row["name"], "Meter in the cellar");
+    assert_eq!(bench.get("/devices?name=meter*").await.ids(), ["d"]);
+    assert_eq!(bench.patch("/devices/d", r#"{"name": "Heating"}"#).await.status, 200);
+    assert_eq!(bench.get("/devices?name=meter*").await.ids(), [""; 0]);
+    assert_eq!(bench.get("/devices?name=heating").await.ids(), ["d"]);
+}
+
+#[tokio::test]
 async fn newest_values_and_silence_are_filters_too() {
     let bench = named().await;
     // The newest reading is of minute 9, and now is minute 60.

@@ -1,8 +1,9 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
+use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
 use table::{
-    Expected, KeepRollupState as _, PutRollups as _, QueueDepth, RollupKey, RollupState,
+    Backlog, Expected, KeepRollupState as _, PutRollups as _, QueueDepth, RollupKey, RollupState,
     StoredRollup,
 };
 
@@ -59,6 +60,7 @@ impl Bench {
             since: Timestamp::MIN,
             sealed: [at(minute); SWEEP_GROUPS],
             queue: None,
+            backlog: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
@@ -510,12 +512,69 @@ async fn health_tells_how_far_the_rollups_reach() {
     assert_eq!(before["rollups"], json!(null));
     bench.seal(30, "Europe/Berlin").await;
     let after = bench.get("/health?details=1").await.json();
-    let rollups =
-        json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null});
+    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null, "backlog": null});
     assert_eq!(after["rollups"], rollups);
     let depth = Some(QueueDepth { messages: 3, at: at(31) });
     let advanced = bench.store.advance_sealed(&[0].into(), at(45), depth, &invocation()).await;
     advanced.expect("memory");
     let busy = bench.get("/health?details=1").await.json();
     assert_eq!(busy["rollups"]["queue"], json!({"messages": 3, "at": at(31)}));
+}
+
+#[tokio::test]
+async fn an_answer_from_rollups_says_when_they_are_behind() {
+    let bench = Bench::home().await;
+    bench.seal(30, "UTC").await;
+    let now = bench.clock.now();
+    let ago = |seconds| now.saturating_add(-TimeDelta::seconds(seconds));
+    let range = format!("from={}&to={}", at(0), at(60));
+    let by_rollups = [
+        format!("/devices/warm/series?{range}&every=1h"),
+        format!("/rooms/hall/energy?{range}"),
+        format!("/devices/warm/conditions?{range}&temperature=20..30"),
+    ];
+    let query = |every: &str| {
+        format!(
+            "/query?db=home&q=SELECT%20mean(value)%20FROM%20temperature%20WHERE%20time%3E='{}'%20AND%20time%3C'{}'%20\
+             GROUP%20BY%20time({every})",
+            at(0),
+            at(60)
+        )
+    };
+    for path in &by_rollups {
+        let answer = bench.get(path).await;
+        assert_eq!((answer.status, answer.json().get("rollups_lack")), (200, None), "{path}");
+    }
+    let answer = bench.get(&query("15m")).await.json();
+    assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
+
+    // The state is known for a minute.
+    for (at, is_told) in [(ago(119), true), (ago(120), false)] {
+        let backlog = Backlog { since: ago(600), at };
+        bench.store.note_backlog(backlog, &invocation()).await.expect("memory");
+        let late = bench.again();
+        let lack = is_told.then(|| json!({"changes_since": backlog.since}));
+        for path in &by_rollups {
+            let answer = late.get(path).await.json();
+            assert_eq!(answer.get("rollups_lack"), lack.as_ref(), "{path}: {answer}");
+        }
+        let by_readings = late.get(&format!("/devices/warm/series?{range}&every=5m")).await.json();
+        assert_eq!(by_readings.get("rollups_lack"), None);
+        let text = format!(
+            "rollups are behind; they may lack changes of past readings since {}",
+            backlog.since
+        );
+        let messages = is_told.then(|| json!([{"level": "warning", "text": text}]));
+        let answer = late.get(&query("15m")).await.json();
+        assert_eq!(answer["results"][0].get("messages"), messages.as_ref(), "{answer}");
+        let answer = late.get(&query("10m")).await.json();
+        assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
+    }
+    let depth = Some(QueueDepth { messages: 2, at: now });
+    bench.store.advance_sealed(&[0].into(), at(30), depth, &invocation()).await.expect("memory");
+    let answer = bench.again().get(&by_rollups[0]).await.json();
+    assert_eq!(answer["rollups_lack"], json!({"quarters": 2}));
+    let answer = bench.again().get(&format!("{}&chunked=true", query("15m"))).await.json();
+    let text = "rollups are behind; they may lack 2 quarters of an hour";
+    assert_eq!(answer["results"][0]["messages"][0]["text"], text, "{answer}");
 }

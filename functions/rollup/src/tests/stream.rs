@@ -1,6 +1,6 @@
 //! Batches of the stream, and messages of the queue.
 
-use table::StoreError;
+use table::{Backlog, StoreError};
 
 use super::*;
 
@@ -31,6 +31,32 @@ async fn a_quarter_is_over_ten_minutes_after_its_end() {
     bench.clock.set(at(25));
     bench.deliver(&[record]).await;
     assert!(bench.quarter("d", 0).is_some());
+}
+
+#[tokio::test]
+async fn changes_that_come_late_are_noted_at_most_twice_a_minute() {
+    let bench = Bench::new().await;
+    let mut late = bench.write("d", -30, "1").await;
+    let written = |record: &mut Value, at: Timestamp| {
+        record["dynamodb"]["ApproximateCreationDateTime"] = (at.as_millis() / 1_000).into();
+    };
+    bench.deliver(std::slice::from_ref(&late)).await;
+    assert_eq!(bench.state().await.backlog, None, "nobody says when it was written");
+    let new = bench.clock.now();
+    written(&mut late, new.saturating_add(-TimeDelta::seconds(90)));
+    bench.deliver(std::slice::from_ref(&late)).await;
+    assert_eq!(bench.state().await.backlog, None);
+    for (age, now, noted) in [(91, 0, (-91, 0)), (200, 29, (-91, 0)), (200, 30, (-170, 30))] {
+        let at = |seconds| new.saturating_add(TimeDelta::seconds(seconds));
+        bench.clock.set(at(now));
+        written(&mut late, at(now - age));
+        // One that is left to the sweep does not count.
+        let mut open = bench.write("d", 0, "1").await;
+        written(&mut open, at(now - 600));
+        bench.deliver(&[open, late.clone()]).await;
+        let backlog = Backlog { since: at(noted.0), at: at(noted.1) };
+        assert_eq!(bench.state().await.backlog, Some(backlog));
+    }
 }
 
 #[tokio::test]

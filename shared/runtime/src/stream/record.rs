@@ -1,7 +1,7 @@
 //! Parses one stream record into words of the domain. Reads and writes no table.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
-use domain::{Reading, excerpt};
+use domain::{Reading, Timestamp, excerpt};
 use serde_dynamo::AttributeValue;
 use table::ReadingKey;
 use table::item::{Attribute, Decode as _, ItemError};
@@ -37,6 +37,8 @@ pub struct TouchedReading {
     pub key: ReadingKey,
     /// Whether it was deleted.
     pub is_deleted: bool,
+    /// When it was written or deleted, to the second; `None` where the record does not say.
+    pub touched: Option<Timestamp>,
 }
 
 /// The reading that a record says was touched, by its key alone. `None` for an item of another kind and for
@@ -58,7 +60,9 @@ pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, I
     let Some(Key::Reading(device, at)) = Key::parse(pk, sk) else {
         return Err(ItemError::Key(excerpt(pk), excerpt(sk)));
     };
-    Ok(Some(TouchedReading { key: ReadingKey { at, device }, is_deleted }))
+    let touched = record.change.approximate_creation_date_time.timestamp_millis();
+    let touched = Timestamp::from_millis(touched).ok().filter(|_| touched > 0);
+    Ok(Some(TouchedReading { key: ReadingKey { at, device }, is_deleted, touched }))
 }
 
 /// `DynamoDB` names itself in records of its own deletions only.

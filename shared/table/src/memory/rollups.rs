@@ -6,9 +6,10 @@ use chrono::TimeDelta;
 
 use super::{MemoryStore, list_page};
 use crate::{
-    DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage,
-    Listing, PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups, ReadStoredReadings,
-    ReadingKey, Refold, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
+    Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices,
+    ListPage, Listing, PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups,
+    ReadStoredReadings, ReadingKey, Refold, RollupKey, RollupState, StoreResult, StoredReading,
+    StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
@@ -165,6 +166,13 @@ impl KeepRollupState for MemoryStore {
             for group in groups {
                 state.sealed[*group] = state.sealed[*group].max(sealed);
             }
+        }
+        Ok(())
+    }
+
+    async fn note_backlog(&self, backlog: Backlog, _invocation: &Invocation) -> StoreResult<()> {
+        if let Some(state) = &mut self.write()?.sealing {
+            state.backlog = Some(backlog);
         }
         Ok(())
     }

@@ -1,12 +1,16 @@
-//! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, so walks over them may recurse.
+//! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, and so are more than [`MAX_CHAINED`]
+//! operators in chains, each of which makes a tree deeper by one: so walks over them may recurse.
 
 use super::super::ast::{Cast, Expression, Operator};
+use super::super::duration;
 use super::super::error::QueryError;
 use super::super::lexer::{Token, is_keyword};
 use super::Parser;
 
-/// How deep expressions may be nested, chains of arithmetic included.
+/// How deep expressions may be nested.
 const MAX_DEPTH: usize = 32;
+/// The number of operators of a query that stand in a chain, such as `a + b + c`, behind its first one.
+const MAX_CHAINED: usize = 500;
 
 const OPERAND: [&str; 4] = ["identifier", "string", "number", "bool"];
 
@@ -81,11 +85,12 @@ impl Parser<'_> {
         operand: fn(&mut Self) -> Result<Expression, QueryError>,
     ) -> Result<Expression, QueryError> {
         let mut left = operand(self)?;
-        let mut length = 0;
+        let mut is_first = true;
         while let Some(operator) = operators.iter().find(|it| self.takes_mark(it.as_str())) {
-            length += 1;
-            if self.depth + length > MAX_DEPTH {
-                return Err(too_deep());
+            self.chained += usize::from(!std::mem::take(&mut is_first));
+            if self.chained > MAX_CHAINED {
+                let message = format!("the query has more than {MAX_CHAINED} operators in chains");
+                return Err(QueryError::new(message));
             }
             let right = match operator {
                 Operator::Matches | Operator::MatchesNot => Expression::Pattern(self.pattern()?),
@@ -133,6 +138,9 @@ impl Parser<'_> {
             }
             Token::Word(word) if !is_keyword(&word) => return self.call_or_reference(),
             Token::Quoted(_) => return self.call_or_reference(),
+            Token::Bad(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                return Err(bad_duration(&text));
+            }
             _ => return Err(self.unexpected(&OPERAND)),
         };
         self.lexer.next();
@@ -193,6 +201,16 @@ fn negative(of: Expression) -> Expression {
             sides: Box::new([Expression::Integer(-1), other]),
         },
     }
+}
+
+/// Why a number with letters behind it is no duration.
+fn bad_duration(text: &str) -> QueryError {
+    let small: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    if duration::parse(&small).is_none() {
+        return QueryError::new("invalid duration");
+    }
+    let text = domain::excerpt(text);
+    QueryError::new(format!("overflowed duration {text}: choose a smaller duration or INF"))
 }
 
 fn too_deep() -> QueryError {

@@ -25,6 +25,11 @@ fn errors_are_those_of_the_real_server() {
         ("SELECT v FROM a.b.c.d", "too many segments in \"a\".\"b\".\"c\".d at line 1, char 1"),
         ("SELECT v FROM t WHERE d =~ 'a'", "found a, expected regex at line 1, char 28"),
         ("SELECT v FROM t WHERE d = $x", "missing parameter: x"),
+        (
+            "SELECT v FROM t WHERE time > now() - 200000d",
+            "overflowed duration 200000d: choose a smaller duration or INF",
+        ),
+        ("SELECT v FROM t WHERE time > now() - 10y", "invalid duration"),
         ("SHOW TAG VALUES FROM t", "found EOF, expected WITH at line 1, char 24"),
         ("SELECT v FROM t;\nfoo", &*format!("found foo, expected {statements} at line 2, char 1")),
     ] {
@@ -38,13 +43,19 @@ fn a_query_is_bounded_in_every_direction() {
     assert!(parse(&deep(31), &Parameters::new()).is_ok());
     for (text, expected) in [
         (deep(100_000 / 4), "nested deeper than 32"),
-        (format!("SELECT v{} FROM t", "+1".repeat(10_000)), "nested deeper than 32"),
+        (format!("SELECT v{} FROM t", "+1".repeat(10_000)), "more than 500 operators in chains"),
+        (format!("SELECT v{} FROM t", "*1-1".repeat(10_000)), "more than 500 operators in chains"),
+        (format!("SELECT {}v FROM t", "1-1-(".repeat(10_000)), "nested deeper than 32"),
+        (format!("SELECT v FROM t WHERE v{}", "=1".repeat(10_000)), "more than 500 operators"),
         (format!("SELECT {}v FROM t", " -".repeat(10_000)), "nested deeper"),
         ("SELECT v FROM t;".repeat(11), "more than 10 statements"),
         (format!("SELECT v FROM t{}", " ".repeat(MAX_TEXT)), "longer than 65536 bytes"),
     ] {
         let why = refused(&text);
         assert!(why.contains(expected), "{why}");
+    }
+    for long in ["v".to_owned() + &"+1".repeat(501), vec!["v * 2"; 501].join(" - ")] {
+        assert!(parse(&format!("SELECT {long} FROM t"), &Parameters::new()).is_ok());
     }
     let many = vec!["d = 'a'"; 1_000].join(" OR ");
     assert!(parse(&format!("SELECT v FROM t WHERE {many}"), &Parameters::new()).is_ok());

@@ -9,6 +9,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
+use crate::series::horizon::Lag;
 use crate::series::write::{Line, respond};
 use crate::sheet::Cell;
 
@@ -17,6 +18,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
+    /// What the rollups lack.
+    pub(crate) lag: Option<Lag>,
 }
 
 /// What is to be said of the episodes.
@@ -27,6 +30,8 @@ struct About<'a> {
     conditions: BTreeMap<&'a MetricName, String>,
     basis: &'static str,
     devices: &'a [&'a DeviceId],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollups_lack: Option<&'a Lag>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
@@ -44,6 +49,7 @@ impl Answer<'_> {
             conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
             basis: request.basis().as_str(),
             devices: &self.devices,
+            rollups_lack: self.lag.as_ref(),
             explain,
         };
         respond(request.format, || columns(&names), &rows, &about)

@@ -115,6 +115,7 @@ impl Home {
             since: Timestamp::MIN,
             sealed: [at(sealed); SWEEP_GROUPS],
             queue: None,
+            backlog: None,
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
         let horizon = Horizon::read(&store, &invocation()).await.expect("memory");
