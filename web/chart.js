@@ -241,7 +241,7 @@ function summaryOf(lines, unit) {
     return `${isolated(label)}: ${of(low)} to ${of(high)}`;
   });
   const thin = lines.flatMap(({ points }) => points).filter((it) => it.coverage !== undefined && it.coverage < 0.5).length;
-  return thin ? [...parts, `Thin: ${thin} parts have less than half of the usual readings.`] : parts;
+  return thin ? [...parts, `Thin, with less than half of the usual readings: ${thin}`] : parts;
 }
 
 /**

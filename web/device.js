@@ -75,7 +75,7 @@ function one(main, id) {
         const params = { metric, fn, every: "15m", tz: zone, from: "-24h", to: "now" };
         /** @type {import("./api.js").Series} */
         const { data } = await get(path("devices", id, "series"), params);
-        const points = data.map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, mean: row[metric]?.mean ?? row[metric]?.increase ?? null, min: row[metric]?.min, max: row[metric]?.max, coverage: row[metric] ? row.coverage : undefined }));
+        const points = data.filter((row) => row[metric]).map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, coverage: row.coverage, mean: row[metric].increase ?? null, ...row[metric] }));
         const names = Object.keys(found.metrics).map((name) => /** @type {[string, string]} */ ([name, words(name)]));
         const now = Date.now() / 1000;
         fill(

@@ -84,7 +84,7 @@ export function isSilent(device, metric) {
 
 /** Since when a device is silent, in words. @param {Device} device */
 export function silence(device) {
-  if (!device.latest) return "has no newest reading";
+  if (!device.latest) return "without a newest reading";
   const usual = interval(device);
   return `since ${moment(device.latest.timestamp)}, ${age(device.latest.timestamp)}${usual ? ` (usually every ${duration(usual)})` : ""}`;
 }

@@ -82,11 +82,11 @@ function powerNow(known) {
   // A meter with others behind it consumes nothing itself.
   const biggest = meters.find((it) => !meters.some(({ behind }) => behind === it.device_id)) ?? meters[0];
   const newest = meters.map((it) => it.latest?.timestamp ?? "").sort().at(-1) ?? "";
-  const parts = meters.slice(0, MAX_PARTS).flatMap((it) => [linkTo(it), `, ${number(watts(it), 0)} W; `]);
+  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? "; " : "", linkTo(it), `, ${number(watts(it), 0)} W`]);
   return [
     h("p", { class: "big" }, total < 0 ? `${number(-total, 0)} W sold` : `${number(total, 0)} W`),
     h("p", null, "Biggest consumer: ", linkTo(biggest), `, ${number(watts(biggest), 0)} W`),
-    meters.length > 1 && !all.some(({ behind }) => behind) && h("p", null, "Added up: ", ...parts, meters.length > MAX_PARTS && `${meters.length - MAX_PARTS} more. `, "Is one of these behind another? Then say so in its settings."),
+    meters.length > 1 && !all.some(({ behind }) => behind) && h("p", null, "Added up: ", ...parts, meters.length > MAX_PARTS && `; ${meters.length - MAX_PARTS} more`, ". Is one of these behind another? Then say so in its settings."),
     h("p", { class: "note" }, `measured ${age(newest)}`, meters.length < all.length && `; ${all.length - meters.length} silent, not counted`),
   ];
 }
@@ -127,15 +127,15 @@ function extremes(known, tiles) {
  */
 function tile(known, { room_id: id, name }, devices, points) {
   const judged = isOutside(`${id} ${name}`) ? {} : COMFORT;
-  const row = (/** @type {string} */ title, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title), h("dd", null, ...value));
+  const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors} sensors`)), h("dd", null, ...value));
   const rows = ["temperature", "humidity", "co2"].flatMap((metric) => {
     const { value, unit, fresh, all } = valueNow(devices, metric);
     if (!all) return [];
-    const sensors = all > 1 ? h("span", { class: "note" }, ` ${fresh < all ? `${fresh} of ${all}` : `mean of ${all}`} sensors`) : null;
-    return [row(words(metric), quantity(value, unit, metric === "temperature" ? 1 : 0), value === null ? null : comfort(judged[metric], value), sensors)];
+    const sensors = all < 2 ? "" : fresh < all ? `${fresh} of ${all}` : `mean of ${all}`;
+    return [row(words(metric), sensors, value === null ? "silent" : quantity(value, unit, metric === "temperature" ? 1 : 0), value === null ? null : comfort(judged[metric], value))];
   });
   const meters = devices.filter((it) => powerOf(it) !== null && !isSilent(it));
-  if (meters.length) rows.push(row("Power", `${number(inFront(known, meters).reduce((sum, it) => sum + (powerOf(it) ?? 0), 0), 0)} W`));
+  if (meters.length) rows.push(row("Power", "", `${number(inFront(known, meters).reduce((sum, it) => sum + (powerOf(it) ?? 0), 0), 0)} W`));
   const at = devices.map((it) => it.latest?.timestamp ?? "").sort().at(-1);
   return h(
     "section",
