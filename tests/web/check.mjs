@@ -331,7 +331,7 @@ async function answers(home, page) {
   const [coldest] = values.sort(([a], [b]) => a - b);
   assert.ok((await text(page, ".summary")).startsWith(`Coldest: \u2068${coldest[1]}\u2069, ${coldest[0].toFixed(1)} °C`), coldest);
   assert.match(await text(page, "main"), /10 of 10 report/);
-  assert.match(await text(page, "main"), /Biggest consumer: Smart meter, \d+ W/);
+  assert.match(await text(page, "main"), /Biggest consumer: Smart meter, [\d,]+ W/);
   await show(page, home.url, "energy");
   const midnight = (days) => page.evaluate((it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).toISOString(); }, days);
   const { total_kwh } = await home.ask("GET", `/energy?from=${await midnight(-1)}&to=${await midnight(0)}`);
