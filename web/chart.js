@@ -1,6 +1,6 @@
 // Charts by uPlot: lines in their band, bars, and the table behind each. Asks for no data.
 
-import { h, table, tableBehind } from "./dom.js";
+import { h, svg, table, tableBehind } from "./dom.js";
 import { isolated, moment, number, shownUnit, shownValue } from "./format.js";
 
 /** @typedef {import("./vendor/uPlot.js")} Plot */
@@ -35,19 +35,22 @@ export function lineChart({ title, unit, lines, range, step, select }) {
   });
   const data = joined(columns);
   const { lines: strokes, night } = colours();
+  const looks = lines.map((_, place) => ({ stroke: strokes[place % strokes.length], dash: DASHES[(place + Math.floor(place / strokes.length)) % DASHES.length] }));
   /** @type {import("./vendor/uPlot.js").Series[]} */
   const series = lines.flatMap(({ label }, place) => {
-    const stroke = strokes[place % strokes.length];
-    const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "none" : number(it));
+    const { stroke, dash } = looks[place];
+    const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "" : number(it));
     const few = columns[place].length < 60;
-    const mean = { label, stroke, value, width: 2, dash: DASHES[place % DASHES.length], points: { show: few, size: 5 } };
+    const mean = { label, stroke, value, width: 2, dash, points: { show: few, size: 5 } };
     const edge = { stroke: "transparent", value, points: { show: false } };
     return withBand ? [mean, { ...edge, label: "min" }, { ...edge, label: "max" }] : [mean];
   });
-  const summary = summaryOf(lines, unit);
+  // Each with a piece of its line, because the legend of the chart has colours only.
+  const pieces = looks.map(({ stroke, dash }) => svg("svg", { class: "piece", viewBox: "0 0 40 4", "aria-hidden": "true" }, svg("path", { d: "M0 2H40", stroke, "stroke-width": "3", "stroke-dasharray": dash.join(" ") })));
   return draw({
     title,
-    summary,
+    summary: summaryOf(lines, unit),
+    pieces: lines.length > 1 ? pieces : [],
     data,
     behind: () => tableOf(title, unit, lines),
     options: {
@@ -81,7 +84,7 @@ export function barChart({ title, unit, bars }) {
   const data = [bars.map((bar) => bar.time), bars.map((bar) => bar.value)];
   if (hasBelow) data.push(bars.map((bar) => (bar.below ? -bar.below : null)));
   const paths = window.uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
-  const value = (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "none" : number(Math.abs(it)));
+  const value = (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "" : number(Math.abs(it)));
   const one = (/** @type {string} */ label, /** @type {number} */ place) => ({ label, stroke: lines[place], fill: `${lines[place]}99`, paths, value, points: { show: false } });
   const rows = () =>
     table(
@@ -98,7 +101,8 @@ export function barChart({ title, unit, bars }) {
   const most = bars.reduce((best, bar) => ((bar.value ?? -1) > (best.value ?? -1) ? bar : best), bars[0]);
   return draw({
     title,
-    summary: most?.value ? `highest ${number(most.value)} ${unit}, ${moment(most.time * 1000)}` : "no values",
+    summary: [most?.value ? `highest ${number(most.value)} ${unit}, ${moment(most.time * 1000)}` : "no values"],
+    pieces: [],
     data,
     behind: rows,
     options: {
@@ -111,11 +115,11 @@ export function barChart({ title, unit, bars }) {
 }
 
 /**
- * @param {{title: string, summary: string, data: any, behind: () => Node, options: Partial<import("./vendor/uPlot.js").Options>}} asked
+ * @param {{title: string, summary: string[], pieces: Node[], data: any, behind: () => Node, options: Partial<import("./vendor/uPlot.js").Options>}} asked
  */
-function draw({ title, summary, data, behind, options }) {
-  const place = h("div", { class: "plot", role: "img", "aria-label": `${title}: ${summary}` });
-  const node = h("figure", null, place, h("figcaption", null, summary), tableBehind(title, behind));
+function draw({ title, summary, pieces, data, behind, options }) {
+  const place = h("div", { class: "plot", role: "img", "aria-label": `${title}: ${summary.join("; ")}` });
+  const node = h("figure", null, place, h("figcaption", null, ...summary.map((text, place) => h("span", null, pieces[place], text))), tableBehind(title, behind));
   /** @type {Plot | null} */
   let plot = null;
   const size = new ResizeObserver(() => {
@@ -166,7 +170,7 @@ function tick(seconds, step, place) {
  * @param {number | null} seconds
  */
 function at(_, seconds) {
-  return seconds ? moment(seconds * 1000) : "none";
+  return seconds ? moment(seconds * 1000) : "";
 }
 
 /**
@@ -237,7 +241,7 @@ function summaryOf(lines, unit) {
     return `${isolated(label)}: ${of(low)} to ${of(high)}`;
   });
   const thin = lines.flatMap(({ points }) => points).filter((it) => it.coverage !== undefined && it.coverage < 0.5).length;
-  return parts.join("; ") + (thin ? `. Thin: ${thin} parts have less than half of the usual readings.` : "");
+  return thin ? [...parts, `Thin, with less than half of the usual readings: ${thin}`] : parts;
 }
 
 /**

@@ -5,7 +5,7 @@ import { lineChart } from "./chart.js";
 import { buttons, card, field, fill, h, select } from "./dom.js";
 import { words, zone } from "./format.js";
 import { inPlace } from "./energy.js";
-import { deviceName, home, metricsOf, roomName } from "./home.js";
+import { deviceName, home, metricsOf, roomLines, roomName } from "./home.js";
 
 /** @typedef {import("./home.js").Home} Home */
 /** @typedef {import("./chart.js").Line} Line */
@@ -93,7 +93,7 @@ export async function charts(main, room) {
         showControls(known);
         again();
       };
-      const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, "CSV");
+      const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, chosenRoom ? "CSV" : "CSV by device");
       const opened = place.querySelector("details")?.open;
       fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, select: zoom }), save);
       const details = place.querySelector("details");
@@ -106,7 +106,7 @@ export async function charts(main, room) {
 }
 
 /**
- * One request: the lines of a metric of a room, or of every device.
+ * One request: the lines of a metric of a room, or of every room.
  * @param {Home} known
  * @param {string} room
  * @param {string} metric
@@ -118,7 +118,10 @@ async function linesOf(known, room, metric, from, to) {
   if (room && to - from <= MAX_RAW) {
     const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
     const rows = await list(query.path, query.params);
-    const lines = grouped(rows, (row) => row[metric] ?? null, () => ({})).map(({ device, points }) => ({ label: labelOf(known, device, room), points }));
+    const lines = known.devices.flatMap((device) => {
+      const points = rows.filter((row) => row.device_id === device.device_id).map((row) => ({ time: seconds(row), mean: row[metric] ?? null }));
+      return points.length ? [{ label: deviceName(device), points }] : [];
+    });
     return { lines, step: undefined, query };
   }
   const [every, step] = unitOf(to - from, !room);
@@ -126,40 +129,14 @@ async function linesOf(known, room, metric, from, to) {
   const query = { path: room ? path("rooms", room, "series") : "series", params };
   /** @type {import("./api.js").Series} */
   const { data } = await get(query.path, params);
-  const edges = (/** @type {any} */ row) => ({ min: row[metric]?.min ?? null, max: row[metric]?.max ?? null, coverage: row[metric] ? row.coverage : undefined });
-  const lines = grouped(data, (row) => row[metric]?.mean ?? null, edges)
-    .filter(({ points }) => points.some((it) => it.mean !== null))
-    .map(({ device, points }) => ({ label: device ? labelOf(known, device, "") : roomName(known, room), points }));
-  return { lines, step, query };
+  if (!room) return { lines: roomLines(known, data, metric), step, query };
+  const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
+  return { lines: [{ label: roomName(known, room), points }], step, query };
 }
 
-/**
- * @param {any[]} rows
- * @param {(row: any) => number | null} mean
- * @param {(row: any) => object} further
- */
-function grouped(rows, mean, further) {
-  /** @type {Map<string, import("./chart.js").Point[]>} */
-  const byDevice = new Map();
-  for (const row of rows) {
-    const device = row.device_id ?? "";
-    if (!byDevice.has(device)) byDevice.set(device, []);
-    byDevice.get(device)?.push({ time: new Date(row.timestamp).getTime() / 1000, mean: mean(row), ...further(row) });
-  }
-  return [...byDevice].map(([device, points]) => ({ device, points }));
-}
-
-/**
- * The name of a device's line: its room's where it is alone there.
- * @param {Home} known
- * @param {string} id
- * @param {string} room
- */
-function labelOf(known, id, room) {
-  const device = known.devices.find((it) => it.device_id === id);
-  if (!device) return id;
-  const alone = known.devices.filter((it) => it.room === device.room).length === 1;
-  return alone && device.room && !room ? roomName(known, device.room) : deviceName(device);
+/** @param {{timestamp: string}} row */
+function seconds({ timestamp }) {
+  return new Date(timestamp).getTime() / 1000;
 }
 
 /** A time as an input of the browser writes it. @param {number} millis */

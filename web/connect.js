@@ -8,6 +8,11 @@ import { deviceName, home } from "./home.js";
 /** The address without the slash at its end. */
 const server = address.replace(/\/$/, "");
 const host = new URL(address);
+const isLocal = /^(127\..*|localhost|\[::1\])$/.test(host.hostname);
+/** The name by which other machines reach the server; a placeholder where the page's own is of this machine only. */
+const name = isLocal ? "ADDRESS" : host.hostname;
+const reached = isLocal ? server.replace(host.hostname, name) : server;
+const start = `cargo run -- --auth --host 0.0.0.0${host.port === "8080" ? "" : ` --port ${host.port}`}`;
 const token = "TOKEN";
 
 /** @type {[string, string, string][]} the sender, a word on it, and what to copy */
@@ -22,7 +27,7 @@ interval:
   - interval: 60s
     then:
       - http_request.post:
-          url: ${server}/readings
+          url: ${reached}/readings
           request_headers:
             Content-Type: application/json
             Authorization: Bearer ${token}
@@ -33,7 +38,7 @@ interval:
   ["Home Assistant", "In configuration.yaml; each sensor of the list is stored as it changes.", `influxdb:
   api_version: 2
   ssl: ${host.protocol === "https:"}
-  host: ${host.hostname}
+  host: ${name}
   port: ${host.port || (host.protocol === "https:" ? 443 : 80)}
   token: ${token}
   organization: home
@@ -45,23 +50,24 @@ interval:
   interval = "60s"
 
 [[outputs.influxdb_v2]]
-  urls = ["${server}"]
+  urls = ["${reached}"]
   token = "${token}"
   organization = "home"
   bucket = "home"`],
-  ["Tasmota", "In the console of the plug. With an ESP8266 it speaks http only.", `Rule1 ON Tele-ENERGY#Power DO WebQuery ${server}/readings POST [Content-Type: application/json|Authorization: Bearer ${token}] {"device_id": "tasmota-plug", "current_w": %value%} ENDON
+  ["Tasmota", "In the console of the plug: it posts its power and its meter by WebQuery every minute. To an address of https only an ESP32 posts; give an ESP8266 a server at home.", `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=tasmota-plug&room=study POST [Content-Type: application/json|Authorization: Bearer ${token}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
 Rule1 1
 TelePeriod 60`],
   ["Shelly", "A script of a device of the second generation or later; all that it measures is stored.", `Timer.set(60000, true, function () {
   Shelly.call("Shelly.GetStatus", {}, function (status) {
     Shelly.call("HTTP.Request", {
       method: "POST",
-      url: "${server}/readings/shelly?device=shelly-plug",
+      url: "${reached}/readings/shelly?device=shelly-plug",
       headers: {"Content-Type": "application/json", "Authorization": "Bearer ${token}"},
       body: JSON.stringify(status),
     });
   });
 });`],
+  ["Any other device", "One that can only call an address. Here the token is never left out: it has to be a write token, also without --auth.", `${reached}/readings/quick?device=boiler&room=cellar&temperature=55.5&p=${token}`],
 ];
 
 /** @param {HTMLElement} main */
@@ -93,17 +99,24 @@ export async function connect(main) {
  * @param {Node} [arrived] where the first reading is told
  */
 export function empty(arrived) {
-  const isLocal = host.hostname === "127.0.0.1" || host.hostname === "localhost" || host.hostname === "[::1]";
   return h(
     "div",
     null,
     h("h1", null, "Connect a device"),
     card("This server", h("p", null, "Its address is ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
-      isLocal && h("p", { class: "note" }, "Only this machine reaches that address. For devices in your network run cargo run -- --auth --host 0.0.0.0 and open the page by this machine's own address."),
-      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by `, h("code", null, "roomtide token create --scope write --device ID"), ", or with --any for a sender of many devices; without --auth any word will do."),
+      isLocal && elsewhere("Only this machine reaches that address."),
+      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by `, h("code", null, "cargo run -- token create --scope write --device ID"), ", or with --any for a sender of many devices; a server without --auth takes any word. For a deployed system add --table and --region. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --."),
     ),
-    ...SENDERS.map(([name, text, lines]) => card(name, h("p", null, text), copyable(name, lines))),
+    ...SENDERS.map(([title, text, lines]) => card(title, h("p", null, text), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines))),
   );
+}
+
+/**
+ * How the server is reached from other machines.
+ * @param {string} text
+ */
+function elsewhere(text) {
+  return h("p", { class: "note" }, `${text} For other machines start the server by `, h("code", null, start), ".");
 }
 
 /**

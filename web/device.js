@@ -2,10 +2,10 @@
 
 import { get, list, patch, path, saveCsv } from "./api.js";
 import { lineChart } from "./chart.js";
-import { card, field, fill, h, select, table } from "./dom.js";
+import { buttons, card, field, fill, h, select, table } from "./dom.js";
 import { age, moment, quantity, shownUnit, words, zone } from "./format.js";
 import { inPlace } from "./energy.js";
-import { deviceName, forget, home, roomName } from "./home.js";
+import { deviceName, forget, home, isSilent, lastDay, roomName, silence } from "./home.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("./api.js").Device} Device */
@@ -19,15 +19,31 @@ export async function device(main, id) {
   return id ? one(main, id) : all(main);
 }
 
+/** @param {Device} device */
+export function linkTo(device) {
+  return h("a", { href: `#device/${encodeURIComponent(device.device_id)}` }, deviceName(device));
+}
+
 /** @param {HTMLElement} main */
 function all(main) {
+  let shown = "all";
   const place = h("div");
-  fill(main, h("h1", null, "Devices"), h("section", { class: "card" }, place));
-  return async () => {
+  fill(main, h("h1", null, "Devices"), h("section", { class: "card list" }, place));
+  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
+  async function show() {
     const known = await home();
-    const rows = known.devices.map((it) => [h("a", { href: `#device/${encodeURIComponent(it.device_id)}` }, deviceName(it)), roomName(known, it.room), Object.keys(it.metrics).map(words).join(", "), it.latest ? age(it.latest.timestamp) : "none"]);
-    fill(place, table("All devices", ["Device", "Room", "Metrics", "Newest reading"], rows));
-  };
+    const { failure } = await lastDay();
+    const silent = known.devices.filter((it) => isSilent(it));
+    const choice = buttons("Show", [["all", `All ${known.devices.length}`], ["silent", `⚠ Silent ${silent.length}`]], shown, (value) => { shown = value; again(); });
+    const rows = (shown === "all" ? known.devices : silent).map((it) => [
+      linkTo(it),
+      silent.includes(it) ? h("span", { class: "warn" }, `⚠ silent ${silence(it)}`) : age(it.latest?.timestamp ?? 0),
+      roomName(known, it.room),
+      Object.keys(it.metrics).map(words).join(", "),
+    ]);
+    fill(place, choice, table(shown === "all" ? "All devices" : "Silent devices", ["Device", "Newest reading", "Room", "Metrics"], rows), failure && h("p", { class: "note" }, `Usual intervals are unknown: ${failure}`));
+  }
+  return show;
 }
 
 /**
@@ -59,7 +75,7 @@ function one(main, id) {
         const params = { metric, fn, every: "15m", tz: zone, from: "-24h", to: "now" };
         /** @type {import("./api.js").Series} */
         const { data } = await get(path("devices", id, "series"), params);
-        const points = data.map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, mean: row[metric]?.mean ?? row[metric]?.increase ?? null, min: row[metric]?.min, max: row[metric]?.max, coverage: row[metric] ? row.coverage : undefined }));
+        const points = data.filter((row) => row[metric]).map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, coverage: row.coverage, mean: row[metric].increase ?? null, ...row[metric] }));
         const names = Object.keys(found.metrics).map((name) => /** @type {[string, string]} */ ([name, words(name)]));
         const now = Date.now() / 1000;
         fill(
@@ -70,7 +86,10 @@ function one(main, id) {
       }),
       inPlace(rooms, async () => {
         const stays = await list(path("devices", id, "stays"));
-        const rows = stays.map((it) => [roomName(known, it.room), moment(it.since), it.until ? moment(it.until) : "now"]).reverse();
+        const isThere = (/** @type {any} */ it) => !it.until && it.room === found.room;
+        const rows = stays.map((it) => [roomName(known, it.room), moment(it.since), it.until ? moment(it.until) : isThere(it) ? "now" : "lately"]).reverse();
+        // A stay that readings teach is known after 15 minutes.
+        if (found.room && !stays.some(isThere)) rows.unshift([roomName(known, found.room), "lately", "now"]);
         fill(rooms, rows.length ? table("Where it has been", ["Room", "From", "To"], rows) : h("p", null, "It has been in no room."));
       }),
     ]);
@@ -101,6 +120,8 @@ function form(known, device, changed) {
   const room = text(device.room);
   const kind = text(device.kind);
   const tags = text(device.tags.join(", "));
+  let behind = device.behind ?? "";
+  const meters = known.devices.filter((it) => it !== device && hasEnergy(it)).map((it) => /** @type {[string, string]} */ ([it.device_id, deviceName(it)]));
   room.setAttribute("list", "rooms");
   const said = h("p", { role: "status" });
   const counters = Object.entries(device.metrics).filter(([, it]) => it.kind === "counter" || it.unit === "kWh");
@@ -112,6 +133,7 @@ function form(known, device, changed) {
     if (room.value !== (device.room ?? "")) edit.room = room.value || null;
     if (kind.value !== (device.kind ?? "")) edit.kind = kind.value || null;
     if (tags.value !== device.tags.join(", ")) edit.tags = tags.value.split(",").map((it) => it.trim()).filter(Boolean);
+    if (behind !== (device.behind ?? "")) edit.behind = behind || null;
     for (const { metric, it, inputs } of figures) {
       for (const setting of /** @type {const} */ (["modulus", "max_w", "tolerance"])) {
         const given = inputs[setting].value.trim().replace(",", ".");
@@ -135,7 +157,7 @@ function form(known, device, changed) {
       },
     },
     h("p", { class: "note" }, `Id ${device.device_id}, first reading ${moment(device.first_seen)}. Edits need an admin token where the server asks for tokens.`),
-    h("div", { class: "controls" }, field("Name", name), field("Room (id)", room), field("Kind", kind), field("Tags, separated by commas", tags)),
+    h("div", { class: "controls" }, field("Name", name), field("Room (id)", room), field("Kind", kind), field("Tags, separated by commas", tags), hasEnergy(device) && meters.length > 0 && select("Behind the meter, which measures it too", [["", "none"], ...meters], behind, (value) => { behind = value; })),
     h("datalist", { id: "rooms" }, ...known.rooms.map((it) => h("option", { value: it.room_id }, it.name ?? ""))),
     ...figures.map(({ metric, it, inputs }) =>
       h(
@@ -150,4 +172,9 @@ function form(known, device, changed) {
     h("div", { class: "buttons" }, h("button", { type: "submit" }, "Save")),
     said,
   );
+}
+
+/** Tells whether a device measures power or energy. @param {Device} device */
+function hasEnergy(device) {
+  return Object.values(device.metrics).some(({ unit }) => /^[kM]?Wh?$/.test(unit ?? ""));
 }

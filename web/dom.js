@@ -22,6 +22,19 @@ export function h(tag, props, ...children) {
 }
 
 /**
+ * Makes an element of a drawing.
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ * @param {...Node} children
+ */
+export function svg(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+/**
  * Replaces what a node holds; the element that had the focus has it again, if one of the same id is there.
  * @param {Element} node
  * @param {...(Node | string | number | null | undefined | false)} children

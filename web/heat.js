@@ -4,7 +4,7 @@ import { get, path } from "./api.js";
 import { card, fill, h, select } from "./dom.js";
 import { day, midnight, number, shownUnit, shownValue, words, zone } from "./format.js";
 import { inPlace } from "./energy.js";
-import { deviceName, home, metricsOf, roomName } from "./home.js";
+import { home, metricsOf, roomLines, roomName } from "./home.js";
 
 /** @typedef {{name: string, cells: Map<string, number>}} Line */
 
@@ -41,17 +41,8 @@ export async function heat(main) {
         from.setMinutes(0, 0, 0);
         const { data } = await get("series", { metric, every: "1h", fn: "mean", devices: 1, tz: zone, from: from.toISOString(), to: "now" });
         const hours = Array.from({ length: 24 }, (_, n) => new Date(from.getTime() + n * 3_600_000));
-        /** @type {Map<string, Line>} */
-        const lines = new Map();
-        for (const row of data) {
-          const device = known.devices.find((it) => it.device_id === row.device_id);
-          if (!device?.metrics[metric] || !row[metric]) continue;
-          const alone = known.devices.filter((it) => it.room === device.room && it.metrics[metric]).length === 1;
-          const name = alone ? roomName(known, device.room) : deviceName(device);
-          if (!lines.has(row.device_id)) lines.set(row.device_id, { name, cells: new Map() });
-          lines.get(row.device_id)?.cells.set(String(new Date(row.timestamp).getTime()), row[metric].mean);
-        }
-        fill(rooms, map(`${words(metric)} of each room by hour`, unit, hours.map((it) => ({ key: String(it.getTime()), name: String(it.getHours()) })), [...lines.values()]));
+        const lines = roomLines(known, data, metric).map(({ label, points }) => ({ name: label, cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
+        fill(rooms, map(`${words(metric)} of each room by hour`, unit, hours.map((it) => ({ key: String(it.getTime()), name: String(it.getHours()) })), lines));
       }),
       inPlace(days, async () => {
         if (!room) return fill(days);

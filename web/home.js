@@ -1,10 +1,23 @@
 // The devices and rooms that every view shows, and what can be said of them. Draws nothing.
 
-import { list } from "./api.js";
+import { get, list } from "./api.js";
+import { age, duration, moment } from "./format.js";
 
 /** @typedef {import("./api.js").Device} Device */
 /** @typedef {import("./api.js").Room} Room */
+/** @typedef {import("./api.js").Row} Row */
 /** @typedef {{devices: Device[], rooms: Room[]}} Home */
+
+/** How long the answer about the last day is used, in milliseconds: it changes slowly. */
+const DAY_AGE = 600_000;
+/** A device is silent after so many of its usual intervals, but never before ten minutes. */
+const SILENT_AFTER = 4;
+const LEAST_SILENCE = 600_000;
+/** The usual interval of a device of which the last day says none. */
+const UNKNOWN_INTERVAL = 900_000;
+
+/** @type {{at: number, rows: Row[], failure: string}} */
+let day = { at: 0, rows: [], failure: "" };
 
 /** @type {{at: number, home: Promise<Home>} | null} */
 let known = null;
@@ -29,6 +42,107 @@ export function home(maxAge = 5_000) {
 /** Forgets what is known, after an edit. */
 export function forget() {
   known = null;
+}
+
+/** The hours of the last day of each device, by which its usual interval is known. */
+export async function lastDay() {
+  if (Date.now() - day.at > DAY_AGE) {
+    const asked = get("series", { fn: "mean,count", every: "1h", devices: 1, from: "-24h" });
+    // Beyond 200 devices the server refuses it; then no usual interval is known.
+    const { data, failure } = await asked.then((it) => ({ data: it.data, failure: "" }), (error) => ({ data: [], failure: error.message }));
+    day = { at: Date.now(), rows: data, failure };
+  }
+  return day;
+}
+
+/**
+ * The usual interval in milliseconds between a device's readings, or those of one metric.
+ * @param {Device} device
+ * @param {string} [metric]
+ */
+function interval(device, metric) {
+  const counts = day.rows
+    .filter((row) => row.device_id === device.device_id && !row.partial)
+    .map((row) => Math.max(0, ...(metric ? [row[metric]] : Object.values(row)).map((it) => it?.count ?? 0)))
+    .filter((count) => count > 0)
+    .sort((a, b) => a - b);
+  // The upper quartile: in the hours in which it began or fell silent it sent less.
+  return counts.length ? 3_600_000 / counts[Math.floor(counts.length * 0.75)] : null;
+}
+
+/**
+ * Tells whether a device, or one metric of it, is missing for longer than is usual.
+ * @param {Device} device
+ * @param {string} [metric]
+ */
+export function isSilent(device, metric) {
+  const newest = metric ? device.latest?.metrics[metric] : device.latest;
+  if (!newest) return true;
+  const limit = Math.max(LEAST_SILENCE, SILENT_AFTER * (interval(device, metric) ?? UNKNOWN_INTERVAL));
+  return Date.now() - new Date(newest.timestamp).getTime() > limit;
+}
+
+/** Since when a device is silent, in words. @param {Device} device */
+export function silence(device) {
+  if (!device.latest) return "without a newest reading";
+  const usual = interval(device);
+  return `since ${moment(device.latest.timestamp)}, ${age(device.latest.timestamp)}${usual ? ` (usually every ${duration(usual)})` : ""}`;
+}
+
+/**
+ * Those devices whose power is no part of another's among them.
+ * @param {Home} known
+ * @param {Device[]} devices
+ */
+export function inFront(known, devices) {
+  return devices.filter((device) => {
+    let next = device.behind;
+    for (let steps = 0; next && steps < known.devices.length; steps += 1) {
+      if (devices.some((it) => it.device_id === next)) return false;
+      next = known.devices.find((it) => it.device_id === next)?.behind;
+    }
+    return true;
+  });
+}
+
+/**
+ * The rows of devices as lines of their rooms, combined as the server does: the mean of the devices, and the sum
+ * of powers and counters. A device without a room is by itself.
+ * @param {Home} known
+ * @param {Row[]} rows
+ * @param {string} metric
+ */
+export function roomLines(known, rows, metric) {
+  const devices = new Map(known.devices.map((it) => [it.device_id, it]));
+  /** @type {Map<string, {room: string | null, label: string, times: Map<string, Row[]>}>} */
+  const lines = new Map();
+  for (const row of rows) {
+    const device = devices.get(row.device_id ?? "");
+    if (!device || !row[metric]) continue;
+    const key = device.room ? `room ${device.room}` : device.device_id;
+    const line = lines.get(key) ?? { room: device.room, label: device.room ? roomName(known, device.room) : deviceName(device), times: new Map() };
+    lines.set(key, line);
+    line.times.set(row.timestamp, [...(line.times.get(row.timestamp) ?? []), row]);
+  }
+  return [...lines.values()].map(({ room, label, times }) => {
+    const here = room ? known.devices.filter((it) => it.room === room) : [];
+    const isSum = here.some(({ metrics: { [metric]: it } }) => it && (it.kind === "counter" || /^[kM]?W$/.test(it.unit ?? "")));
+    const counted = new Set((isSum ? inFront(known, here) : here).map((it) => it.device_id));
+    const points = [...times].flatMap(([timestamp, all]) => {
+      const rows = all.filter((row) => !room || counted.has(row.device_id ?? ""));
+      if (!rows.length) return [];
+      const sum = (/** @type {(row: Row) => number} */ of) => rows.reduce((total, row) => total + of(row), 0);
+      const edge = (/** @type {"min" | "max"} */ end) => (isSum ? sum((row) => row[metric][end]) : Math[end](...rows.map((row) => row[metric][end])));
+      return {
+        time: new Date(timestamp).getTime() / 1000,
+        mean: sum((row) => row[metric].mean) / (isSum ? 1 : rows.length),
+        min: edge("min"),
+        max: edge("max"),
+        coverage: sum((row) => row.coverage ?? 0) / rows.length,
+      };
+    });
+    return { room, label, points };
+  });
 }
 
 /** @param {Device} device */

@@ -1,22 +1,17 @@
 // The view of this moment: what is alive, each room, and power. Draws no history but a line of the last day.
 
-import { get } from "./api.js";
-import { card, fill, h } from "./dom.js";
-import { age, duration, isolated, moment, number, quantity, shownUnit, shownValue, words } from "./format.js";
-import { deviceName, home, isOutside, powerOf, roomName } from "./home.js";
+import { card, fill, h, svg } from "./dom.js";
+import { age, isolated, number, quantity, shownUnit, shownValue, words } from "./format.js";
+import { deviceName, home, inFront, isOutside, isSilent, lastDay, powerOf, roomLines, roomName, silence } from "./home.js";
 import { empty } from "./connect.js";
+import { linkTo } from "./device.js";
 
 /** @typedef {import("./home.js").Home} Home */
 /** @typedef {import("./api.js").Device} Device */
-/** @typedef {import("./api.js").Row} Row */
+/** @typedef {{time: number, mean: number}[]} Points */
 
-/** How long the answer about the last day is used, in milliseconds: it changes slowly. */
-const DAY_AGE = 600_000;
-/** A device is silent after so many of its usual intervals, but never before ten minutes. */
-const SILENT_AFTER = 4;
-const LEAST_SILENCE = 600_000;
-/** The usual interval of a device of which the last day says none. */
-const UNKNOWN_INTERVAL = 900_000;
+/** The most meters that are named where their power is added up. */
+const MAX_PARTS = 5;
 
 /** @type {Record<string, {below: number, above: number, low: string, good: string, high: string}>} */
 const COMFORT = {
@@ -24,9 +19,6 @@ const COMFORT = {
   humidity: { below: 35, above: 65, low: "dry", good: "comfortable", high: "humid" },
   co2: { below: 0, above: 1000, low: "", good: "fresh", high: "stuffy" },
 };
-
-/** @type {{at: number, rows: Row[], failure: string}} */
-let lastDay = { at: 0, rows: [], failure: "" };
 
 /** @param {HTMLElement} main */
 export async function now(main) {
@@ -41,29 +33,25 @@ export async function now(main) {
       fill(main, empty());
       return;
     }
-    if (Date.now() - lastDay.at > DAY_AGE) {
-      const asked = get("series", { fn: "mean,count", every: "1h", devices: 1, from: "-24h" });
-      // Beyond 200 devices the server refuses it; then no usual interval is known.
-      const { data, failure } = await asked.then((it) => ({ data: it.data, failure: "" }), (error) => ({ data: [], failure: error.message }));
-      lastDay = { at: Date.now(), rows: data, failure };
-    }
-    fill(alive, ...health(known));
+    const { rows, failure } = await lastDay();
+    fill(alive, ...health(known, failure));
     fill(power, ...powerNow(known));
     const tiles = known.rooms.map((room) => ({ room, devices: known.devices.filter((it) => it.room === room.room_id) })).filter(({ devices }) => devices.length);
     fill(said, extremes(known, tiles));
-    fill(rooms, ...tiles.map(({ room, devices }) => tile(room.room_id, room.name || room.room_id, devices)));
+    const lines = roomLines(known, rows, "temperature");
+    fill(rooms, ...tiles.map(({ room, devices }) => tile(known, room, devices, lines.find((it) => it.room === room.room_id)?.points ?? [])));
   };
 }
 
 /**
  * How many devices report, which are silent, and weak batteries.
  * @param {Home} known
+ * @param {string} failure why usual intervals are unknown
  */
-function health(known) {
-  const silent = known.devices.filter(isSilent);
+function health(known, failure) {
+  const silent = known.devices.filter((it) => isSilent(it));
   const weak = known.devices.filter((it) => (battery(it) ?? 100) < 20);
-  const link = (/** @type {Device} */ it, /** @type {string} */ text) =>
-    h("li", null, h("a", { href: `#device/${encodeURIComponent(it.device_id)}` }, deviceName(it)), ` ${text}`);
+  const link = (/** @type {Device} */ it, /** @type {string} */ text) => h("li", null, linkTo(it), ` ${text}`);
   return [
     h("p", { class: "big" }, `${known.devices.length - silent.length} of ${known.devices.length} report`),
     silent.length
@@ -72,7 +60,7 @@ function health(known) {
     weak.length
       ? h("div", null, h("h3", null, "Battery below 20 %"), h("ul", null, ...weak.map((it) => link(it, `${number(battery(it) ?? 0)} %`))))
       : known.devices.some((it) => battery(it) !== null) && h("p", null, "No battery is below 20 %."),
-    lastDay.failure && h("p", { class: "note" }, `Usual intervals are unknown: ${lastDay.failure}`),
+    failure && h("p", { class: "note" }, `Usual intervals are unknown: ${failure}`),
     h("p", null, h("a", { href: "#device" }, "All devices")),
   ];
 }
@@ -83,61 +71,36 @@ function battery(device) {
   return value === undefined ? null : value.value;
 }
 
-/**
- * The usual interval between a device's readings in milliseconds, from the hours of the last day.
- * @param {Device} device
- */
-function interval(device) {
-  const counts = lastDay.rows
-    .filter((row) => row.device_id === device.device_id && !row.partial)
-    .map((row) => Math.max(0, ...Object.values(row).map((it) => it?.count ?? 0)))
-    .filter((count) => count > 0)
-    .sort((a, b) => a - b);
-  // The upper quartile: in the hours in which it began or fell silent it sent less.
-  return counts.length ? 3_600_000 / counts[Math.floor(counts.length * 0.75)] : null;
-}
-
-/** @param {Device} device */
-function isSilent(device) {
-  if (!device.latest) return true;
-  const limit = Math.max(LEAST_SILENCE, SILENT_AFTER * (interval(device) ?? UNKNOWN_INTERVAL));
-  return Date.now() - new Date(device.latest.timestamp).getTime() > limit;
-}
-
-/** @param {Device} device */
-function silence(device) {
-  if (!device.latest) return "has no newest reading";
-  const usual = interval(device);
-  return `since ${moment(device.latest.timestamp)}, ${age(device.latest.timestamp)}${usual ? ` (usually every ${duration(usual)})` : ""}`;
-}
-
 /** @param {Home} known */
 function powerNow(known) {
-  const meters = known.devices.map((device) => ({ device, watts: powerOf(device) })).filter((it) => it.watts !== null);
-  if (!meters.length) return [h("p", null, "No device measures power in W.")];
-  // What is behind another meter is counted there.
-  const total = meters.filter(({ device }) => !device.behind).reduce((sum, { watts }) => sum + (watts ?? 0), 0);
-  const parts = meters.some(({ device }) => device.behind) ? meters.filter(({ device }) => device.behind) : meters;
-  const biggest = parts.reduce((best, it) => ((it.watts ?? 0) > (best.watts ?? 0) ? it : best));
-  const newest = meters.map(({ device }) => device.latest?.timestamp ?? "").sort().at(-1);
+  const all = known.devices.filter((it) => powerOf(it) !== null);
+  if (!all.length) return [h("p", null, "No device measures power in W.")];
+  const watts = (/** @type {Device} */ it) => powerOf(it) ?? 0;
+  const meters = all.filter((it) => !isSilent(it)).sort((a, b) => watts(b) - watts(a));
+  if (!meters.length) return [h("p", { class: "warn" }, "Each device that measures power is silent.")];
+  const total = inFront(known, meters).reduce((sum, it) => sum + watts(it), 0);
+  // A meter with others behind it consumes nothing itself.
+  const biggest = meters.find((it) => !meters.some(({ behind }) => behind === it.device_id)) ?? meters[0];
+  const newest = meters.map((it) => it.latest?.timestamp ?? "").sort().at(-1) ?? "";
+  const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? "; " : "", linkTo(it), `, ${number(watts(it), 0)} W`]);
   return [
     h("p", { class: "big" }, total < 0 ? `${number(-total, 0)} W sold` : `${number(total, 0)} W`),
-    h("p", null, "Biggest consumer: ", h("a", { href: `#device/${encodeURIComponent(biggest.device.device_id)}` }, deviceName(biggest.device)), `, ${number(biggest.watts ?? 0, 0)} W`),
-    newest && h("p", { class: "note" }, `measured ${age(newest)}`),
+    h("p", null, "Biggest consumer: ", linkTo(biggest), `, ${number(watts(biggest), 0)} W`),
+    meters.length > 1 && !all.some(({ behind }) => behind) && h("p", null, "Added up: ", ...parts, meters.length > MAX_PARTS && `; ${meters.length - MAX_PARTS} more`, ". Is one of these behind another? Then say so in its settings."),
+    h("p", { class: "note" }, `measured ${age(newest)}`, meters.length < all.length && `; ${all.length - meters.length} silent, not counted`),
   ];
 }
 
 /**
- * The newest value of a metric among devices.
+ * The mean of the newest values of a metric among devices, without those that are silent.
  * @param {Device[]} devices
  * @param {string} metric
  */
-function newest(devices, metric) {
-  const found = devices.filter((it) => it.latest?.metrics[metric]);
-  found.sort((a, b) => (a.latest?.metrics[metric].timestamp ?? "").localeCompare(b.latest?.metrics[metric].timestamp ?? ""));
-  const device = found.at(-1);
-  const value = device?.latest?.metrics[metric];
-  return device && value ? { ...value, unit: device.metrics[metric]?.unit ?? null } : null;
+function valueNow(devices, metric) {
+  const all = devices.filter((it) => it.latest?.metrics[metric]);
+  const fresh = all.filter((it) => !isSilent(it, metric));
+  const sum = fresh.reduce((total, it) => total + (it.latest?.metrics[metric].value ?? 0), 0);
+  return { value: fresh.length ? sum / fresh.length : null, unit: all[0]?.metrics[metric]?.unit, fresh: fresh.length, all: all.length };
 }
 
 /**
@@ -146,37 +109,41 @@ function newest(devices, metric) {
  */
 function extremes(known, tiles) {
   const values = tiles
-    .map(({ room, devices }) => ({ room: room.room_id, value: newest(devices, "temperature") }))
+    .map(({ room, devices }) => ({ room: room.room_id, ...valueNow(devices, "temperature") }))
     .filter((it) => it.value !== null)
-    .sort((a, b) => (a.value?.value ?? 0) - (b.value?.value ?? 0));
+    .sort((a, b) => (a.value ?? 0) - (b.value ?? 0));
   if (values.length < 2) return "";
-  const text = (/** @type {any} */ it) => `${isolated(roomName(known, it.room))}, ${quantity(it.value.value, it.value.unit, 1)}`;
+  const text = (/** @type {any} */ it) => `${isolated(roomName(known, it.room))}, ${quantity(it.value, it.unit, 1)}`;
   const inside = values.filter((it) => !isOutside(it.room));
   const coldest = inside.length && inside[0] !== values[0] ? `; inside ${text(inside[0])}` : "";
   return `Coldest: ${text(values[0])}${coldest}. Warmest: ${text(values.at(-1))}.`;
 }
 
 /**
- * @param {string} id
- * @param {string} name
+ * @param {Home} known
+ * @param {import("./api.js").Room} room
  * @param {Device[]} devices
+ * @param {Points} points the temperature of its last day
  */
-function tile(id, name, devices) {
+function tile(known, { room_id: id, name }, devices, points) {
   const judged = isOutside(`${id} ${name}`) ? {} : COMFORT;
+  const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors} sensors`)), h("dd", null, ...value));
   const rows = ["temperature", "humidity", "co2"].flatMap((metric) => {
-    const value = newest(devices, metric);
-    return value ? [h("div", { class: "value" }, h("dt", null, words(metric)), h("dd", null, quantity(value.value, value.unit, metric === "temperature" ? 1 : 0), comfort(judged[metric], value.value)))] : [];
+    const { value, unit, fresh, all } = valueNow(devices, metric);
+    if (!all) return [];
+    const sensors = all < 2 ? "" : fresh < all ? `${fresh} of ${all}` : `mean of ${all}`;
+    return [row(words(metric), sensors, value === null ? "silent" : quantity(value, unit, metric === "temperature" ? 1 : 0), value === null ? null : comfort(judged[metric], value))];
   });
-  const watts = devices.map(powerOf).filter((it) => it !== null);
-  if (watts.length) rows.push(h("div", { class: "value" }, h("dt", null, "Power"), h("dd", null, `${number(watts.reduce((a, b) => (a ?? 0) + (b ?? 0), 0) ?? 0, 0)} W`)));
+  const meters = devices.filter((it) => powerOf(it) !== null && !isSilent(it));
+  if (meters.length) rows.push(row("Power", "", `${number(inFront(known, meters).reduce((sum, it) => sum + (powerOf(it) ?? 0), 0), 0)} W`));
   const at = devices.map((it) => it.latest?.timestamp ?? "").sort().at(-1);
   return h(
     "section",
     { class: "card tile" },
-    h("h2", null, h("a", { id: `tile-${id}`, href: `#charts/${encodeURIComponent(id)}` }, name)),
+    h("h2", null, h("a", { id: `tile-${id}`, href: `#charts/${encodeURIComponent(id)}` }, name || id)),
     rows.length ? h("dl", null, ...rows) : h("p", null, devices.map(deviceName).join(", ")),
-    spark(devices),
-    at ? h("p", { class: devices.every(isSilent) ? "warn" : "note" }, devices.every(isSilent) ? `silent, last ${age(at)}` : age(at)) : h("p", { class: "warn" }, "no readings"),
+    spark(points, valueNow(devices, "temperature").unit),
+    at ? h("p", { class: devices.every((it) => isSilent(it)) ? "warn" : "note" }, devices.every((it) => isSilent(it)) ? `⚠ silent, last ${age(at)}` : age(at)) : h("p", { class: "warn" }, "⚠ no readings"),
   );
 }
 
@@ -192,26 +159,17 @@ function comfort(band, value) {
 
 /**
  * The temperature of the last day as a line, from its lowest to its highest.
- * @param {Device[]} devices
+ * @param {Points} points
+ * @param {string | null | undefined} unit
  */
-function spark(devices) {
-  const device = devices.find((it) => it.metrics.temperature);
-  const rows = lastDay.rows.filter((row) => row.device_id === device?.device_id);
-  const means = rows.map((row) => row.temperature?.mean).filter((it) => it !== undefined);
-  if (!device || means.length < 3) return null;
+function spark(points, unit) {
+  if (points.length < 3) return null;
+  const means = points.map(({ mean }) => mean);
   const [low, high] = [Math.min(...means), Math.max(...means)];
-  const unit = device.metrics.temperature.unit;
-  const points = rows
-    .map((row, x) => (row.temperature ? `${((x * 100) / (rows.length - 1)).toFixed(1)},${(28 - ((row.temperature.mean - low) * 26) / (high - low || 1)).toFixed(1)}` : ""))
-    .filter(Boolean);
-  const svg = (/** @type {string} */ tag, /** @type {Record<string, string>} */ attributes) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
+  const [from, to] = [points[0].time, points[points.length - 1].time];
+  const places = points.map(({ time, mean }) => `${(((time - from) * 100) / (to - from)).toFixed(1)},${(28 - ((mean - low) * 26) / (high - low || 1)).toFixed(1)}`);
   const label = `Last 24 hours: ${number(shownValue(low, unit), 1)} to ${number(shownValue(high, unit), 1)} ${shownUnit(unit)}`;
-  const line = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label });
-  line.append(svg("polyline", { points: points.join(" ") }));
+  const line = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, svg("polyline", { points: places.join(" ") }));
   return h("div", null, line, h("p", { class: "note" }, label));
 }
 

@@ -14,7 +14,7 @@ export function askForToken(use, refusal) {
   if (dialog.open) return Promise.resolve(false);
   const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   const keep = h("input", { type: "checkbox" });
-  const create = `roomtide token create --scope ${use} --name me`;
+  const create = `cargo run -- token create --scope ${use} --name me`;
   const again = use === "read" && hasToken();
   return new Promise((resolve) => {
     let given = false;

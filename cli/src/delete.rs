@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Do not ask whether to delete
     #[arg(long, global = true)]
     yes: bool,
-    /// The address of the server
+    /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, global = true, default_value = "http://127.0.0.1:8080")]
     url: String,
     /// An admin token; @FILE reads it from a file, because every user of the machine sees a command line
@@ -103,8 +103,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 
 fn delete(args: &Args) -> anyhow::Result<()> {
     if !args.yes {
-        if !io::stdin().is_terminal() {
-            bail!("there is nobody to ask; --yes deletes without a question");
+        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            bail!("nothing is deleted: the question needs a terminal; --yes deletes without one");
         }
         confirm(&args.what, &mut io::stdin().lock())?;
     }
@@ -153,6 +153,11 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
         bar.set_length(deleted + left);
         bar.set_position(deleted);
         bar.set_message(if progress.left_at_least.is_some() { "and more" } else { "" });
+        if bar.is_hidden()
+            && let Some(seconds) = progress.wait_seconds
+        {
+            print(format_args!("{deleted} deleted; asking again in {seconds} s"));
+        }
         for second in (0..progress.wait_seconds.unwrap_or_default()).rev() {
             bar.set_message(format!(
                 "over in {} min {:02} s",

@@ -40,7 +40,7 @@ enum Action {
 struct Set {
     /// The CSV file
     file: PathBuf,
-    /// The address of the server
+    /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     url: String,
     /// An admin token, or @FILE with one

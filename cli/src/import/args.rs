@@ -43,11 +43,11 @@ import starts over. Importing twice changes nothing: the same reading is stored 
 pub(crate) struct ImportArgs {
     /// CSV (.csv, .tsv) or NDJSON (.ndjson, .jsonl), gzip or not; - is standard input
     pub(super) file: PathBuf,
-    /// The address of the server
+    /// The address of the server, which it prints at its start; another --port there needs --url here
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub(super) url: String,
-    /// An access token, if the server asks for one; @FILE reads it from a file, because every user of
-    /// the machine sees a command line
+    /// An access token, if the server asks for one; a file with settings of devices or rooms, as a backup
+    /// is, needs an admin's. @FILE reads it from a file, because every user of the machine sees a command line
     #[arg(long)]
     pub(super) token: Option<String>,
     /// Check the whole file and estimate the cost, but send nothing

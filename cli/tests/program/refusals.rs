@@ -31,6 +31,13 @@ fn the_earliest_timestamp_is_not_offered_a_relative_time() {
 }
 
 #[test]
+fn a_deletion_without_a_terminal_says_what_it_needs() {
+    let (code, said) = run(&["delete", "device", "d", "--url", "http://127.0.0.1:1"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("nothing is deleted") && said.contains("--yes"), "{said}");
+}
+
+#[test]
 fn the_help_says_what_a_host_is_and_what_excludes_what() {
     let output = Command::new(PROGRAM).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
