@@ -1,16 +1,20 @@
-"""Measures the deployed functions: cold start, and CPU time of a POST."""
+"""Measures the deployed functions: cold start, CPU time of a POST, and how long one of many lines takes."""
 
 import json
 import os
 import ssl
+import statistics
+import time
 from pathlib import Path
 
 import build
-from readings import event, introduction, readings
-from stubs import Authority, DynamoDb, Runtime
+from readings import event, introduction, lines, readings, write
+from stubs import Authority, CpuShare, DynamoDb, Runtime
 
 # Readings per POST, and POSTs per round.
 POSTS = {500: 20, 25: 200, 1: 400}
+# A POST of line protocol, and what surrounds it: a function of 256 MB, and a table that answers in 5 ms.
+LINES, DEVICES, MEMORY, TABLE_SECONDS = 1_000, 50, 256, 0.005
 # Turns per round. More turns spread the load of the machine evenly; fewer keep the caches warm.
 TURNS = 4
 
@@ -111,3 +115,50 @@ def same(ours, theirs, count):
     if sum(map(len, ours)) != count or sorted(ours, key=first) != sorted(theirs, key=first):
         sizes = [list(map(len, batches)) for batches in (ours, theirs)]
         raise RuntimeError(f"of {count} readings ingest and the bare SDK sent other items, in batches of {sizes}")
+
+
+def many_lines(report, args, scratch):
+    """Time of a POST of many lines at 256 MB, its CPU time, and the requests that it makes to the table."""
+    where = Lambda(args, scratch)
+    post = write(lines(LINES, DEVICES))
+    share = MEMORY / 1769
+    ingest = where.start(build.function("ingest"))
+
+    def sent():
+        was, since = ingest.cpu_seconds(), time.perf_counter()
+        answer = ingest.invoke(post)
+        taken = time.perf_counter() - since
+        if answer.get("statusCode") != 204:
+            raise RuntimeError(f"ingest does not take the lines: {answer}")
+        return taken, ingest.cpu_seconds() - was
+
+    sent()  # registers the devices
+    before = where.table.requests.copy()
+    sent()
+    requests = where.table.requests - before
+    where.table.delay = TABLE_SECONDS
+    rounds = args.rounds or 20
+    whole = [sent() for _ in range(rounds)]
+    each = f"{TABLE_SECONDS * 1e3:.0f} ms per request to the table"
+    report.title(f"a POST of {LINES:,} lines of {DEVICES} devices, {each}")
+    made = ", ".join(f"{number:,} {name}" for name, number in sorted(requests.items()))
+    report.line(f"{made}; {median_ms(cpu for _, cpu in whole)} ms of CPU time")
+    report.line(f"{median_ms(taken for taken, _ in whole)} ms with a whole CPU")
+    try:
+        group = CpuShare(share)
+    except OSError as why:
+        report.line(f"with {share:.3f} of a CPU not measured, for want of a control group: {why}")
+        return ingest.end()
+    try:
+        group.add(ingest.process)
+        limited = [sent() for _ in range(rounds)]
+    finally:
+        ingest.end()
+        group.end()
+    slowest = max(taken for taken, _ in limited) * 1e3
+    report.line(f"{median_ms(taken for taken, _ in limited)} ms with {share:.3f} of a CPU, as at {MEMORY} MB, "
+                f"and at most {slowest:,.0f} ms; {median_ms(cpu for _, cpu in limited)} ms of CPU time")
+
+
+def median_ms(seconds):
+    return f"{statistics.median(seconds) * 1e3:,.0f}"

@@ -15,8 +15,9 @@ import deployed
 import laptop
 import rollups
 
-PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "local": laptop.throughput, "kill": laptop.kill,
-         "rollups": rollups.rollups, "conditions": conditions.conditions}
+PARTS = {"cold": deployed.cold_start, "warm": deployed.cpu_of_post, "lines": deployed.many_lines,
+         "local": laptop.throughput, "kill": laptop.kill, "rollups": rollups.rollups,
+         "conditions": conditions.conditions}
 
 
 def main():

@@ -35,6 +35,25 @@ def reading(number, second):
     }
 
 
+def lines(count, devices, first=0):
+    """Line protocol: one line per device and second, each a reading of its own."""
+    start = int(START.timestamp())
+    return "".join(
+        f"climate,host=host-{number % devices} temperature={18 + number * 13 % 70 / 10},"
+        f"humidity={35 + number * 11 % 300 / 10},co2={400 + number * 7 % 900}i {start + number // devices}\n"
+        for number in range(first, first + count))
+
+
+def write(lines):
+    """The event of API Gateway for `POST /api/v2/write`."""
+    event = json.loads((ROOT / "events" / "ingest" / "home-assistant.json").read_text())
+    event["rawQueryString"] = "org=home&bucket=home&precision=s"
+    event["queryStringParameters"]["precision"] = "s"
+    event["body"] = lines
+    event["headers"]["content-length"] = str(len(lines))
+    return json.dumps(event).encode()
+
+
 def body(readings):
     return json.dumps(readings, separators=(",", ":"))
 

@@ -1,7 +1,9 @@
 """Stubs of the Lambda Runtime API and of DynamoDB, and a certificate for TLS. No conditions, no errors."""
 
 import atexit
+import collections
 import json
+import os
 import queue
 import socket
 import ssl
@@ -108,15 +110,19 @@ class Runtime(Server):
 
 
 class DynamoDb(Server):
-    """A table that stores registry items (`PutItem`) and drops readings (`BatchWriteItem`)."""
+    """A table that stores registry items (`PutItem`) and drops readings (`BatchWriteItem`, `UpdateItem`)."""
 
     def __init__(self, tls=None):
         self.items = {}
         self.batches = None
+        self.requests = collections.Counter()
+        self.delay = 0  # seconds before an answer
         super().__init__(tls)
 
     def answer(self, _, headers, body):
         operation = headers["x-amz-target"].split(".")[1]
+        self.requests[operation] += 1
+        time.sleep(self.delay)
         if operation == "BatchWriteItem" and self.batches is None:
             said = {"UnprocessedItems": {}}
         else:
@@ -132,6 +138,9 @@ class DynamoDb(Server):
 
     def PutItem(self, asked):
         self.items[key(asked["Item"])] = asked["Item"]
+        return {}
+
+    def UpdateItem(self, _):
         return {}
 
     def Query(self, asked):
@@ -158,6 +167,37 @@ class DynamoDb(Server):
 
 def key(item):
     return item["pk"]["S"], item["sk"]["S"]
+
+
+class CpuShare:
+    """A share of one CPU for processes, by a control group: at 256 MB a function has 256/1769 of a vCPU."""
+
+    PERIOD = 20_000  # microseconds
+
+    def __init__(self, share):
+        quota = round(self.PERIOD * share)
+        root = Path("/sys/fs/cgroup")
+        name = f"roomtide-benches-{os.getpid()}"
+        if (root / "cgroup.controllers").exists():
+            self.group = root / name
+            settings = {"cpu.max": f"{quota} {self.PERIOD}"}
+        else:
+            self.group = root / "cpu" / name
+            settings = {"cpu.cfs_period_us": self.PERIOD, "cpu.cfs_quota_us": quota}
+        self.group.mkdir()
+        try:
+            for file, value in settings.items():
+                (self.group / file).write_text(str(value))
+        except OSError:
+            self.end()
+            raise
+
+    def add(self, process):
+        (self.group / "cgroup.procs").write_text(str(process.pid))
+
+    def end(self):
+        """Removes the group, whose processes have ended."""
+        self.group.rmdir()
 
 
 class Authority:

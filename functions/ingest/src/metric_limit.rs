@@ -1,6 +1,6 @@
 //! Limits how many metrics merging writes give a device. Reads and writes no table.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use api::FieldError;
@@ -41,7 +41,7 @@ impl MetricLimit {
             added.retain(|name| !is_registered(name));
             let unknown = |name: &&MetricName| !is_registered(name) && !added.contains(*name);
             let new: Vec<_> = reading.metrics().keys().filter(unknown).cloned().collect();
-            let taken = registered.map_or(0, |it| it.len()) + added.len();
+            let taken = registered.map_or(0, BTreeMap::len) + added.len();
             let one_too_many = new.get(MAX_KNOWN_METRICS.saturating_sub(taken)).cloned();
             if one_too_many.is_none() {
                 added.extend(new);

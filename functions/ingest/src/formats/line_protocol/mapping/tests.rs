@@ -7,6 +7,7 @@ use domain::{Label, MetricKind, Unit};
 use proptest::prelude::*;
 
 use super::*;
+use crate::formats::line_invariants::hold;
 use crate::formats::line_protocol::lines;
 
 const SENDERS: &str = include_str!("../../../../../../tests/line_protocol/senders.txt");
@@ -39,6 +40,7 @@ fn lines_of_real_senders_become_these_devices_and_metrics() {
             continue;
         }
         senders += 1;
+        hold(line.as_bytes());
         let all = mapped(line, &Rules::default());
         let all = if all.is_empty() { vec!["nothing".to_owned()] } else { all };
         for point in all {
