@@ -1,4 +1,5 @@
-"""Writes with real clients of InfluxDB to the local system, with tokens, and reads back what came of it.
+"""Writes with real clients of InfluxDB to the local system, with tokens, and reads back what came of it. Debian's
+influx asks too, and a real influxd forwards what it takes.
 
     python3 tests/clients/check.py FOLDER
 
@@ -30,6 +31,7 @@ def main():
         "@influxdata/influxdb-client (npm)": node(tools / "node", "influxdb-client", "node_v2.mjs"),
         "@influxdata/influxdb3-client (npm)": node(tools / "node", "influxdb3-client", "node_v3.mjs"),
         "influx (Debian)": ["bash", str(HERE / "influx_v1.sh")] if shutil.which("influx") else None,
+        "influxd (Debian), forwarding": ["python3", str(HERE / "influxd.py")] if shutil.which("influxd") else None,
     }
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data")
@@ -47,7 +49,8 @@ def write(server, name, command):
     began = time.monotonic()
     host = f"client{time.monotonic_ns()}"
     url = server.url
-    environment = os.environ | {"URL": url, "TOKEN": server.tokens["write"], "CLIENT_HOST": host}
+    tokens = {"TOKEN": server.tokens["write"], "READ_TOKEN": server.tokens["read"]}
+    environment = os.environ | {"URL": url, "CLIENT_HOST": host} | tokens
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         sys.exit(f"{name} failed:\n{done.stdout}{done.stderr}")

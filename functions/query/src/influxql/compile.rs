@@ -158,6 +158,10 @@ impl Compiler<'_> {
         let mut has_time = false;
         for dimension in &select.dimensions {
             match dimension {
+                Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time") => {
+                    let message = "time() is a function and expects at least one argument";
+                    return Err(QueryError::new(message));
+                }
                 Expression::Reference { name, .. } => drop(tags.insert(name.clone())),
                 Expression::Wildcard(_) => tags.extend(self.schema.tags.iter().cloned()),
                 Expression::Pattern(pattern) => {

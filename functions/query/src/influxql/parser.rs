@@ -454,7 +454,8 @@ impl Parser<'_> {
             let name = domain::excerpt(&name);
             QueryError::new(format!("unable to find time zone {name}"))
         };
-        name.parse().map(Some).map_err(unknown)
+        let zone = if name.is_empty() { Ok(domain::Zone::UTC) } else { name.parse() };
+        zone.map(Some).map_err(unknown)
     }
 
     /// A name, in quotes or without.

@@ -21,13 +21,18 @@ pub(super) struct QueryRequest {
 }
 
 impl QueryRequest {
-    /// Reads the address, and the form of a `POST`. Of a parameter in both, that of the form counts.
+    /// Reads the form of a `POST`, and the address. Of a parameter that is given several times, the first counts.
     pub(super) fn of(request: &Request) -> Result<Self, Problem> {
-        let mut given: BTreeMap<String, String> = request.query().into_iter().collect();
+        let mut given = BTreeMap::new();
         let is_post = request.method == "POST";
         if is_post {
             let body = api::inflate(&request.body)?;
-            given.extend(form_urlencoded::parse(&body).into_owned());
+            for (name, value) in form_urlencoded::parse(&body).into_owned() {
+                given.entry(name).or_insert(value);
+            }
+        }
+        for (name, value) in request.query() {
+            given.entry(name).or_insert(value);
         }
         let accepted = request.header("accept").unwrap_or_default();
         let is_csv = accepted.contains("application/csv") || accepted.contains("text/csv");

@@ -51,7 +51,7 @@ impl Value {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
             Operator::Multiply => a * b,
-            Operator::Divide | Operator::Modulo if b == 0.0 => 0.0,
+            Operator::Divide if b == 0.0 => 0.0,
             Operator::Divide => a / b,
             Operator::Modulo => a % b,
             _ => return None,

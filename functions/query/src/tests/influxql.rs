@@ -382,6 +382,8 @@ async fn a_query_comes_in_a_form_as_well_and_unknown_parameters_are_ignored() {
         bench.send("POST", url, json!({}), "").await.text,
         "{\"results\":[{\"statement_id\":0}]}\n"
     );
+    let twice = "/query?q=SHOW%20DATABASES&q=SELEC";
+    assert_eq!(bench.get(twice).await.status, 200, "the first counts");
     let refused = bench.send("POST", "/query?db=home", json!({}), "q=SELEC").await;
     assert_eq!(refused.status, 400);
     assert!(refused.header("x-influxdb-error").starts_with("error parsing query: found SELEC"));
