@@ -10,27 +10,6 @@ pub(super) fn schemas() -> Value {
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
     json!({
-        "Exchange": {"type": "object", "required": ["timestamp", "old", "new"], "additionalProperties": false, "properties": {
-            "timestamp": {"type": ["string", "number"], "description": "When the new meter took over"},
-            "old": {"type": "number", "description": "The last figure of the old meter"},
-            "new": {"type": "number", "description": "The first figure of the new meter"},
-        }},
-        "Verdict": {"type": "object", "required": ["timestamp", "verdict"], "additionalProperties": false, "properties": {
-            "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
-            "verdict": {"enum": ["accept", "discard"]},
-        }},
-        "Deletion": {
-            "type": "object",
-            "required": ["deleted", "has_more"],
-            "properties": {
-                "begun": {"type": "string", "format": "date-time", "description": "Which deletion of a device it is: send it with the next request"},
-                "deleted": {"type": "integer"},
-                "has_more": {"type": "boolean", "description": "Whether it is not over: send the request again"},
-                "left": {"type": "integer", "description": "The number of readings or items that are left"},
-                "left_at_least": {"type": "integer", "description": "Instead of left, where more are left than are counted"},
-                "wait_seconds": {"type": "integer", "description": "Nothing is left; after so many seconds the same request ends the deletion, if nothing has come meanwhile"},
-            },
-        },
         "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
             "device_id": reference("Id"), "behind": reference("Id"),
         }},
