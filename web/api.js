@@ -9,7 +9,7 @@
 /** @typedef {{data: Row[], units: Record<string, string | null>}} Series */
 /** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
 /** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */
-/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean}} Energy */
+/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, left_out?: {device_id: string}[]}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 
 const KEPT = "roomtide.token";

@@ -1,7 +1,7 @@
 // Charts by uPlot: lines in their band, bars, and the table behind each. Asks for no data.
 
 import { h, svg, table, tableBehind } from "./dom.js";
-import { isolated, moment, number, shownUnit, shownValue } from "./format.js";
+import { day, isolated, moment, number, shownUnit, shownValue } from "./format.js";
 
 /** @typedef {import("./vendor/uPlot.js")} Plot */
 /** @typedef {{time: number, mean: number | null, min?: number | null, max?: number | null, coverage?: number}} Point time in seconds */
@@ -34,6 +34,8 @@ export function lineChart({ title, unit, lines, range, step, select }) {
     return withBand ? [column("mean"), column("min"), column("max")] : [column("mean")];
   });
   const data = joined(columns);
+  if (!columns.some((column) => column.some(([, value]) => value !== null))) return nothing();
+  const at = whenOf(step);
   const { lines: strokes, night } = colours();
   const looks = lines.map((_, place) => ({ stroke: strokes[place % strokes.length], dash: DASHES[(place + Math.floor(place / strokes.length)) % DASHES.length] }));
   /** @type {import("./vendor/uPlot.js").Series[]} */
@@ -52,11 +54,11 @@ export function lineChart({ title, unit, lines, range, step, select }) {
     summary: summaryOf(lines, unit),
     pieces: lines.length > 1 ? pieces : [],
     data,
-    behind: () => tableOf(title, unit, lines),
+    behind: () => tableOf(title, unit, lines, at),
     options: {
       ...axes(unit),
       scales: { x: { time: true, range: () => range } },
-      series: [{ value: at }, ...series],
+      series: [{ value: (_, it) => (it ? at(it) : "") }, ...series],
       bands: withBand ? [{ series: [3, 2], fill: `${strokes[0]}38` }] : [],
       hooks: {
         drawClear: [(plot) => nights(plot, night)],
@@ -78,7 +80,10 @@ export function lineChart({ title, unit, lines, range, step, select }) {
  * @param {{title: string, unit: string, bars: {time: number, value: number | null, below?: number | null, note?: string}[]}} asked
  */
 export function barChart({ title, unit, bars }) {
+  if (!bars.some(({ value, below }) => value !== null || below)) return nothing();
   const { lines } = colours();
+  const step = bars.length > 1 ? bars[bars.length - 1].time - bars[bars.length - 2].time : 3600;
+  const at = whenOf(step);
   const hasBelow = bars.some((bar) => bar.below);
   /** @type {any[]} */
   const data = [bars.map((bar) => bar.time), bars.map((bar) => bar.value)];
@@ -91,24 +96,23 @@ export function barChart({ title, unit, bars }) {
       title,
       ["Time", ...(hasBelow ? [`Bought, ${unit}`, `Sold, ${unit}`] : [unit]), "Notes"],
       bars.map((bar) => [
-        moment(bar.time * 1000),
+        at(bar.time),
         bar.value === null ? "none" : number(bar.value),
         ...(hasBelow ? [bar.below ? number(bar.below) : "none"] : []),
         bar.note ?? "",
       ]),
     );
-  const step = bars.length > 1 ? bars[bars.length - 1].time - bars[bars.length - 2].time : 3600;
   const most = bars.reduce((best, bar) => ((bar.value ?? -1) > (best.value ?? -1) ? bar : best), bars[0]);
   return draw({
     title,
-    summary: [most?.value ? `highest ${number(most.value)} ${unit}, ${moment(most.time * 1000)}` : "no values"],
+    summary: [most?.value ? `highest ${number(most.value)} ${unit}, ${at(most.time)}` : "no values"],
     pieces: [],
     data,
     behind: rows,
     options: {
       ...axes(unit),
       scales: { x: { time: true, range: (_, min, max) => [min - step * 0.2, max + step] }, y: { range: (_, min, max) => [Math.min(0, min * 1.1), Math.max(max * 1.1, 0.01)] } },
-      series: [{ value: at }, one(hasBelow ? "bought" : unit, 0), ...(hasBelow ? [one("sold", 1)] : [])],
+      series: [{ value: (_, it) => (it ? at(it) : "") }, one(hasBelow ? "bought" : unit, 0), ...(hasBelow ? [one("sold", 1)] : [])],
       cursor: { drag: { x: false, y: false } },
     },
   });
@@ -143,7 +147,7 @@ function axes(unit) {
   const values = (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((it) => it.toLocaleString());
   return {
     axes: [
-      { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ splits, /** @type {any} */ __, /** @type {any} */ ___, /** @type {number} */ step) => splits.map((it, place) => tick(it, step, place)) },
+      { ...axis, space: 75, values: (/** @type {any} */ _, /** @type {number[]} */ splits, /** @type {any} */ __, /** @type {any} */ ___, /** @type {number} */ step) => splits.map((it, place) => tick(it, step, place)) },
       { ...axis, label: shownUnit(unit), labelSize: 18, values, size: 54 },
     ],
   };
@@ -166,11 +170,17 @@ function tick(seconds, step, place) {
 }
 
 /**
- * @param {any} _
- * @param {number | null} seconds
+ * How the time of a row of so many seconds is written: that of a day or a month has no hour.
+ * @param {number} [step]
+ * @returns {(seconds: number) => string}
  */
-function at(_, seconds) {
-  return seconds ? moment(seconds * 1000) : "";
+function whenOf(step = 0) {
+  if (step >= 2_419_200) return (it) => new Date(it * 1000).toLocaleDateString(undefined, { month: "long", year: "numeric" });
+  return (it) => (step > 80_000 ? day(it * 1000) : moment(it * 1000));
+}
+
+function nothing() {
+  return h("p", null, "No values in this range.");
 }
 
 /**
@@ -248,16 +258,17 @@ function summaryOf(lines, unit) {
  * @param {string} title
  * @param {string | null} unit
  * @param {Line[]} lines
+ * @param {(seconds: number) => string} at
  */
-function tableOf(title, unit, lines) {
+function tableOf(title, unit, lines, at) {
   const shown = (/** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "none" : number(shownValue(it, unit)));
   if (lines.length === 1) {
     const { points } = lines[0];
-    const rows = points.map((it) => [moment(it.time * 1000), shown(it.mean), shown(it.min), shown(it.max), it.coverage === undefined ? "" : `${Math.round(it.coverage * 100)} %`]);
+    const rows = points.map((it) => [at(it.time), shown(it.mean), shown(it.min), shown(it.max), it.coverage === undefined ? "" : `${Math.round(it.coverage * 100)} %`]);
     return table(`${title}, ${shownUnit(unit)}`, ["Time", "Mean", "Min", "Max", "Coverage"], rows);
   }
   const times = [...new Set(lines.flatMap(({ points }) => points.map((it) => it.time)))].sort((a, b) => a - b);
   const byTime = lines.map(({ points }) => new Map(points.map((it) => [it.time, it.mean])));
-  const rows = times.map((time) => [moment(time * 1000), ...byTime.map((line) => shown(line.get(time)))]);
+  const rows = times.map((time) => [at(time), ...byTime.map((line) => shown(line.get(time)))]);
   return table(`${title}, ${shownUnit(unit)}`, ["Time", ...lines.map(({ label }) => label)], rows);
 }

@@ -4,7 +4,7 @@ import { get, list, path, saveCsv } from "./api.js";
 import { lineChart } from "./chart.js";
 import { buttons, card, field, fill, h, select } from "./dom.js";
 import { words, zone } from "./format.js";
-import { inPlace } from "./energy.js";
+import { again, inPlace } from "./energy.js";
 import { deviceName, home, metricsOf, roomLines, roomName } from "./home.js";
 
 /** @typedef {import("./home.js").Home} Home */
@@ -42,7 +42,7 @@ export async function charts(main, room) {
   const plots = h("div");
   fill(main, h("h1", null, "Charts"), h("section", { class: "card" }, controls), plots);
   const range = () => zoomed.at(-1) ?? { from: Date.now() - Number(days) * DAY, to: Date.now() };
-  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
+  const showAgain = () => again(plots, show);
 
   /** @param {Home} known */
   function showControls(known) {
@@ -53,25 +53,27 @@ export async function charts(main, room) {
     const apply = () => {
       const asked = { from: new Date(from.value).getTime(), to: new Date(to.value).getTime() };
       if (asked.from < asked.to) zoomed.push(asked);
-      return again();
+      showControls(known);
+      return showAgain();
     };
     fill(
       controls,
       select("Room", [["", "All rooms"], ...rooms.map((it) => /** @type {[string, string]} */ ([it.room_id, it.name || it.room_id]))], chosenRoom, (value) => {
         chosenRoom = value;
-        again();
+        showAgain();
       }),
       select("Metric", [["", "All metrics"], ...[...metrics.keys()].map((it) => /** @type {[string, string]} */ ([it, words(it)]))], chosenMetric, (value) => {
         chosenMetric = value;
-        again();
+        showAgain();
       }),
       buttons("Range", RANGES, zoomed.length ? "" : days, (value) => {
         days = value;
         zoomed.length = 0;
-        again();
+        showControls(known);
+        showAgain();
       }),
       h("details", null, h("summary", null, "Other range"), field("From", from), field("To", to), h("button", { type: "button", onclick: apply }, "Show")),
-      zoomed.length > 0 && h("button", { type: "button", id: "zoom-out", onclick: () => { zoomed.pop(); again(); } }, "Zoom out"),
+      zoomed.length > 0 && h("button", { type: "button", id: "zoom-out", onclick: () => { zoomed.pop(); showControls(known); showAgain(); } }, "Zoom out"),
     );
   }
 
@@ -91,7 +93,7 @@ export async function charts(main, room) {
       const zoom = (/** @type {number} */ a, /** @type {number} */ b) => {
         zoomed.push({ from: Math.round(a * 1000), to: Math.round(b * 1000) });
         showControls(known);
-        again();
+        showAgain();
       };
       const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, chosenRoom ? "CSV" : "CSV by device");
       const opened = place.querySelector("details")?.open;

@@ -15,11 +15,11 @@ const reached = isLocal ? server.replace(host.hostname, name) : server;
 const start = `cargo run -- --auth --host 0.0.0.0${host.port === "8080" ? "" : ` --port ${host.port}`}`;
 const token = "TOKEN";
 
-/** @type {[string, string, string][]} the sender, a word on it, and what to copy */
+/** @type {[string, string, string, string][]} the sender, its device or none for many, a word on it, and what to copy */
 const SENDERS = [
-  ["curl", "A first reading from a terminal.", `curl ${server}/readings -H 'authorization: Bearer ${token}' \\
+  ["curl", "my-sensor", "A first reading from a terminal.", `curl ${server}/readings -H 'authorization: Bearer ${token}' \\
   --json '{"device_id": "my-sensor", "room": "study", "temperature": 21.5}'`],
-  ["ESPHome", "In the device's YAML; temperature is the id of a sensor there.", `http_request:
+  ["ESPHome", "esphome-study", "In the device's YAML; temperature is the id of a sensor there.", `http_request:
   timeout: 10s
   verify_ssl: false
 
@@ -35,7 +35,7 @@ interval:
             root["device_id"] = "esphome-study";
             root["room"] = "study";
             root["temperature"] = id(temperature).state;`],
-  ["Home Assistant", "In configuration.yaml; each sensor of the list is stored as it changes.", `influxdb:
+  ["Home Assistant", "", "In configuration.yaml; each sensor of the list is stored as it changes.", `influxdb:
   api_version: 2
   ssl: ${host.protocol === "https:"}
   host: ${name}
@@ -46,7 +46,7 @@ interval:
   include:
     entities:
       - sensor.study_temperature`],
-  ["Telegraf", "In telegraf.conf.", `[agent]
+  ["Telegraf", "", "In telegraf.conf.", `[agent]
   interval = "60s"
 
 [[outputs.influxdb_v2]]
@@ -54,10 +54,10 @@ interval:
   token = "${token}"
   organization = "home"
   bucket = "home"`],
-  ["Tasmota", "In the console of the plug: it posts its power and its meter by WebQuery every minute. To an address of https only an ESP32 posts; give an ESP8266 a server at home.", `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=tasmota-plug&room=study POST [Content-Type: application/json|Authorization: Bearer ${token}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
+  ["Tasmota", "tasmota-plug", "In the console of the plug, the three lines one after another: it posts its power and its meter by WebQuery every minute. To an address of https only an ESP32 posts; give an ESP8266 a server at home.", `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=tasmota-plug&room=study POST [Content-Type: application/json|Authorization: Bearer ${token}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
 Rule1 1
 TelePeriod 60`],
-  ["Shelly", "A script of a device of the second generation or later; all that it measures is stored.", `Timer.set(60000, true, function () {
+  ["Shelly", "shelly-plug", "A script of a device of the second generation or later; all that it measures is stored.", `Timer.set(60000, true, function () {
   Shelly.call("Shelly.GetStatus", {}, function (status) {
     Shelly.call("HTTP.Request", {
       method: "POST",
@@ -67,7 +67,7 @@ TelePeriod 60`],
     });
   });
 });`],
-  ["Any other device", "One that can only call an address. Here the token is never left out: it has to be a write token, also without --auth.", `${reached}/readings/quick?device=boiler&room=cellar&temperature=55.5&p=${token}`],
+  ["Any other device", "boiler", "One that can only call an address. Here the token is never left out: it has to be a write token, also without --auth.", `${reached}/readings/quick?device=boiler&room=cellar&temperature=55.5&p=${token}`],
 ];
 
 /** @param {HTMLElement} main */
@@ -105,9 +105,9 @@ export function empty(arrived) {
     h("h1", null, "Connect a device"),
     card("This server", h("p", null, "Its address is ", h("code", null, server), "."), arrived ?? h("p", null, "There are no devices yet. ", h("a", { href: "#connect" }, "Wait for the first reading"), "."),
       isLocal && elsewhere("Only this machine reaches that address."),
-      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by `, h("code", null, "cargo run -- token create --scope write --device ID"), ", or with --any for a sender of many devices; a server without --auth takes any word. For a deployed system add --table and --region. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --."),
+      h("p", { class: "note" }, `In the lines below ${token} is a write token, made by the command there; a server without --auth takes any word. For a deployed system add --table and --region. Commands are for the folder of the repository; where you installed roomtide, write that in place of cargo run --.`),
     ),
-    ...SENDERS.map(([title, text, lines]) => card(title, h("p", null, text), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines))),
+    ...SENDERS.map(([title, device, text, lines]) => card(title, h("p", null, text), h("p", { class: "note" }, `${token}: `, h("code", null, `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`)), isLocal && lines.includes(name) && elsewhere(`${name} is this machine's in your network, such as 192.168.1.20.`), copyable(title, lines))),
   );
 }
 

@@ -1,10 +1,10 @@
-// The view of one device, or of all: newest values, rooms it was in, settings. Judges no step of a counter.
+// The view of one device, or of all: newest values, rooms it was in, what was odd, settings. Compares no devices.
 
 import { get, list, patch, path, saveCsv } from "./api.js";
 import { lineChart } from "./chart.js";
 import { buttons, card, field, fill, h, select, table } from "./dom.js";
-import { age, moment, quantity, shownUnit, words, zone } from "./format.js";
-import { inPlace } from "./energy.js";
+import { age, midnight, moment, quantity, shownUnit, words, zone } from "./format.js";
+import { again, inPlace, showEvents } from "./energy.js";
 import { deviceName, forget, home, isSilent, lastDay, roomName, silence } from "./home.js";
 import { guarded } from "./token.js";
 
@@ -29,12 +29,11 @@ function all(main) {
   let shown = "all";
   const place = h("div");
   fill(main, h("h1", null, "Devices"), h("section", { class: "card list" }, place));
-  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
   async function show() {
     const known = await home();
     const { failure } = await lastDay();
     const silent = known.devices.filter((it) => isSilent(it));
-    const choice = buttons("Show", [["all", `All ${known.devices.length}`], ["silent", `⚠ Silent ${silent.length}`]], shown, (value) => { shown = value; again(); });
+    const choice = buttons("Show", [["all", `All ${known.devices.length}`], ["silent", `⚠ Silent ${silent.length}`]], shown, (value) => { shown = value; again(place, show); });
     const rows = (shown === "all" ? known.devices : silent).map((it) => [
       linkTo(it),
       silent.includes(it) ? h("span", { class: "warn" }, `⚠ silent ${silence(it)}`) : age(it.latest?.timestamp ?? 0),
@@ -56,10 +55,17 @@ function one(main, id) {
   const values = h("div");
   const chart = h("div");
   const rooms = h("div");
+  const odd = h("div");
   const settings = h("div");
-  fill(main, heading, h("div", { class: "two" }, card("Newest values", values), card("Rooms", rooms)), card("Last 24 hours", chart), card("Settings", settings));
+  fill(main, heading, h("div", { class: "two" }, card("Newest values", values), card("Rooms", rooms)), card("Last 24 hours", chart), odd, card("Settings", settings));
   let isShown = false;
-  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
+  const showOdd = async () => {
+    /** @type {{data: import("./api.js").EventRow[], has_more: boolean}} */
+    const { data, has_more } = await get(path("devices", id, "events"), { from: midnight(-30).toISOString() });
+    const events = h("div");
+    await showEvents(events, data, showOdd);
+    fill(odd, card("What was odd, last 31 days", events, has_more && h("p", { class: "note" }, "There are more.")));
+  };
   async function show() {
     const known = await home();
     const found = known.devices.find((it) => it.device_id === id);
@@ -80,7 +86,7 @@ function one(main, id) {
         const now = Date.now() / 1000;
         fill(
           chart,
-          h("div", { class: "controls" }, select("Metric", names, metric, (value) => { metric = value; again(); }), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), params, `${id}-${metric}.csv`) }, "CSV")),
+          h("div", { class: "controls" }, select("Metric", names, metric, (value) => { metric = value; again(chart, show); }), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), params, `${id}-${metric}.csv`) }, "CSV")),
           lineChart({ title: `${words(metric)}${kind === "counter" ? " per 15 minutes" : ""}`, unit, lines: [{ label: words(metric), points }], range: [now - 86_400, now], step: 900 }),
         );
       }),
@@ -92,9 +98,10 @@ function one(main, id) {
         if (found.room && !stays.some(isThere)) rows.unshift([roomName(known, found.room), "lately", "now"]);
         fill(rooms, rows.length ? table("Where it has been", ["Room", "From", "To"], rows) : h("p", null, "It has been in no room."));
       }),
+      !isShown && Object.values(found.metrics).some((it) => it.kind === "counter") && inPlace(odd, showOdd),
     ]);
     // A form that somebody fills in is left alone.
-    if (!isShown) fill(settings, form(known, found, () => { isShown = false; return again(); }));
+    if (!isShown) fill(settings, form(known, found, () => { isShown = false; return again(main, show); }));
     isShown = true;
   }
   return show;

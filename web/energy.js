@@ -19,11 +19,13 @@ const BARS = {
 
 /** How long the answer about the month is used, in milliseconds. */
 const MONTH_AGE = 600_000;
+/** The most devices behind meters whose events are asked. */
+const MAX_LEFT_OUT = 5;
 
 /** @type {Record<string, string>} */
 const MEANING = {
   reset: "The meter began at 0 again; what it counted until then is kept.",
-  dip: "The meter fell for a moment and came back; the dip counts nothing.",
+  dip: "The meter fell a little; the fall counts as negative.",
   wrapped: "The meter reached its highest figure and went on from 0.",
   suspect: "The meter jumped by more than is likely. It counts nothing until you judge it.",
   exchanged: "A new meter took over.",
@@ -37,6 +39,11 @@ export async function energy(main) {
   let asked = 0;
   /** @type {Promise<Energy>} */
   let month;
+  const askMonth = () => {
+    month = ofMonth();
+    asked = Date.now();
+    month.catch(() => (asked = 0));
+  };
   const figures = h("div", { class: "tiles" });
   const chart = h("div");
   const choice = h("div");
@@ -55,14 +62,20 @@ export async function energy(main) {
       note: [...row.flags, row.estimated && "estimated", row.partial && "not over"].filter(Boolean).join(", "),
     }));
     const marked = rows.filter(({ note }) => /[a-z]/.test(note.replace("not over", ""))).length;
-    fill(chart, barChart({ title, unit: "kWh", bars: rows }), marked > 0 && h("p", { class: "note" }, `${marked} of them are flagged; the table says why.`));
+    fill(chart, barChart({ title, unit: "kWh", bars: rows }), marked > 0 && h("p", { class: "note" }, `${marked === 1 ? "1 bar is" : `${marked} bars are`} flagged; the table says why.`));
   });
   const choose = (/** @type {string} */ value) => {
     bars = value;
     fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
-    return showBars();
+    return again(chart, showBars);
   };
   fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
+
+  const showOdd = async () => {
+    const { events = [], events_has_more } = await month;
+    await showEvents(notable, events, () => { askMonth(); return showOdd(); });
+    if (events_has_more) notable.append(h("p", { class: "note" }, "There are more; a device's page has its own."));
+  };
 
   return async () => {
     const { devices } = await home();
@@ -72,12 +85,8 @@ export async function energy(main) {
     }
     await figuresOf(figures);
     // A month changes slowly, and its half hours are many.
-    if (Date.now() - asked > MONTH_AGE) {
-      month = ofMonth();
-      asked = Date.now();
-      month.catch(() => (asked = 0));
-    }
-    await Promise.all([showBars(), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, async () => showNotable(notable, await month))]);
+    if (Date.now() - asked > MONTH_AGE) askMonth();
+    await Promise.all([showBars(), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, showOdd)]);
   };
 }
 
@@ -121,11 +130,20 @@ function compared(value, other, than) {
 }
 
 /**
- * The half hours of this month, and what was odd in it.
+ * The half hours of this month, and what was odd in it, also of devices behind a meter, which the sum leaves out.
  * @returns {Promise<Energy>}
  */
-function ofMonth() {
-  return get("energy", { from: monthStart(0).toISOString(), to: "now", every: "30m", events: 1, tz: zone });
+async function ofMonth() {
+  const from = monthStart(0).toISOString();
+  /** @type {Energy} */
+  const month = await get("energy", { from, to: "now", every: "30m", events: 1, tz: zone });
+  const { events = [], events_has_more, left_out = [] } = month;
+  const behind = await Promise.all(left_out.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from })));
+  return {
+    ...month,
+    events: [...events, ...behind.flatMap((it) => it.data)].sort((a, b) => a.timestamp.localeCompare(b.timestamp)),
+    events_has_more: events_has_more || left_out.length > MAX_LEFT_OUT || behind.some((it) => it.has_more),
+  };
 }
 
 /**
@@ -139,18 +157,22 @@ function showPeak(peak, { data }) {
 }
 
 /**
- * @param {Element} notable
- * @param {Energy} month
+ * Events of counters, with buttons that judge those that are suspect.
+ * @param {Element} place
+ * @param {EventRow[]} events
+ * @param {() => Promise<unknown>} judged
  */
-async function showNotable(notable, { events = [], events_has_more }) {
+export async function showEvents(place, events, judged) {
   const known = await home(60_000);
-  if (!events.length) return fill(notable, h("p", null, "Nothing: no reset, no dip, no suspect step."));
+  if (!events.length) return fill(place, h("p", null, "Nothing: no reset, no dip, no suspect step."));
   const entry = (/** @type {EventRow} */ event) => {
     const device = known.devices.find((it) => it.device_id === event.device_id);
     const unit = device?.metrics[event.metric]?.unit;
-    const step = event.from && event.to ? `from ${quantity(event.from.value, unit)} to ${quantity(event.to.value, unit)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
+    // So many digits that the difference is seen.
+    const digits = event.from && event.to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(event.to.value - event.from.value))))) : 0;
+    const step = event.from && event.to ? `from ${quantity(event.from.value, unit, digits)} to ${quantity(event.to.value, unit, digits)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
     const problem = h("p", { class: "warn", role: "alert" });
-    const judge = (/** @type {string} */ verdict) => h("button", { type: "button", onclick: () => inPlace(problem, () => judgeStep(event, verdict, notable)) }, verdict === "accept" ? "It is right" : "Ignore it");
+    const judge = (/** @type {string} */ verdict) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, verdict === "accept" ? "It is right" : "Ignore it");
     return h(
       "li",
       null,
@@ -161,23 +183,31 @@ async function showNotable(notable, { events = [], events_has_more }) {
       problem,
     );
   };
-  fill(notable, h("ul", null, ...events.map(entry)), events_has_more && h("p", { class: "note" }, "There are more; a device's page has its own."));
+  fill(place, h("ul", null, ...events.map(entry)));
 }
 
 /**
  * Adds a verdict to those of the device, which the API takes as a whole.
  * @param {EventRow} event
  * @param {string} verdict
- * @param {Element} notable
  */
-async function judgeStep(event, verdict, notable) {
+async function judgeStep(event, verdict) {
   const at = event.to?.timestamp ?? event.timestamp;
   /** @type {import("./api.js").Device} */
   const device = await get(path("devices", event.device_id));
   const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
   await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: [...others, { timestamp: at, verdict }] } } }));
   forget();
-  await showNotable(notable, await ofMonth());
+}
+
+/**
+ * Shows what a person chose; until it is there, what was there before is dimmed.
+ * @param {Element} place
+ * @param {() => Promise<unknown>} show
+ */
+export function again(place, show) {
+  for (const old of place.querySelectorAll("figure, .heat")) old.setAttribute("aria-busy", "true");
+  return show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
 }
 
 /**

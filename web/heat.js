@@ -3,7 +3,7 @@
 import { get, path } from "./api.js";
 import { card, fill, h, select } from "./dom.js";
 import { day, midnight, number, shownUnit, shownValue, words, zone } from "./format.js";
-import { inPlace } from "./energy.js";
+import { again, inPlace } from "./energy.js";
 import { home, metricsOf, roomLines, roomName } from "./home.js";
 
 /** @typedef {{name: string, cells: Map<string, number>}} Line */
@@ -19,7 +19,6 @@ export async function heat(main) {
   const rooms = h("div");
   const days = h("div");
   fill(main, h("h1", null, "Heat map"), h("section", { class: "card" }, controls), card("Rooms by hour, last 24 hours", rooms), card("Days by hour, last 31 days", days));
-  const again = () => show().catch((error) => window.dispatchEvent(new CustomEvent("failed", { detail: error })));
   async function show() {
     const known = await home();
     const metrics = [...metricsOf(known.devices)].filter(([, it]) => it.kind !== "counter");
@@ -31,8 +30,8 @@ export async function heat(main) {
     if (!controls.contains(document.activeElement)) {
       fill(
         controls,
-        select("Metric", metrics.map(([name]) => [name, words(name)]), metric, (value) => { metric = value; again(); }),
-        select("Room of the month", having.map((it) => [it.room_id, it.name || it.room_id]), room, (value) => { room = value; again(); }),
+        select("Metric", metrics.map(([name]) => [name, words(name)]), metric, (value) => { metric = value; again(main, show); }),
+        select("Room of the month", having.map((it) => [it.room_id, it.name || it.room_id]), room, (value) => { room = value; again(days, show); }),
       );
     }
     await Promise.all([

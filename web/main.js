@@ -29,7 +29,8 @@ const state = { refresh: async () => {}, timer: 0, updated: 0, failures: 0, unti
 /** Shows the view that the address names. */
 async function route() {
   const [name, ...rest] = location.hash.slice(1).split("/");
-  const view = Object.hasOwn(VIEWS, name) ? name : "now";
+  // An address that is nearly right, such as #devices, is the view that is meant.
+  const view = Object.keys(VIEWS).find((it) => it.startsWith(name) || name.startsWith(it)) ?? "now";
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#${view}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");

@@ -78,16 +78,17 @@ function powerNow(known) {
   const watts = (/** @type {Device} */ it) => powerOf(it) ?? 0;
   const meters = all.filter((it) => !isSilent(it)).sort((a, b) => watts(b) - watts(a));
   if (!meters.length) return [h("p", { class: "warn" }, "Each device that measures power is silent.")];
-  const total = inFront(known, meters).reduce((sum, it) => sum + watts(it), 0);
+  const added = inFront(known, meters);
+  const total = added.reduce((sum, it) => sum + watts(it), 0);
   // A meter with others behind it consumes nothing itself.
   const biggest = meters.find((it) => !meters.some(({ behind }) => behind === it.device_id)) ?? meters[0];
-  const newest = meters.map((it) => it.latest?.timestamp ?? "").sort().at(-1) ?? "";
+  const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const parts = meters.slice(0, MAX_PARTS).flatMap((it, place) => [place ? "; " : "", linkTo(it), `, ${number(watts(it), 0)} W`]);
   return [
     h("p", { class: "big" }, total < 0 ? `${number(-total, 0)} W sold` : `${number(total, 0)} W`),
-    h("p", null, "Biggest consumer: ", linkTo(biggest), `, ${number(watts(biggest), 0)} W`),
+    all.length > 1 && h("p", null, "Biggest consumer: ", linkTo(biggest), `, ${number(watts(biggest), 0)} W`),
     meters.length > 1 && !all.some(({ behind }) => behind) && h("p", null, "Added up: ", ...parts, meters.length > MAX_PARTS && `; ${meters.length - MAX_PARTS} more`, ". Is one of these behind another? Then say so in its settings."),
-    h("p", { class: "note" }, `measured ${age(newest)}`, meters.length < all.length && `; ${all.length - meters.length} silent, not counted`),
+    h("p", { class: "note" }, `measured ${age(oldest)}`, meters.length < all.length && `; ${all.length - meters.length} silent, not counted`),
   ];
 }
 

@@ -117,6 +117,7 @@ async function plug(home, page) {
   for (const name of ["ESPHome", "Home Assistant", "Telegraf", "Tasmota", "Shelly", "Any other device"]) assert.doesNotMatch(await lines(name), /127\.0\.0\.1/, name);
   assert.equal(await page.getByText(`ADDRESS is this machine's in your network, such as 192.168.1.20. For other machines start the server by cargo run -- --auth --host 0.0.0.0 --port ${home.port}.`).count(), 6);
   assert.doesNotMatch(await text(page, "main"), /roomtide token/, "commands have one form");
+  assert.match(await text(page, "main"), /token create --scope write --device tasmota-plug\s/);
   const rule = await lines("Tasmota");
   assert.ok(rule.split("\n")[0].length < 511, "what a rule may have");
   const [, address, headers, body] = /WebQuery (\S+) POST \[(.*?)\] (.*?) ENDON/.exec(rule);
@@ -179,7 +180,7 @@ async function roomsOfMany(home) {
   const dashes = await page.locator("[data-metric=temperature] .piece path").evaluateAll((all) => all.map((it) => it.getAttribute("stroke-dasharray")));
   assert.ok(dashes.length > 2 && new Set(dashes).size === dashes.length, "lines are not told by colour alone");
   // Which is silent, from the list of devices.
-  await show(page, home.url, "device");
+  await show(page, home.url, "devices");
   await page.getByRole("row").filter({ hasText: "twin-silent" }).filter({ hasText: "⚠ silent since" }).waitFor();
   await page.getByRole("button", { name: "⚠ Silent 1" }).click();
   await page.getByRole("table", { name: "Silent devices" }).waitFor();
@@ -213,6 +214,10 @@ async function oddHome(home) {
   await page.getByRole("listitem").filter({ hasText: "quiet since" }).filter({ hasText: "usually every 60 s" }).waitFor();
   await page.getByRole("heading", { name: "Battery below 20 %" }).waitFor();
   await page.screenshot({ path: join(screenshots, "odd-390.png"), fullPage: true });
+  // The sum leaves out what is behind a meter; what was odd is told all the same, here and by the device.
+  await home.ask("PATCH", "/devices/plug", { behind: "main" });
+  await show(page, home.url, "device/plug");
+  await page.getByRole("listitem").filter({ hasText: "suspect" }).filter({ hasText: "from 100.20 kWh to 5,100.00 kWh" }).waitFor();
   await show(page, home.url, "energy");
   await page.getByRole("listitem").filter({ hasText: "suspect" }).getByRole("button", { name: "It is right" }).click();
   await page.getByText("A person accepted this step").waitFor();
@@ -331,7 +336,7 @@ async function answers(home, page) {
   const [coldest] = values.sort(([a], [b]) => a - b);
   assert.ok((await text(page, ".summary")).startsWith(`Coldest: \u2068${coldest[1]}\u2069, ${coldest[0].toFixed(1)} °C`), coldest);
   assert.match(await text(page, "main"), /10 of 10 report/);
-  assert.match(await text(page, "main"), /Biggest consumer: Smart meter, [\d,]+ W/);
+  assert.doesNotMatch(await text(page, "main"), /Biggest consumer/, "one meter is no choice");
   await show(page, home.url, "energy");
   const midnight = (days) => page.evaluate((it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).toISOString(); }, days);
   const { total_kwh } = await home.ask("GET", `/energy?from=${await midnight(-1)}&to=${await midnight(0)}`);
@@ -419,7 +424,7 @@ async function figures(home) {
     const charts = await page.locator(".plot, .heat").count();
     console.log(`figure  ${view}: ${asked.length} requests, ${charts} charts and maps`);
     const others = asked.filter((it) => !/\/(devices|rooms)\?/.test(it));
-    const most = view === "energy" ? 7 : view === "now" || view === "device" ? 1 : charts + (view.startsWith("device/") ? 1 : 0);
+    const most = view === "energy" ? 7 : view === "now" || view === "device" ? 1 : charts + (view.startsWith("device/") ? 2 : 0);
     assert.ok(others.length <= most, `${view} asks ${others.join(" ")}`);
   }
   await show(page, home.url, "charts/kitchen");
