@@ -66,6 +66,8 @@ pub(crate) enum Fault {
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
+    #[error("has {0}, and so has another component of the same number")]
+    SharedMetric(MetricName),
     #[error("is {0:?}, which is no unit of energy")]
     UnknownUnit(String),
     #[error("{at} is before {earliest}: the clock was not set")]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use api::FieldError;
-use domain::{DeviceId, MAX_KNOWN_METRICS, MetricName};
+use chrono::TimeDelta;
+use domain::{DeviceId, MAX_KNOWN_METRICS, MetricName, Timestamp};
 
 use crate::assemble::Readings;
 use crate::known::Known;
@@ -12,11 +13,22 @@ use crate::known::Known;
 /// The number of devices of which metrics are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
 
+/// The time for which they are remembered. The registry knows them by then, or never will: they were not stored,
+/// or the device was deleted meanwhile.
+const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
+
 /// The metrics that this process has let merging writes add to devices, and that the registry lacks: it learns
 /// them later, from the stream.
 #[derive(Debug, Default)]
 pub(crate) struct MetricLimit {
-    added: Mutex<HashMap<DeviceId, BTreeSet<MetricName>>>,
+    added: Mutex<HashMap<DeviceId, Added>>,
+}
+
+/// The metrics of a device, and when the last of them was added.
+#[derive(Debug)]
+struct Added {
+    names: BTreeSet<MetricName>,
+    at: Timestamp,
 }
 
 impl MetricLimit {
@@ -29,6 +41,7 @@ impl MetricLimit {
         &self,
         timed: &mut Readings,
         known: &Known,
+        now: Timestamp,
         rejected: &mut Vec<FieldError>,
     ) {
         let mut all_added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,16 +50,19 @@ impl MetricLimit {
             let registered = known.device(&reading.device).map(|device| &device.metrics);
             let is_registered =
                 |name: &MetricName| registered.is_some_and(|it| it.contains_key(name));
-            let mut added = all_added.remove(&reading.device).unwrap_or_default();
-            added.retain(|name| !is_registered(name));
-            let unknown = |name: &&MetricName| !is_registered(name) && !added.contains(*name);
-            let new: Vec<_> = reading.metrics().keys().filter(unknown).cloned().collect();
-            let taken = registered.map_or(0, BTreeMap::len) + added.len();
+            let added = all_added.remove(&reading.device);
+            let added = added.filter(|it| now.since(it.at) < REMEMBERED);
+            let mut added = added.unwrap_or_else(|| Added { names: BTreeSet::new(), at: now });
+            added.names.retain(|name| !is_registered(name));
+            let is_new = |name: &&MetricName| !is_registered(name) && !added.names.contains(*name);
+            let new: Vec<_> = reading.metrics().keys().filter(is_new).cloned().collect();
+            let taken = registered.map_or(0, BTreeMap::len) + added.names.len();
             let one_too_many = new.get(MAX_KNOWN_METRICS.saturating_sub(taken)).cloned();
-            if one_too_many.is_none() {
-                added.extend(new);
+            if one_too_many.is_none() && !new.is_empty() {
+                added.names.extend(new);
+                added.at = now;
             }
-            if !added.is_empty() {
+            if !added.names.is_empty() {
                 all_added.insert(reading.device.clone(), added);
             }
             if let Some(metric) = one_too_many {

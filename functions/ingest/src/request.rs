@@ -81,6 +81,7 @@ impl<'a> Submission<'a> {
                 // A payload tells what has changed, and another of the same second the rest.
                 merge: payload.is_some() || params.flag("merge"),
                 rooms_given: params.get("rooms") == Some("given"),
+                is_whole: false,
             },
             beside: Beside {
                 device,
@@ -120,7 +121,7 @@ impl<'a> Submission<'a> {
             body: inflate(&message.payload)?,
             arrived: arrived.map_err(|why| Problem::field("timestamp", why.to_string()))?,
             arrival_id: digest(&message.payload),
-            mode: Mode { merge: true, rooms_given: false },
+            mode: Mode { merge: true, ..Mode::default() },
             beside: Beside { device: Some(device), name, ..Beside::default() },
         }))
     }

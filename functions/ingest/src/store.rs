@@ -1,8 +1,10 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use api::FieldError;
 use chrono::TimeDelta;
-use domain::Reading;
+use domain::{DeviceId, Hints, MetricName, Reading};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
@@ -28,6 +30,8 @@ pub(crate) struct Mode {
     pub(crate) merge: bool,
     /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
     pub(crate) rooms_given: bool,
+    /// Whether nothing is stored where anything is refused.
+    pub(crate) is_whole: bool,
 }
 
 /// How the readings of a request are stored.
@@ -94,7 +98,13 @@ impl<S: Store, C: Clock> Intake<S, C> {
             fill_in_rooms(&mut all, &known);
         }
         if mode.merge {
-            self.metric_limit.refuse_more(&mut timed, &known, &mut outcome.rejected);
+            let now = self.clock.now();
+            self.metric_limit.refuse_more(&mut timed, &known, now, &mut outcome.rejected);
+        }
+        if mode.is_whole && !outcome.rejected.is_empty() {
+            outcome.rejected.sort_by_key(|refusal| refusal.index);
+            outcome.count(log);
+            return outcome;
         }
 
         let retention = self.retention();
@@ -112,6 +122,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
             log.error("table.error", cause);
         }
         outcome.count(log);
+        let hints = of_stored(hints, &stored);
         let stored = Stored { readings: stored, hints };
         register(memory, &self.store, &known, &stored, invocation, log).await;
         keep_learned(memory, &known, &stored.readings);
@@ -184,4 +195,22 @@ impl<S: Store, C: Clock> Intake<S, C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
+}
+
+/// What a request teaches, without the devices and metrics of which none of its readings is stored.
+fn of_stored(
+    mut hints: BTreeMap<DeviceId, Hints>,
+    stored: &[Reading],
+) -> BTreeMap<DeviceId, Hints> {
+    let mut metrics: BTreeMap<&DeviceId, BTreeSet<&MetricName>> = BTreeMap::new();
+    for reading in stored.iter().filter(|reading| hints.contains_key(&reading.device)) {
+        metrics.entry(&reading.device).or_default().extend(reading.metrics().keys());
+    }
+    hints.retain(|id, hints| {
+        metrics.get(id).is_some_and(|stored| {
+            hints.metrics.retain(|name, _| stored.contains(name));
+            true
+        })
+    });
+    hints
 }

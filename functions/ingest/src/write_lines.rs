@@ -7,6 +7,7 @@ use runtime::authentication::Grant;
 use runtime::clock::Clock;
 use runtime::http::Call;
 
+use crate::assemble::Readings;
 use crate::formats::line_protocol::Precision;
 use crate::formats::line_protocol::mapping::Rules;
 use crate::line_points::Reader;
@@ -15,9 +16,6 @@ use crate::sender::Sender;
 use crate::store::{Mode, Storing};
 use crate::times::Times;
 use crate::{Intake, Store};
-
-/// Points never replace what is stored beside them.
-const MODE: Mode = Mode { merge: true, rooms_given: false };
 
 impl<S: Store, C: Clock> Intake<S, C> {
     /// Stores the lines of a request, and names those that are refused.
@@ -33,17 +31,21 @@ impl<S: Store, C: Clock> Intake<S, C> {
         };
         let mut points = reader.read(&body)?;
         log.count("lines.sent", points.lines.len());
-        let accepts_partial = params.get("accept_partial") != Some("false");
+        let is_whole = params.get("accept_partial") == Some("false");
         let mut assembled = std::mem::take(&mut points.assembled);
-        if !accepts_partial && let Some(first) = assembled.rejected.first() {
-            log.count("readings.rejected", assembled.rejected.len());
-            return Ok(influxdb::refuse_all(dialect, &points, first));
+        if is_whole && !assembled.rejected.is_empty() {
+            assembled.timed = Readings::default();
         }
         assembled.rejected.sort_by_key(|refusal| refusal.index);
         // A point without a timestamp has that of its arrival: whichever is sent last wins.
         let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
-        let storing = Storing { mode: MODE, arrival_id: "", token: token.as_deref() };
+        // Points never replace what is stored beside them.
+        let mode = Mode { merge: true, is_whole, ..Mode::default() };
+        let storing = Storing { mode, arrival_id: "", token: token.as_deref() };
         let outcome = self.store(assembled, storing, invocation, log).await;
+        if is_whole && let Some(first) = outcome.rejected.first() {
+            return Ok(influxdb::refuse_all(dialect, &points, first));
+        }
         log.count("points.merged", points.merged);
         log.count("strings.skipped", points.strings);
         Ok(influxdb::respond(dialect, &Written { points, outcome }))

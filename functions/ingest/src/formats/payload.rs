@@ -111,6 +111,21 @@ impl Payload {
         }
     }
 
+    /// Adds the values of one component, except those of a metric that the part has from another.
+    pub(crate) fn unite(&mut self, component: &str, one: Self) {
+        self.refused.extend(one.refused);
+        for (part, values) in one.parts {
+            let known = self.parts.entry(part).or_default();
+            for (metric, measured) in values {
+                if known.contains_key(&metric) {
+                    self.refused.push(Refusal::of(component, Fault::SharedMetric(metric)));
+                } else {
+                    known.insert(metric, measured);
+                }
+            }
+        }
+    }
+
     /// Adds a value that is read.
     pub(crate) fn insert(&mut self, part: &str, metric: &str, measured: Measured) {
         debug_assert!(vocabulary::meaning(metric).is_some(), "{metric} is not in the vocabulary");

@@ -96,7 +96,16 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let properties = properties.as_array().into_iter().flatten();
     let properties: BTreeMap<u64, &Value> =
         properties.filter_map(|it| Some((it.get("epc")?.as_u64()?, it))).collect();
-    let value = |epc: u64| properties.get(&epc).and_then(|property| text(property, "val"));
+    // Texts, as the API has them; an integration in between may have made numbers of them.
+    let values: BTreeMap<u64, String> = properties
+        .iter()
+        .filter_map(|(epc, property)| match property.get("val")? {
+            Value::String(text) => Some((*epc, text.clone())),
+            Value::Number(number) => Some((*epc, number.to_string())),
+            _ => None,
+        })
+        .collect();
+    let value = |epc: u64| values.get(&epc).map(String::as_str);
     let time = |epc: u64| properties.get(&epc).and_then(|it| known(text(it, "updated_at")?));
     let mut by_time: BTreeMap<Option<Timestamp>, Payload> = BTreeMap::new();
     for (epc, metric) in COUNTERS {

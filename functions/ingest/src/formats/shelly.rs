@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, moment, text};
+use crate::moment::Moment;
 
 /// A component that switches, dims, moves or meters.
 const METERED: &[Row] = &[
@@ -64,7 +65,7 @@ const PHASES: &[Row] = &[
 const MEASURING: &[Row] = &[
     ("tC", "temperature", Scale::Same),
     ("rh", "humidity", Scale::Same),
-    ("lux", "illuminance", SENSED),
+    ("lux", "illuminance", Scale::Same),
     ("battery/percent", "battery", Scale::Same),
     ("battery/V", "battery_voltage", Scale::Same),
     ("voltage", "voltage", Scale::Same),
@@ -176,11 +177,15 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         let read_by = COMPONENTS.iter().find(|(known, ..)| *known == kind);
         let Some((_, name, rows)) = read_by.filter(|_| !number.is_empty()) else { continue };
         is_known = true;
-        let part = if number == "0" { String::new() } else { format!("{name}:{number}") };
-        read.take(&part, values, rows);
+        // The white of a coloured light is `cct:0` or `light:0`, of which a notification need not tell.
+        let is_whole = number == "0" && kind != "rgb";
+        let part = if is_whole { String::new() } else { format!("{name}:{number}") };
+        let mut one = Payload::new(None, Moment::Arrival);
+        one.take(&part, values, rows);
         if values.get("tC").is_none() {
-            read.take(&part, values, &[("tF", "temperature", FAHRENHEIT)]);
+            one.take(&part, values, &[("tF", "temperature", FAHRENHEIT)]);
         }
+        read.unite(component, one);
     }
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
 }
@@ -289,6 +294,24 @@ mod tests {
                 "A8032ABE54DC|em1:1 cumulative_kwh_n=0.0205 cumulative_kwh_p=1.5 current_w=-5.5 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|switch:1 on=0 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|temperature:101 temperature=20 @2026-01-11T16:00:00.000Z",
+            ]
+        );
+        let coloured = r#"{"rgb:0":{"output":true,"apower":10.5,"aenergy":{"total":5000}},
+            "cct:0":{"output":false,"apower":3.1,"aenergy":{"total":90}}, "illuminance:0":{"lux":999}}"#;
+        assert_eq!(
+            of(coloured),
+            [
+                "| cumulative_kwh_p=0.09 current_w=3.1 illuminance=999 on=0 @arrival",
+                "|rgb:0 cumulative_kwh_p=5 current_w=10.5 on=1 @arrival",
+            ]
+        );
+        let two_meters =
+            r#"{"switch:0":{"output":true,"voltage":230},"voltmeter:0":{"voltage":12}}"#;
+        assert_eq!(
+            of(two_meters),
+            [
+                "| on=1 voltage=230 @arrival",
+                "voltmeter:0 has voltage, and so has another component of the same number",
             ]
         );
         let answer =

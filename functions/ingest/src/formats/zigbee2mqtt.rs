@@ -16,8 +16,9 @@ const EXPOSED: &[Row] = &[
     ("humidity", "humidity", Scale::Same),
     ("soil_moisture", "soil_moisture", Scale::Same),
     ("pressure", "pressure", Scale::Same),
-    ("illuminance_lux", "illuminance", Scale::Same),
+    // Beside lux, the other is the raw value; of two keys of one metric the later row counts.
     ("illuminance", "illuminance", Scale::Same),
+    ("illuminance_lux", "illuminance", Scale::Same),
     ("co2", "co2", Scale::Same),
     ("eco2", "eco2", Scale::Same),
     ("voc", "tvoc", Scale::Same),
@@ -89,7 +90,8 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
 /// A device with a battery tells millivolts, a plug volts. Not every message has the battery.
 fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
     let least = if payload.get("battery").is_some() { 100.0 } else { 1_000.0 };
-    if voltage.as_f64().is_some_and(|voltage| voltage >= least) { MILLI } else { Scale::Same }
+    let number = voltage.as_f64().or_else(|| voltage.as_str()?.trim().parse().ok());
+    if number.is_some_and(|voltage| voltage >= least) { MILLI } else { Scale::Same }
 }
 
 #[cfg(test)]
@@ -114,6 +116,10 @@ mod tests {
             (
                 r#"{"current":0.05,"energy":12.34,"linkquality":120,"power":10.4,"state":"ON","voltage":231,"last_seen":"2020-02-26T20:44:09+01:00"}"#,
                 "| cumulative_kwh_p=12.34 current=0.05 current_w=10.4 link_quality=120 on=1 voltage=231 @2020-02-26T19:44:09.000Z",
+            ),
+            (
+                r#"{"battery":86,"voltage":"2975","illuminance":22922,"illuminance_lux":196}"#,
+                "| battery=86 illuminance=196 voltage=2.975 @arrival",
             ),
             (
                 r#"{"contact":false,"battery_low":true,"last_seen":1768147200123}"#,

@@ -1,6 +1,7 @@
 //! Line protocol through the function: statuses, headers and bodies of each version, and what is stored.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use domain::{Device, DeviceId};
 use flate2::Compression;
@@ -429,6 +430,44 @@ async fn a_device_has_no_more_metrics_in_a_race() {
     assert_eq!(write(&line(0, 256, 4)).await.0, 204);
     assert_eq!(bench.device("a::m").await.metrics.len(), 256);
     assert_eq!(write(&line(256, 257, 5)).await.0, 400, "the registry knows them now");
+}
+
+/// What a process has let pass counts until the registry must know it: a device may be deleted meanwhile.
+#[tokio::test]
+async fn metrics_that_the_registry_never_learns_are_forgotten() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    let fields = (0..256).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",");
+    bench.store.fail_registry_writes_with([StoreError::TimedOut]);
+    assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 204);
+    let other = format!("m,host=a other=1 {AT}");
+    assert_eq!(bench.lines("/write", &other).await.0, 400);
+    bench.clock.advance(Duration::from_secs(180));
+    let (status, text) = bench.lines("/write", &other).await;
+    assert_eq!(status, 204, "{text}");
+}
+
+#[tokio::test]
+async fn what_is_refused_teaches_nothing_and_with_accept_partial_false_stores_nothing() {
+    let bench = Bench::new();
+    bench.ingest.load().await;
+    let fields = |from: usize, to: usize| {
+        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
+    };
+    let line = |host: &str, from, to| format!("m,host={host} {} {AT}\n", fields(from, to));
+    assert_eq!(bench.lines("/write", &line("a", 0, 250)).await.0, 204);
+    let refused = line("a", 250, 260);
+    let both = line("b", 0, 1) + &refused;
+    for path in ["/write?accept_partial=false", "/api/v3/write_lp?accept_partial=false"] {
+        let (status, text) = bench.lines(path, &both).await;
+        assert_eq!(status, 400);
+        assert!(text.contains("f256 is not among the metrics"), "{text}");
+        assert!(!text.contains("partial"), "{text}");
+    }
+    assert_eq!(bench.lines("/write", &refused).await.0, 400);
+    assert_eq!(bench.device("a::m").await.metrics.len(), 250);
+    assert_eq!(bench.stored().len(), 1);
+    assert_eq!(bench.lines("/write", &line("a", 250, 256)).await.0, 204);
 }
 
 #[tokio::test]
