@@ -59,6 +59,12 @@ pub(super) fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Resu
         return Err("is empty".to_owned());
     }
     let local = if let Some(format) = format {
+        // chrono matches the name of a zone and ignores it.
+        if format.contains("%Z") {
+            let why = "the name of a zone, %Z in --timestamp-format, says nothing certain; cut it off, or write %z \
+                       for an offset";
+            return Err(why.to_owned());
+        }
         if let Ok(at) = DateTime::parse_from_str(text, format) {
             return timestamp(&at).map(Moment::At);
         }
@@ -168,10 +174,19 @@ mod tests {
             ("1900-01-01", None, "Europe/Berlin", "1970"),
             ("1900-01-01", None, "+01:00", "1970"),
             ("yesterday", Some("%Y"), "UTC", "is not of the form \"%Y\""),
+            ("2026-10-01 10:00 EST", Some("%Y-%m-%d %H:%M %Z"), "UTC", "cut it off"),
         ] {
             assert!(shown(text, format, zone).contains(why), "{}", shown(text, format, zone));
         }
         assert!("Europe/Nowhere".parse::<Zone>().is_err());
+    }
+
+    #[test]
+    fn a_leap_second_is_the_next_one_in_every_zone() {
+        for zone in ["UTC", "America/Vancouver", "-08:00"] {
+            let first = shown("2016-12-31 15:59:60", None, zone);
+            assert_eq!(first, shown("2016-12-31 16:00:00", None, zone), "{zone}");
+        }
     }
 
     #[test]

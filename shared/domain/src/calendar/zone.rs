@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use chrono::{DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use chrono::{DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, Utc};
 use tz::{TimeZone, TimeZoneRef};
 
 use super::LocalDate;
@@ -105,7 +105,8 @@ impl Zone {
         let shown = [-DAY, DAY].map(|distance| {
             let offset = self.offset(utc.timestamp() + distance);
             let is_shown = self.offset(utc.timestamp() - offset) == offset;
-            utc.checked_sub_signed(TimeDelta::seconds(offset)).filter(|_| is_shown)
+            let at = DateTime::from_timestamp_millis(utc.timestamp_millis() - offset * 1_000);
+            at.filter(|_| is_shown)
         });
         match shown {
             [Some(earlier), Some(later)] if earlier < later => {
