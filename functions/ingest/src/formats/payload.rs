@@ -2,6 +2,7 @@
 //! clock.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use api::json::{Kind, WrongKind};
 use domain::{Decimal, MetricName};
@@ -117,10 +118,12 @@ impl Payload {
         for (part, values) in one.parts {
             let known = self.parts.entry(part).or_default();
             for (metric, measured) in values {
-                if known.contains_key(&metric) {
-                    self.refused.push(Refusal::of(component, Fault::SharedMetric(metric)));
-                } else {
-                    known.insert(metric, measured);
+                match known.entry(metric) {
+                    Entry::Vacant(slot) => drop(slot.insert(measured)),
+                    Entry::Occupied(slot) => {
+                        let fault = Fault::SharedMetric(slot.key().clone());
+                        self.refused.push(Refusal::of(component, fault));
+                    }
                 }
             }
         }
