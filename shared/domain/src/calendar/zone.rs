@@ -1,7 +1,7 @@
 //! Time zones and their local days. Holds no rules of its own: the IANA database is compiled in.
 //!
 //! The database is the files of the release (RFC 9636), and the file of a zone is read when the zone is first
-//! named: 200 KB, where tables in Rust were 2.4 MB with their relocations.
+//! named. They are 200 KB; tables in Rust made a function 1.6 MB larger.
 //!
 //! Transitions are found by bisection of the offsets, which needs that no two lie in one stretch of
 //! [`MAX_STRETCH`] seconds. Since 1970 any two are at least six days apart, in every zone. A rule for the years
