@@ -40,6 +40,27 @@ pub(crate) struct Assembled {
 }
 
 impl Readings {
+    /// Takes away the readings for which `fault` names a field and what is wrong with it.
+    pub(crate) fn refuse(
+        &mut self,
+        rejected: &mut Vec<FieldError>,
+        mut fault: impl FnMut(&Reading) -> Option<(String, String)>,
+    ) {
+        let Self { readings, origins } = std::mem::take(self);
+        for (reading, origins) in readings.into_iter().zip(origins) {
+            if let Some((field, message)) = fault(&reading) {
+                rejected.extend(origins.into_iter().map(|index| FieldError {
+                    index: Some(index),
+                    field: Some(field.clone()),
+                    message: message.clone(),
+                }));
+            } else {
+                self.readings.push(reading);
+                self.origins.push(origins);
+            }
+        }
+    }
+
     /// Adds a reading, or merges it into the one in its slot.
     fn add_or_merge<K>(
         &mut self,

@@ -176,24 +176,13 @@ pub(crate) fn refuse_deleted(
     rejected: &mut Vec<FieldError>,
 ) -> usize {
     let before = rejected.len();
-    let Readings { readings, origins } = std::mem::take(timed);
-    for (reading, origins) in readings.into_iter().zip(origins) {
-        if known.is_being_deleted(&reading.device) {
-            rejected.extend(origins.into_iter().map(|index| {
-                FieldError {
-                    index: Some(index),
-                    field: Some("device_id".to_owned()),
-                    message:
-                        "is of a device that is being deleted; a reading is taken again when the \
-                          deletion is over"
-                            .to_owned(),
-                }
-            }));
-        } else {
-            timed.readings.push(reading);
-            timed.origins.push(origins);
-        }
-    }
+    timed.refuse(rejected, |reading| {
+        let message = "is of a device that is being deleted; a reading is taken again when the \
+                       deletion is over";
+        known
+            .is_being_deleted(&reading.device)
+            .then(|| ("device_id".to_owned(), message.to_owned()))
+    });
     rejected.len() - before
 }
 
@@ -222,26 +211,20 @@ impl Introduced {
         known: &Known,
         rejected: &mut Vec<FieldError>,
     ) {
-        let Readings { readings: all, origins } = std::mem::take(readings);
-        for (reading, origins) in all.into_iter().zip(origins) {
+        readings.refuse(rejected, |reading| {
             let id = &reading.device;
             let is_new = !known.is_registered(id) && !self.new.contains(id);
             if is_new && self.known + self.new.len() >= self.limit {
-                rejected.extend(origins.into_iter().map(|index| FieldError {
-                    index: Some(index),
-                    field: Some("device_id".to_owned()),
-                    message: format!(
-                        "is new, and max-values-per-tag limit exceeded ({0}/{0}): the token introduces no further device",
-                        self.limit
-                    ),
-                }));
-                continue;
+                let message = format!(
+                    "is new, and max-values-per-tag limit exceeded ({0}/{0}): the token introduces no further device",
+                    self.limit
+                );
+                return Some(("device_id".to_owned(), message));
             }
             if is_new {
                 self.new.insert(id.clone());
             }
-            readings.readings.push(reading);
-            readings.origins.push(origins);
-        }
+            None
+        });
     }
 }

@@ -45,8 +45,7 @@ impl MetricLimit {
         rejected: &mut Vec<FieldError>,
     ) {
         let mut all_added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        let Readings { readings, origins } = std::mem::take(timed);
-        for (reading, origins) in readings.into_iter().zip(origins) {
+        timed.refuse(rejected, |reading| {
             let registered = known.device(&reading.device).map(|device| &device.metrics);
             let is_registered =
                 |name: &MetricName| registered.is_some_and(|it| it.contains_key(name));
@@ -65,20 +64,14 @@ impl MetricLimit {
             if !added.names.is_empty() {
                 all_added.insert(reading.device.clone(), added);
             }
-            if let Some(metric) = one_too_many {
-                rejected.extend(origins.into_iter().map(|index| FieldError {
-                    index: Some(index),
-                    field: Some(metric.to_string()),
-                    message: format!(
-                        "is not among the metrics that are known of the device, and there may be \
-                         {MAX_KNOWN_METRICS}; a merging write can add no more"
-                    ),
-                }));
-            } else {
-                timed.readings.push(reading);
-                timed.origins.push(origins);
-            }
-        }
+            one_too_many.map(|metric| {
+                let message = format!(
+                    "is not among the metrics that are known of the device, and there may be \
+                     {MAX_KNOWN_METRICS}; a merging write can add no more"
+                );
+                (metric.to_string(), message)
+            })
+        });
         if all_added.len() > MAX_DEVICES {
             all_added.clear();
         }

@@ -43,6 +43,11 @@ impl Bench {
 
 const AT: &str = "1768147200000000000";
 
+/// Fields with these numbers.
+fn fields(from: usize, to: usize) -> String {
+    (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
+}
+
 #[tokio::test]
 async fn each_version_stores_lines_and_answers_204_without_a_body() {
     for (path, at) in [
@@ -392,9 +397,6 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
 #[tokio::test]
 async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
     let bench = Bench::new();
-    let fields = |from: usize, to: usize| {
-        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
-    };
     let line = |from, to| format!("m,host=a {} {AT}", fields(from, to));
     assert_eq!(bench.lines("/write", &line(0, 256)).await.0, 204);
     assert_eq!(bench.store.readings()[0].metrics().len(), 256);
@@ -412,9 +414,6 @@ async fn a_point_has_up_to_256_metrics_and_a_device_no_more_in_all() {
 async fn a_device_has_no_more_metrics_in_a_race() {
     let bench = Bench::new();
     bench.ingest.load().await;
-    let fields = |from: usize, to: usize| {
-        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
-    };
     let line =
         |from, to, at: usize| format!("m,host=a {} {}\n", fields(from, to), 1_768_147_200_000 + at);
     let write = async |body: &str| bench.lines("/write?precision=ms", body).await;
@@ -437,7 +436,7 @@ async fn a_device_has_no_more_metrics_in_a_race() {
 async fn metrics_that_the_registry_never_learns_are_forgotten() {
     let bench = Bench::new();
     bench.ingest.load().await;
-    let fields = (0..256).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",");
+    let fields = fields(0, 256);
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     assert_eq!(bench.lines("/write", &format!("m,host=a {fields} {AT}")).await.0, 204);
     let other = format!("m,host=a other=1 {AT}");
@@ -451,9 +450,6 @@ async fn metrics_that_the_registry_never_learns_are_forgotten() {
 async fn what_is_refused_teaches_nothing_and_with_accept_partial_false_stores_nothing() {
     let bench = Bench::new();
     bench.ingest.load().await;
-    let fields = |from: usize, to: usize| {
-        (from..to).map(|n| format!("f{n}={n}")).collect::<Vec<_>>().join(",")
-    };
     let line = |host: &str, from, to| format!("m,host={host} {} {AT}\n", fields(from, to));
     assert_eq!(bench.lines("/write", &line("a", 0, 250)).await.0, 204);
     let refused = line("a", 250, 260);
