@@ -1,15 +1,17 @@
 //! `/query`: InfluxQL, as Grafana and InfluxDB's clients ask it. Writes nothing.
 //!
 //! `parser` makes statements of the text (`lexer`, `ast`), `compile` checks a `SELECT` against the fields and
-//! tags that there are (`series`), `read` reads days, quarters of an hour or readings, `group` groups points by
-//! tags, `extreme` finds the instant of the one smallest or largest value, `aggregate`, `fill` and `transform` make values of them, `table` rows, and `answer` writes them. `show`
-//! lists what the registry has.
+//! tags that there are (`series`), `read` reads days, quarters of an hour or readings, whichever is cheapest by the
+//! readings of a day (`density`), `group` groups points by tags, `extreme` finds the instant of the one smallest
+//! or largest value, `aggregate`, `fill` and `transform` make values of them, `table` rows, and `answer` writes
+//! them. `show` lists what the registry has.
 
 mod aggregate;
 mod answer;
 mod ast;
 mod compile;
 mod condition;
+mod density;
 mod duration;
 mod error;
 mod extreme;
@@ -41,6 +43,7 @@ use runtime::registry::CachedRegistry;
 use crate::series::KnownState;
 use answer::{Form, Outcome};
 use ast::Statement;
+pub(crate) use density::Densities;
 use error::QueryError;
 use failure::Failure;
 use request::QueryRequest;
@@ -53,7 +56,7 @@ const DATABASE: &str = "home";
 
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
     store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -73,7 +76,7 @@ pub(crate) async fn query(
             results.push(Outcome::Error("not executed".to_owned()));
             continue;
         }
-        let known = (registry, known_state);
+        let known = (registry, known_state, densities);
         let result = Box::pin(run(statement, &request, known, store, now, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
@@ -117,7 +120,7 @@ fn respond(status: u16, form: Form, body: String) -> Response {
 async fn run(
     statement: &Statement,
     request: &QueryRequest,
-    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
     store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -149,7 +152,8 @@ async fn run(
         return Err(QueryError::new(message).into());
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
-    let context = Context { snapshot: &snapshot, policy: request.policy(), horizon: &horizon, now };
+    let policy = request.policy();
+    let context = Context { snapshot: &snapshot, policy, horizon: &horizon, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
         Statement::Show(it) => Ok(show::show(&context, it)?.into()),

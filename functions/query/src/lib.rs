@@ -40,6 +40,7 @@ use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use deletion::Quiet;
+use influxql::Densities;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -90,6 +91,8 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
+    /// For InfluxQL.
+    densities: Densities,
     /// The times without anything of a deleted device after which its deletion ends.
     quiet: Quiet,
     clock: C,
@@ -103,8 +106,10 @@ impl<S: Store, C: Clock> Query<S, C> {
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::default();
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
+        let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
-        Self { http, handlers: Handlers { store, registry, known_state, quiet, clock }, telemetry }
+        let handlers = Handlers { store, registry, known_state, densities, quiet, clock };
+        Self { http, handlers, telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
@@ -125,7 +130,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, known_state, quiet, clock } = self;
+        let Self { store, registry, known_state, densities, quiet, clock } = self;
         let known = (registry, known_state);
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
@@ -200,7 +205,10 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
-            Operation::InfluxQl => Box::pin(influxql::query(known, store, clock.now(), call)),
+            Operation::InfluxQl => {
+                let known = (registry, known_state, densities);
+                Box::pin(influxql::query(known, store, clock.now(), call))
+            }
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::InfluxPing => return Ok(influxdb::ping(call)),

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey};
 
+use super::density::{Densities, Density};
 use super::duration::MILLISECOND;
 use super::error::QueryError;
 use super::failure::Failure;
@@ -17,12 +18,8 @@ use crate::series::horizon::Horizon;
 
 /// The read units of a statement, as estimated before anything is read.
 const MAX_UNITS: f64 = 2_000.0;
-/// The bytes of a read unit.
-const UNIT: f64 = 8_192.0;
 /// The length of a range up to which quarters are read without asking how many readings a day has.
 const SHORT: TimeDelta = TimeDelta::days(2);
-/// The readings of a day of a device of which nothing is known: one a minute.
-const USUAL_READINGS: f64 = 1_440.0;
 /// The numbers of readings that are read one after the other for some that are wanted.
 const PAGES: [usize; 2] = [10, 100];
 
@@ -45,6 +42,7 @@ pub(super) struct Plan<'a> {
     /// The rows of rollups; one row, the range, for readings.
     pub(super) grid: Grid,
     pub(super) horizon: &'a Horizon,
+    pub(super) densities: &'a Densities,
     /// Whether points are told apart by the room of their reading.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
@@ -57,44 +55,8 @@ pub(super) struct Wanted<'a> {
     pub(super) metrics: BTreeSet<&'a MetricName>,
 }
 
-/// The number of a device's readings in a day, and the sizes of items.
-#[derive(Debug, Clone, Copy)]
-struct Density {
-    readings: f64,
-    reading: f64,
-    quarter: f64,
-}
-
-impl Density {
-    /// The density where a day has so many readings.
-    fn of(device: &Device, metrics: usize, readings: f64) -> Self {
-        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
-        let known = device.metrics.len().max(1);
-        let metrics = metrics.clamp(1, known);
-        let names = as_float(names) * as_float(metrics) / as_float(known);
-        let (id, metrics) = (as_float(device.id.as_str().len()), as_float(metrics));
-        let room = device.place.room().map_or(0.0, |room| as_float(room.as_str().len()));
-        Self {
-            readings,
-            reading: 35.0 + id + 4.0 + room + names + 4.0 * metrics,
-            quarter: 75.0 + id + room + names + 42.0 * metrics,
-        }
-    }
-
-    fn read_units(self, days: f64) -> f64 {
-        self.readings * self.reading * days / UNIT
-    }
-
-    fn quarter_units(self, days: f64) -> f64 {
-        self.readings.min(96.0) * self.quarter * days / UNIT
-    }
-}
-
-fn as_float(number: usize) -> f64 {
-    super::value::float(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn days_of(length: TimeDelta) -> f64 {
+/// A length in days.
+pub(super) fn days_of(length: TimeDelta) -> f64 {
     super::value::float(length.num_milliseconds()) / 86_400_000.0
 }
 
@@ -174,19 +136,11 @@ impl Plan<'_> {
         if coarsest == Level::Days {
             return Ok((coarsest, 1.0 + days * 0.05));
         }
-        let mut density = Density::of(wanted.device, usize::MAX, USUAL_READINGS);
+        let mut density = Density::usual(wanted.device);
         if lived > SHORT {
             let zone = self.horizon.zone();
             let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
-            let newest = store.days(&wanted.device.id, dates, Order::Descending, 1, invocation);
-            let newest = newest.await?;
-            if let Some(day) = newest.first() {
-                let metrics = &day.rollup.metrics;
-                let count = metrics.values().map(|it| it.count).max().unwrap_or(0);
-                let count = super::value::float(i64::try_from(count).unwrap_or(i64::MAX));
-                let length = days_of(day.range.to().since(day.range.from()));
-                density = Density::of(wanted.device, metrics.len(), count / length.max(0.04));
-            }
+            density = self.densities.of(store, wanted.device, dates, invocation).await?;
         }
         let (readings, quarters) = (density.read_units(days), density.quarter_units(days));
         if coarsest == Level::Quarters && quarters < readings {

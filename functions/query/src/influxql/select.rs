@@ -10,6 +10,7 @@ use super::answer::{OutSeries, OutValue, Outcome};
 use super::ast::{Select, Source};
 use super::compile::{Cell, Query, compile};
 use super::condition::{self, nanoseconds};
+use super::density::Densities;
 use super::error::QueryError;
 use super::extreme;
 use super::failure::Failure;
@@ -35,6 +36,7 @@ pub(super) struct Context<'a> {
     /// The retention policy of the request, for measurements that name none.
     pub(super) policy: Option<&'a str>,
     pub(super) horizon: &'a Horizon,
+    pub(super) densities: &'a Densities,
     pub(super) now: Timestamp,
 }
 
@@ -232,8 +234,8 @@ fn plan<'a>(
     let edges: BTreeSet<Timestamp> =
         edges.filter(|at| range.from() < *at && *at < range.to()).collect();
     let grid = Grid::between(range, edges);
-    let (horizon, now) = (context.horizon, context.now);
-    Some(Plan { way, range, grid, horizon, is_by_room, now })
+    let Context { horizon, densities, now, .. } = *context;
+    Some(Plan { way, range, grid, horizon, densities, is_by_room, now })
 }
 
 /// Rollups tell most aggregates; conditions on fields and points themselves take readings.

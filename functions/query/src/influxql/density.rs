@@ -1,0 +1,119 @@
+//! How many readings a device has in a day, told by its newest day's rollup and remembered. Reads no reading.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use domain::{Bucket, Device, DeviceId, LocalDate, Order};
+use table::{Invocation, ReadRollups, StoreResult};
+
+use super::read::days_of;
+use super::value::float;
+
+/// The bytes of a read unit.
+const UNIT: f64 = 8_192.0;
+/// The readings of a day of a device of which nothing is known: one a minute.
+const USUAL_READINGS: f64 = 1_440.0;
+/// The devices and dates that are remembered; beyond them all are forgotten.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// The number of a device's readings in a day, and the bytes of its items.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Density {
+    readings: f64,
+    reading: f64,
+    quarter: f64,
+}
+
+impl Density {
+    /// The density of a device of which nothing is known.
+    pub(super) fn usual(device: &Device) -> Self {
+        Self::of(device, usize::MAX, USUAL_READINGS)
+    }
+
+    /// The density where a day has so many readings, with so many of the device's metrics.
+    fn of(device: &Device, metrics: usize, readings: f64) -> Self {
+        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
+        let known = device.metrics.len().max(1);
+        let metrics = metrics.clamp(1, known);
+        let names = as_float(names) * as_float(metrics) / as_float(known);
+        let (id, metrics) = (as_float(device.id.as_str().len()), as_float(metrics));
+        let room = device.place.room().map_or(0.0, |room| as_float(room.as_str().len()));
+        Self {
+            readings,
+            reading: 35.0 + id + 4.0 + room + names + 4.0 * metrics,
+            quarter: 75.0 + id + room + names + 42.0 * metrics,
+        }
+    }
+
+    /// The read units of the readings of so many days.
+    pub(super) fn read_units(self, days: f64) -> f64 {
+        self.readings * self.reading * days / UNIT
+    }
+
+    /// The read units of the quarters of so many days.
+    pub(super) fn quarter_units(self, days: f64) -> f64 {
+        self.readings.min(96.0) * self.quarter * days / UNIT
+    }
+}
+
+fn as_float(number: usize) -> f64 {
+    float(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// The newest day of devices up to a date, as this process has read it, so that a question that is asked again
+/// costs no more than what it reads. An older answer is as good: it only chooses the cheaper items.
+#[derive(Debug, Default)]
+pub(crate) struct Densities(Mutex<HashMap<(DeviceId, LocalDate), NewestDay>>);
+
+#[derive(Debug, Clone, Copy)]
+struct NewestDay {
+    date: LocalDate,
+    metrics: usize,
+    readings: f64,
+}
+
+impl Densities {
+    /// The density of a device between two dates, both inside: of the newest day that has a rollup.
+    pub(super) async fn of(
+        &self,
+        store: &impl ReadRollups,
+        device: &Device,
+        dates: (LocalDate, LocalDate),
+        invocation: &Invocation,
+    ) -> StoreResult<Density> {
+        let key = (device.id.clone(), dates.1);
+        let known = self.known().get(&key).copied().filter(|day| day.date >= dates.0);
+        let newest = match known {
+            Some(day) => Some(day),
+            None => newest_day(store, device, dates, invocation).await?,
+        };
+        let Some(day) = newest else { return Ok(Density::usual(device)) };
+        let mut remembered = self.known();
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(key, day);
+        Ok(Density::of(device, day.metrics, day.readings))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(DeviceId, LocalDate), NewestDay>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn newest_day(
+    store: &impl ReadRollups,
+    device: &Device,
+    dates: (LocalDate, LocalDate),
+    invocation: &Invocation,
+) -> StoreResult<Option<NewestDay>> {
+    let days = store.days(&device.id, dates, Order::Descending, 1, invocation).await?;
+    let Some(day) = days.first() else { return Ok(None) };
+    let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
+    let metrics = &day.rollup.metrics;
+    let count = metrics.values().map(|it| it.count).max().unwrap_or(0);
+    let count = float(i64::try_from(count).unwrap_or(i64::MAX));
+    let length = days_of(day.range.to().since(day.range.from()));
+    let readings = count / length.max(0.04);
+    Ok(Some(NewestDay { date, metrics: metrics.len(), readings }))
+}
