@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
         let Self { store, registry, known_state, densities, quiet, clock } = self;
-        let known = (registry, known_state);
+        let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
         let answer: Answer<'_> = match call.endpoint.operation {
@@ -205,10 +205,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             }
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
-            Operation::InfluxQl => {
-                let known = (registry, known_state, densities);
-                Box::pin(influxql::query(known, store, clock.now(), call))
-            }
+            Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(store, call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::InfluxPing => return Ok(influxdb::ping(call)),
