@@ -110,7 +110,8 @@ class Runtime(Server):
 
 
 class DynamoDb(Server):
-    """A table that stores registry items (`PutItem`) and drops readings (`BatchWriteItem`, `UpdateItem`)."""
+    """A table that stores registry items (`PutItem`) and drops readings (`BatchWriteItem`, `UpdateItem`,
+    `BatchExecuteStatement`)."""
 
     def __init__(self, tls=None):
         self.items = {}
@@ -142,6 +143,9 @@ class DynamoDb(Server):
 
     def UpdateItem(self, _):
         return {}
+
+    def BatchExecuteStatement(self, asked):
+        return {"Responses": [{} for _ in asked["Statements"]]}
 
     def Query(self, asked):
         values = {name: value["S"] for name, value in asked["ExpressionAttributeValues"].items()}

@@ -363,6 +363,20 @@ async fn write_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "1d",
+            pattern: "the same to 50 of which none is stored",
+            operation: "2 × BatchExecuteStatement, INSERT",
+            condition: "pk = `<device>`, sk = `TS#<timestamp>`",
+            expected: (0.0, 100.0),
+            measured: cost(async |invocation| {
+                let readings: Vec<_> =
+                    (0..50).map(|n| measured_at(n % 10, 4 * DAY + millis(n))).collect();
+                let merged = store.merge_readings(&readings, None, invocation).await;
+                assert!(merged.not_stored.is_empty());
+            })
+            .await,
+        },
+        Row {
+            number: "1e",
             pattern: "store a reading without a timestamp",
             operation: "PutItem if absent",
             condition: "pk = `<device>`, sk = `TS#<timestamp>`",

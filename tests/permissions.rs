@@ -41,6 +41,15 @@ fn needed(call: &Call) -> BTreeSet<Permission> {
             .flat_map(list)
             .map(|put| (Action::BatchWriteItem, key(&put["PutRequest"]["Item"])))
             .collect(),
+        "BatchExecuteStatement" => list(&body["Statements"])
+            .iter()
+            .map(|statement| {
+                let text = statement["Statement"].as_str().expect("a statement");
+                assert!(text.starts_with("INSERT INTO ") && text.contains("{'pk': ?, "), "{text}");
+                let pk = &statement["Parameters"][0]["S"];
+                (Action::PartiQLInsert, target(pk.as_str().expect("a key")))
+            })
+            .collect(),
         "BatchGetItem" => of_table()
             .flat_map(|asked| list(&asked["Keys"]))
             .map(|asked| (Action::BatchGetItem, key(&asked)))
@@ -146,6 +155,8 @@ async fn each_port_asks_what_it_declares() {
     let reading = reading_in("d", 0, "room-a");
     let (d, a) = (device("d"), room("room-a"));
     let first = std::slice::from_ref(&reading);
+    // Of many, new ones are inserted and the others updated.
+    let many: Vec<_> = (0..50).map(|n| reading_in("d", n, "room-a")).collect();
     let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
     let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
@@ -165,7 +176,10 @@ async fn each_port_asks_what_it_declares() {
     let earlier = DeviceUpdate { first_seen: Some(at(-1)), ..DeviceUpdate::default() };
 
     check!(PutReadings: store.put_readings(first, None, invocation));
-    check!(MergeReadings: store.merge_readings(first, None, invocation));
+    check!(MergeReadings:
+        store.merge_readings(&many, None, invocation),
+        store.merge_readings(&many, None, invocation)
+    );
     check!(AddArrival: store.add_arrival(&reading, "a", None, invocation));
     check!(RegisterDevices:
         store.register_device(&new, invocation),

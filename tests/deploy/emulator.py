@@ -2,8 +2,8 @@
 
 Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the table's
 time to live and point-in-time recovery, makes several indexes in one update, keeps a table's limits as texts,
-takes a reported batch item failure for a success, and knows no `dynamodb:LeadingKeys` in a policy's
-conditions. What is done here follows AWS's documentation; it is a reading of it, not AWS. Absent:
+takes a reported batch item failure for a success, knows no `dynamodb:LeadingKeys` in a policy's
+conditions and no `dynamodb:PartiQLInsert`, and streams no item that a statement inserts. What is done here follows AWS's documentation; it is a reading of it, not AWS. Absent:
 MaximumRecordAgeInSeconds, the batching window, throttling, the deletions of expired items, access logs and
 alarms.
 """
@@ -15,6 +15,7 @@ import time
 
 import ministack.app as app
 from ministack.core import iam_evaluator
+from ministack.core.responses import get_account_id
 from ministack.services import apigateway, dynamodb, lambda_svc
 from ministack.services.cloudformation import provisioners
 
@@ -156,6 +157,8 @@ def with_leading_keys():
         signed = iam_evaluator._signed_request.get()
         if signed is not None:
             checked_body.set(signed.body)
+        if action == "dynamodb:BatchExecuteStatement":
+            action, resource_arn = inserting(json.loads(checked_body.get()), region)
         if service == "dynamodb" and checked_body.get():
             keys = leading_keys(action.split(":")[1], json.loads(checked_body.get()))
             # A request that names none has no such key: only then does Null hold.
@@ -167,6 +170,13 @@ def with_leading_keys():
         return enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=service_context)
 
     iam_evaluator.enforce = enforce_by_key
+
+
+def inserting(request, region):
+    """The action of a batch of statements, which have to be inserts into one table, and that table."""
+    tables = {re.match(r'INSERT INTO "([\w.-]+)" VALUE \{\'pk\': \?, ', it["Statement"])[1] for it in request["Statements"]}
+    [name] = tables
+    return "dynamodb:PartiQLInsert", f"arn:aws:dynamodb:{region}:{get_account_id()}:table/{name}"
 
 
 def leading_keys(action, request):
@@ -182,10 +192,28 @@ def leading_keys(action, request):
     parts = [part.get(action.removesuffix("Item")) for part in request.get("TransactItems") or []]
     items += [part.get("Item") or part.get("Key") for part in parts if part]
     keys = [item["pk"]["S"] for item in items if item]
+    keys += [statement["Parameters"][0]["S"] for statement in request.get("Statements") or []]
     condition = re.match(r"\S+ *= *(:\w+)", request.get("KeyConditionExpression", ""))
     if condition:
         keys.append(request["ExpressionAttributeValues"][condition[1]]["S"])
     return keys
+
+
+# ---- Statements ------------------------------------------------------------------------------------
+
+
+def with_inserts_in_the_stream():
+    insert = dynamodb._partiql_insert
+
+    def insert_and_stream(table, parsed):
+        answer = insert(table, parsed)
+        if answer[0] == 200:
+            item = parsed["item"]
+            item = item["M"] if set(item) == {"M"} else item
+            dynamodb._emit_stream_event(table["TableName"], "INSERT", None, item)
+        return answer
+
+    dynamodb._partiql_insert = insert_and_stream
 
 
 # ---- The stream's event source mapping -----------------------------------------------------------
@@ -286,5 +314,6 @@ if __name__ == "__main__":
     with_one_index_an_update()
     with_expiry_and_recovery()
     with_leading_keys()
+    with_inserts_in_the_stream()
     lambda_svc._poll_dynamodb_streams = poll
     app.main()

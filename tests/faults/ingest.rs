@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, clock, minute, post, reading_in, request, sent};
+use crate::given::{Answer, START, clock, minute, post, reading, reading_in, request, sent};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 
@@ -28,7 +28,17 @@ fn by_way_of(proxy: &Proxy, table: &Table) -> Ingest {
 }
 
 async fn send(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {
-    let reply = ingest.handle(post(readings), deadline).await.expect("a request has an answer");
+    answered(ingest, post(readings), deadline).await
+}
+
+async fn merge(ingest: &Ingest, readings: &[Reading], deadline: Deadline) -> Answer {
+    let body: Value = readings.iter().map(sent).collect();
+    let request = request("POST", "/readings", "merge=true", Some(&body));
+    answered(ingest, ingest::Event::Http(Box::new(request)), deadline).await
+}
+
+async fn answered(ingest: &Ingest, event: ingest::Event, deadline: Deadline) -> Answer {
+    let reply = ingest.handle(event, deadline).await.expect("a request has an answer");
     Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"))
 }
 
@@ -150,6 +160,81 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
 }
 
 #[tokio::test]
+async fn many_that_are_merged_are_inserted_where_they_are_new() {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let ingest = by_way_of(&proxy, &table);
+    assert_eq!(send(&ingest, &readings(6), minute()).await.status, 201);
+    let asked = async |from: usize, to: i64| {
+        proxy.take_operations();
+        let answer = merge(&ingest, &readings(to)[from..], minute()).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let operations = proxy.take_operations();
+        let of = |name: &str| operations.iter().filter(|it| *it == name).count();
+        let found = (of("BatchExecuteStatement"), of("UpdateItem"));
+        assert_eq!(found.0 + found.1, operations.len(), "{operations:?}");
+        found
+    };
+    assert_eq!(asked(6, 38).await, (0, 32), "so many updates run at once");
+    assert_eq!(asked(38, 71).await, (2, 0));
+    assert_eq!(asked(71, 1_071).await, (40, 0));
+    assert_eq!(asked(1_060, 1_160).await, (4, 11), "11 are stored");
+    assert_eq!(asked(1_060, 1_160).await, (1, 100), "most of the first batch are stored");
+}
+
+/// A sender who merges two metrics of each reading, one after the other, through faults.
+#[tokio::test]
+async fn what_is_merged_through_faults_is_there_whole() {
+    let engine = Engine::embedded().await;
+    let part = |name: &'static str| -> Vec<Reading> {
+        let value = |n: i64| format!("{n}.5");
+        let one = |n: i64| reading(&format!("d{}", n % 3), n, &[(name, value(n).as_str())]);
+        (0..90).map(one).collect()
+    };
+    let (first, second) = (&part("a"), &part("b"));
+    let plans = (0..40_u64).map(|seed| {
+        let engine = engine.clone();
+        async move {
+            let table = engine.table(seed % 2 == 0).await;
+            let percent = [10, 30, 60, 90][usize::try_from(seed % 4).expect("below 4")];
+            let proxy = Proxy::start(table.endpoint(), seeded(seed, percent)).await;
+            let ingest = by_way_of(&proxy, &table);
+            let mut refused = 0;
+            // Of the second part the first sixty meet what is stored.
+            for readings in [&first[..60], &second[..], &first[60..]] {
+                let mut left = readings.to_vec();
+                let mut deadline = Deadline::after(Duration::from_secs(3));
+                while !left.is_empty() {
+                    let answer = merge(&ingest, &left, deadline).await;
+                    left = not_stored(&answer).iter().map(|n| left[*n].clone()).collect();
+                    refused += left.len();
+                    proxy.replan(seeded(seed + 1_000, 10));
+                    deadline = minute();
+                }
+            }
+            let mut items = Vec::new();
+            for id in ["d0", "d1", "d2"] {
+                items.extend(table.items(id).await);
+            }
+            for (n, (a, b)) in first.iter().zip(second).enumerate() {
+                let (id, sk) = (json!(a.device.as_str()), json!(format!("TS#{}", a.at)));
+                let item = items.iter().find(|it| it["pk"]["S"] == id && it["sk"]["S"] == sk);
+                let item = item.unwrap_or_else(|| panic!("seed {seed}: reading {n} is lost"));
+                let value = |of: &Reading| of.metrics().iter().next().expect("one").1.to_string();
+                assert_eq!(
+                    (&item["a"]["N"], &item["b"]["N"]),
+                    (&json!(value(a)), &json!(value(b)))
+                );
+            }
+            refused
+        }
+    });
+    let refused: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
+    let some = refused.iter().filter(|n| **n > 0).count();
+    assert!((5..36).contains(&some), "the plans are neither harmless nor hopeless: {refused:?}");
+}
+
+#[tokio::test]
 async fn what_nobody_waits_for_fails_until_it_is_stored() {
     let table = Engine::embedded().await.table(true).await;
     let proxy = Proxy::start(table.endpoint(), |_| None).await;
@@ -210,8 +295,7 @@ async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
         });
         let body: Value = readings(1).iter().map(sent).collect();
         let event = ingest::Event::Http(Box::new(request("POST", "/readings", query, Some(&body))));
-        let reply = ingest.handle(event, minute()).await.expect("a request has an answer");
-        let answer = Answer::of(&serde_json::to_value(reply).expect("an answer is JSON"));
+        let answer = answered(&ingest, event, minute()).await;
         assert_eq!(answer.status, 201, "{operation}: {answer:?}");
     }
 }

@@ -107,6 +107,9 @@ impl Operations {
     async fn run(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
         let database = &self.database;
         match operation {
+            "BatchExecuteStatement" => {
+                self.write(body, |request| database.batch_execute_statement(request)).await
+            }
             "BatchGetItem" => ask(body, |request| database.batch_get_item(request)),
             "BatchWriteItem" => written(&self.writer.write(parsed(body)?).await?),
             "CreateTable" => self.define(body, |request| database.create_table(request)).await,

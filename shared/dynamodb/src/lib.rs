@@ -9,6 +9,7 @@ mod edit_registry;
 mod error;
 mod find_registry;
 mod index_devices;
+mod insert_readings;
 mod mark_deletions;
 mod merge_readings;
 mod pause;

@@ -1,4 +1,7 @@
 //! `UpdateItem`: sets metrics of a reading and keeps its others. Reads nothing and removes nothing.
+//!
+//! Of many readings, those that are new are inserted before (`insert_readings`): 25 of them take the time of one
+//! update.
 
 use chrono::TimeDelta;
 use futures_util::{StreamExt as _, stream};
@@ -25,7 +28,13 @@ impl MergeReadings for DynamoStore {
         invocation: &Invocation,
     ) -> PutOutcome {
         let mut outcome = PutOutcome::default();
-        let merging = stream::iter(0..readings.len()).map(|place| async move {
+        let inserted = if readings.len() > MERGE_CONCURRENCY {
+            self.insert_readings(readings, retention, invocation).await
+        } else {
+            vec![false; readings.len()]
+        };
+        let left = (0..readings.len()).filter(|place| !inserted[*place]);
+        let merging = stream::iter(left).map(|place| async move {
             (place, self.merge_reading(&readings[place], retention, invocation).await)
         });
         let mut merging = merging.buffer_unordered(MERGE_CONCURRENCY);

@@ -9,6 +9,7 @@ pub enum Action {
     ConditionCheckItem,
     DeleteItem,
     GetItem,
+    PartiQLInsert,
     PutItem,
     Query,
     UpdateItem,

@@ -32,12 +32,13 @@ pub trait PutReadings: Send + Sync {
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
-/// Pattern 1c: add metrics to readings that may be stored already.
+/// Patterns 1c and 1d: add metrics to readings that may be stored already.
 ///
 /// Done twice, it changes nothing: it only sets.
 pub trait MergeReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::Readings)];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::PartiQLInsert, Target::Readings), (Action::UpdateItem, Target::Readings)];
 
     /// Sets the metrics of each reading, and leaves the others of that device and timestamp as they
     /// are. Of a room that is filled in it sets none where the stored reading has one, unless a
@@ -50,7 +51,7 @@ pub trait MergeReadings: Send + Sync {
     ) -> impl Future<Output = PutOutcome> + Send;
 }
 
-/// Pattern 1d: store a reading that has no timestamp, at the timestamp of its arrival.
+/// Pattern 1e: store a reading that has no timestamp, at the timestamp of its arrival.
 pub trait AddArrival: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::PutItem, Target::Readings)];
