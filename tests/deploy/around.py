@@ -77,7 +77,7 @@ STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#so
 PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, VALUES)
 PERMITTED = {
     "IngestRole": {
-        "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
+        "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
         "update_item": {DEVICE, "DEVICE", "DEVICE#3"}, "batch_get_item": {*REGISTRY}, "query": {*REGISTRY}, "get_item": {TOKEN, STATE},
     },
     "QueryRole": {
@@ -124,9 +124,12 @@ def requests(table, partition):
     key = {"pk": {"S": partition}, "sk": {"S": "check"}}
     never = {"ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(pk)"}
     of_table = {"TableName": table}
+    insert = f'INSERT INTO "{table}" VALUE {{\'pk\': ?, \'sk\': ?}}'
     return {
+        # What it inserts, batch_write_item deletes.
+        "batch_execute_statement": {"Statements": [{"Statement": insert, "Parameters": [*key.values()]}]},
         "batch_get_item": {"RequestItems": {table: {"Keys": [key]}}},
-        # The only write without a condition.
+        # Without a condition.
         "batch_write_item": {"RequestItems": {table: [{"DeleteRequest": {"Key": key}}]}},
         "delete_item": of_table | never | {"Key": key},
         "get_item": of_table | {"Key": key},
