@@ -2,7 +2,7 @@
 
     python3 tests/home/check.py [energydata_complete.csv[.gz]]
 
-Without a file it takes the sample home's three weeks. It compares after an import, after the same import again,
+Without a file it takes the sample home's first eight days. It compares after an import, after the same import again,
 after readings are deleted, and after SIGKILL in the middle of an import. It shares no code with Roomtide: sums
 are fractions, and a day's energy is that of the rows in (00:00, 24:00] of UTC+1. Absent: time zones with a
 clock change, resets, rooms with several devices; the tests in Rust have those.
@@ -43,8 +43,23 @@ class Failed(Exception):
 
 
 def main():
-    file = Path(sys.argv[1] if len(sys.argv) > 1 else SAMPLE).resolve()
     subprocess.run(["cargo", "test", "-q", "--workspace", "--no-run"], cwd=ROOT, check=True)
+    if len(sys.argv) > 1:
+        return check(Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        check(first_days(Path(folder)))
+
+
+def first_days(folder):
+    """The sample home's first eight days: the whole of it takes three times as long."""
+    with gzip.open(SAMPLE, "rt") as rows:
+        lines = [rows.readline() for _ in range(1 + 8 * 24 * 6)]
+    file = folder / "house.csv"
+    file.write_text("".join(lines))
+    return file
+
+
+def check(file):
     rows = house(file)
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data")
