@@ -286,7 +286,7 @@ def killed_in_the_middle(folder, file):
     server = Server(folder / "data")
     for _ in range(3):
         importing = run_import(server, file, wait=False)
-        time.sleep(4)
+        time.sleep(1.2)
         server.kill()
         importing.kill()
         importing.wait()
