@@ -147,8 +147,9 @@ impl StreamPoller {
     /// Delivers records batch by batch. Returns the last one's number, or `None` when told to stop.
     async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
-        let accepted = records.into_iter().filter(|record| self.mapping.accepts(&record.event));
-        let accepted = accepted.map(|record| serde_json::from_value(record.event));
+        let events = records.into_iter().map(|record| record.event);
+        let accepted = events.filter(|event| is_change(event) && self.mapping.accepts(event));
+        let accepted = accepted.map(serde_json::from_value);
         let accepted: Vec<EventRecord> = accepted
             .collect::<Result<_, _>>()
             .expect("the engine's records are those of DynamoDB Streams");
@@ -202,6 +203,15 @@ impl StreamPoller {
             self.dead_letters.push(DeadLetter { pk: key(PK), sk: key(SK), reason });
         }
     }
+}
+
+/// Whether a record tells of a change. `DynamoDB` writes none of a put or an update that changes nothing; the
+/// engine does.
+///
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html>
+fn is_change(event: &serde_json::Value) -> bool {
+    let images = &event["dynamodb"];
+    event["eventName"] != "MODIFY" || images["OldImage"] != images["NewImage"]
 }
 
 /// Reads from a function's response which records of a batch failed: the earliest that it names, and
@@ -401,6 +411,19 @@ Resources:
         assert!(received.len() == 6 && received.is_sorted(), "{received:?}");
         let kept = block_in_place(|| running.engine.stream().read(0, PAGE)).unwrap();
         assert_eq!(kept.len(), 1, "only the newest record stays");
+        running.end().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_changes_nothing_is_not_received() {
+        let directory = tempfile::tempdir().unwrap();
+        let running = block_in_place(|| Running::start(directory.path(), false));
+        for seconds in [0..3, 0..3, 2..4] {
+            running.put(seconds).await;
+        }
+        let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
+        running.quick.0.reach(newest).await.unwrap();
+        assert_eq!(running.quick.1.lock().unwrap().len(), 4);
         running.end().await;
     }
 
