@@ -82,18 +82,20 @@ impl Densities {
         invocation: &Invocation,
     ) -> StoreResult<Density> {
         let key = (device.id.clone(), dates.1);
-        let known = self.known().get(&key).copied().filter(|day| day.date >= dates.0);
-        let newest = match known {
-            Some(day) => Some(day),
-            None => newest_day(store, device, dates, invocation).await?,
+        let density = |day: NewestDay| Density::of(device, day.metrics, day.readings);
+        let known = self.known().get(&key).copied();
+        if let Some(day) = known.filter(|day| day.date >= dates.0) {
+            return Ok(density(day));
+        }
+        let Some(day) = newest_day(store, device, dates, invocation).await? else {
+            return Ok(Density::usual(device));
         };
-        let Some(day) = newest else { return Ok(Density::usual(device)) };
         let mut remembered = self.known();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
         }
         remembered.insert(key, day);
-        Ok(Density::of(device, day.metrics, day.readings))
+        Ok(density(day))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(DeviceId, LocalDate), NewestDay>> {
