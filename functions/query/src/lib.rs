@@ -17,7 +17,6 @@ mod judgements;
 mod latest;
 mod lists;
 mod lookup;
-mod meaning;
 mod openapi;
 mod page;
 mod pagination;

@@ -51,6 +51,8 @@ pub const HOLD: &str = "hold";
 pub const EXCHANGES: &str = "exchanges";
 pub const VERDICTS: &str = "verdicts";
 pub const BEHIND: &str = "behind";
+/// The devices directly behind a meter.
+pub const BEHIND_IT: &str = "behind_it";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
 /// was folded with.
 pub const SETTINGS: &str = "settings";
