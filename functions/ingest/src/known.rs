@@ -199,8 +199,7 @@ pub(crate) struct Introduced {
 impl Introduced {
     /// Those of a token, which may introduce so many.
     pub(crate) fn by(token: &str, limit: usize, known: &Known) -> Self {
-        let is_its = |device: &&Device| device.source.introduced_by.as_deref() == Some(token);
-        let known = known.snapshot.devices.values().filter(is_its).count();
+        let known = known.snapshot.devices.introduced_by(token);
         Self { new: BTreeSet::new(), known, limit }
     }
 
