@@ -129,16 +129,19 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let added = reading(entry, sender, times).and_then(|(reading, has_timestamp, hints)| {
-            if !hints.is_empty() {
-                all.hints.entry(reading.device.clone()).or_default().absorb(hints);
-            }
+            let device = (!hints.is_empty()).then(|| reading.device.clone());
             if has_timestamp {
                 let slot = by_key.entry(ReadingKey::of(&reading));
-                all.timed.add_or_merge(slot, reading, index)
+                all.timed.add_or_merge(slot, reading, index)?;
             } else {
                 let slot = arrivals.entry(reading.device.clone());
-                all.arrivals.add_once(slot, reading, index)
+                all.arrivals.add_once(slot, reading, index)?;
             }
+            // An entry that is refused teaches nothing.
+            if let Some(device) = device {
+                all.hints.entry(device).or_default().absorb(hints);
+            }
+            Ok(())
         });
         if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
