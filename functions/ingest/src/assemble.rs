@@ -227,6 +227,39 @@ mod tests {
         }
     }
 
+    /// Each entry teaches another name and another tag; the first of a device and metric at its arrival counts.
+    #[test]
+    fn an_entry_that_is_refused_teaches_nothing() {
+        let arrived = Timestamp::parse_absolute(NOW).expect("a timestamp");
+        let times = Times::new(arrived, &Settings::default());
+        let sent = [
+            r#"{"device_id": "d", "t": 1}"#,
+            r#"{"device_id": "d", "t": 2}"#,
+            r#"{"device_id": "d", "t": "x"}"#,
+            r#"{"device_id": "d", "timestamp": "1999-01-01T00:00:00Z", "t": 1}"#,
+            r#"{"device_id": "e", "t": 2}"#,
+        ];
+        let entries = sent.iter().enumerate().map(|(n, json)| {
+            let mut draft = json::entry(json)?;
+            draft.content = draft.content.map(|mut content| {
+                content.hints.name = Some(format!("name {n}").parse().expect("a label"));
+                content.hints.tags.insert(format!("tag {n}"), "x".to_owned());
+                content
+            });
+            Ok(draft)
+        });
+        let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
+        let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
+        assert_eq!(refused, [1, 2, 3]);
+        let taught = assembled.hints.iter().map(|(id, hints)| {
+            let tags: Vec<_> = hints.tags.keys().map(String::as_str).collect();
+            (id.as_str(), hints.name.as_ref().map(ToString::to_string), tags)
+        });
+        let expected = [("d", "name 0", "tag 0"), ("e", "name 4", "tag 4")];
+        let expected = expected.map(|(id, name, tag)| (id, Some(name.to_owned()), vec![tag]));
+        assert_eq!(taught.collect::<Vec<_>>(), expected);
+    }
+
     #[test]
     fn every_bad_member_is_named_with_its_reason() {
         let digits = format!(r#"{{"device_id": "d", "t": {}}}"#, "1".repeat(39));
