@@ -6,6 +6,7 @@ import { buttons, card, field, fill, h, select } from "./dom.js";
 import { words, zone } from "./format.js";
 import { again, inPlace } from "./energy.js";
 import { deviceName, home, metricsOf, roomLines, roomName } from "./home.js";
+import { isLacking, lackNote } from "./lack.js";
 
 /** @typedef {import("./home.js").Home} Home */
 /** @typedef {import("./chart.js").Line} Line */
@@ -89,7 +90,7 @@ export async function charts(main, room) {
     const { from, to } = range();
     await Promise.all([...plots.children].map((place, n) => inPlace(place, async () => {
       const [name, { unit }] = metrics[n];
-      const { lines, step, query } = await linesOf(known, chosenRoom, name, from, to);
+      const { lines, step, query, answer } = await linesOf(known, chosenRoom, name, from, to);
       const zoom = (/** @type {number} */ a, /** @type {number} */ b) => {
         zoomed.push({ from: Math.round(a * 1000), to: Math.round(b * 1000) });
         showControls(known);
@@ -97,7 +98,7 @@ export async function charts(main, room) {
       };
       const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, chosenRoom ? "CSV" : "CSV by device");
       const opened = place.querySelector("details")?.open;
-      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, select: zoom }), save);
+      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, lacks: isLacking(answer), select: zoom }), lackNote(answer), save);
       const details = place.querySelector("details");
       if (opened && details) details.open = true;
     })));
@@ -124,16 +125,17 @@ async function linesOf(known, room, metric, from, to) {
       const points = rows.filter((row) => row.device_id === device.device_id).map((row) => ({ time: seconds(row), mean: row[metric] ?? null }));
       return points.length ? [{ label: deviceName(device), points }] : [];
     });
-    return { lines, step: undefined, query };
+    return { lines, step: undefined, query, answer: {} };
   }
   const [every, step] = unitOf(to - from, !room);
   const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", devices: room ? undefined : 1 };
   const query = { path: room ? path("rooms", room, "series") : "series", params };
   /** @type {import("./api.js").Series} */
-  const { data } = await get(query.path, params);
-  if (!room) return { lines: roomLines(known, data, metric), step, query };
+  const answer = await get(query.path, params);
+  const { data } = answer;
+  if (!room) return { lines: roomLines(known, data, metric), step, query, answer };
   const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
-  return { lines: [{ label: roomName(known, room), points }], step, query };
+  return { lines: [{ label: roomName(known, room), points }], step, query, answer };
 }
 
 /** @param {{timestamp: string}} row */

@@ -2,6 +2,7 @@
 
 import { get, list } from "./api.js";
 import { age, duration, moment } from "./format.js";
+import { isLacking } from "./lack.js";
 
 /** @typedef {import("./api.js").Device} Device */
 /** @typedef {import("./api.js").Room} Room */
@@ -16,8 +17,8 @@ const LEAST_SILENCE = 600_000;
 /** The usual interval of a device of which the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
-/** @type {{at: number, rows: Row[], failure: string}} */
-let day = { at: 0, rows: [], failure: "" };
+/** @type {{at: number, rows: Row[], failure: string, lack: import("./lack.js").Answer}} */
+let day = { at: 0, rows: [], failure: "", lack: {} };
 
 /** @type {{at: number, home: Promise<Home>} | null} */
 let known = null;
@@ -49,8 +50,11 @@ export async function lastDay() {
   if (Date.now() - day.at > DAY_AGE) {
     const asked = get("series", { fn: "mean,count", every: "1h", devices: 1, from: "-24h" });
     // Beyond 200 devices the server refuses it; then no usual interval is known.
-    const { data, failure } = await asked.then((it) => ({ data: it.data, failure: "" }), (error) => ({ data: [], failure: error.message }));
-    day = { at: Date.now(), rows: data, failure };
+    day = await asked.then(
+      // What is still being summed up is asked again at the next look, and so is a day without readings.
+      (it) => ({ at: isLacking(it) || !it.data.length ? 0 : Date.now(), rows: it.data, failure: "", lack: it }),
+      (error) => ({ at: Date.now(), rows: [], failure: error.message, lack: {} }),
+    );
   }
   return day;
 }
@@ -125,7 +129,7 @@ export function roomLines(known, rows, metric) {
     line.times.set(row.timestamp, [...(line.times.get(row.timestamp) ?? []), row]);
   }
   return [...lines.values()].map(({ room, label, times }) => {
-    const here = room ? known.devices.filter((it) => it.room === room) : [];
+    const here = room ? known.devices.filter((it) => it.room === room && !it.metrics[metric]?.not_of_room) : [];
     const isSum = here.some(({ metrics: { [metric]: it } }) => it && (it.kind === "counter" || /^[kM]?W$/.test(it.unit ?? "")));
     const counted = new Set((isSum ? inFront(known, here) : here).map((it) => it.device_id));
     const points = [...times].flatMap(([timestamp, all]) => {
@@ -138,11 +142,17 @@ export function roomLines(known, rows, metric) {
         mean: sum((row) => row[metric].mean) / (isSum ? 1 : rows.length),
         min: edge("min"),
         max: edge("max"),
-        coverage: sum((row) => row.coverage ?? 0) / rows.length,
+        // Where the server says of none how many readings are usual, nothing is thin.
+        coverage: mean(rows.flatMap((row) => row.coverage ?? [])),
       };
     });
     return { room, label, points };
   });
+}
+
+/** @param {number[]} values */
+function mean(values) {
+  return values.length ? values.reduce((sum, it) => sum + it, 0) / values.length : undefined;
 }
 
 /** @param {Device} device */

@@ -18,6 +18,7 @@ pub(crate) mod grid;
 pub(crate) mod horizon;
 pub(crate) mod members;
 mod neighbours;
+mod not_combined;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -205,20 +206,12 @@ pub(crate) async fn series(
     let found = subject.present(found, |it| it);
     let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
     let columns = Columns::of(&request, &names, &devices)?;
-    let left_out =
-        if columns.has_sums() { subject.left_out(&devices, &devices) } else { Vec::new() };
+    let behind = subject.left_out(&devices, &devices);
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
-    let series = Series {
-        request: &request,
-        grid: &grid,
-        columns: &columns,
-        devices: &found,
-        left_out: &left_out,
-        is_shared: subject.is_shared(),
-        now,
-    };
+    let asked = (&request, &grid, now);
+    let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
     Ok(cached(call, &grid, now, series.respond(span, explain)?))
 }
 

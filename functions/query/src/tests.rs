@@ -4,6 +4,7 @@ mod conditions;
 mod deletion;
 mod homes;
 mod influxql;
+mod room_means;
 mod search;
 mod series;
 

@@ -13,6 +13,10 @@ pub(super) fn schemas() -> Value {
         "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
             "device_id": reference("Id"), "behind": reference("Id"),
         }},
+        "NotOfRoom": {"type": "object", "required": ["device_id", "metric", "not_of_room"], "properties": {
+            "device_id": reference("Id"), "metric": {"type": "string"}, "not_of_room": reference("NotOfRoomReason"),
+        }},
+        "NotOfRoomReason": {"enum": ["person", "kind", "metric"], "description": "Why the means of rooms leave it out: a person said so, or the kind of the device or the name of the metric does"},
         "RollupsLack": {
             "type": "object",
             "description": "Only while rollups are known to be behind: the answer may lack this",
@@ -45,7 +49,7 @@ pub(super) fn schemas() -> Value {
                 "units": {"type": "object", "additionalProperties": text},
                 "combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
                 "devices": {"type": "array", "items": reference("Id")},
-                "left_out": {"type": "array", "items": reference("LeftOut")},
+                "left_out": {"type": "array", "items": {"oneOf": [reference("LeftOut"), reference("NotOfRoom")]}},
                 "explain": reference("Explanation"),
             },
         },

@@ -13,6 +13,7 @@ use super::device::DeviceValues;
 use super::function::Function;
 use super::grid::Grid;
 use super::members::LeftOut;
+use super::not_combined::NotCombined;
 use super::request::SeriesRequest;
 use super::write::{Line, respond};
 use crate::sheet::Cell;
@@ -34,11 +35,10 @@ type FunctionValues = Vec<(Function, Option<Exact>)>;
 pub(crate) struct SeriesRow<'a> {
     range: TimeRange,
     is_partial: bool,
-    device: Option<&'a DeviceId>,
+    of: RowOf<'a>,
     /// In hundredths.
     coverage: Option<i64>,
     values: Vec<(&'a MetricName, FunctionValues)>,
-    is_apart: bool,
 }
 
 #[derive(Serialize)]
@@ -52,7 +52,7 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<Vec<&'a DeviceId>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    left_out: &'a [LeftOut<'a>],
+    left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
@@ -66,7 +66,13 @@ impl Columns {
     ) -> Result<Self, Problem> {
         let mut columns = BTreeMap::new();
         for name in names {
-            let infos: Vec<_> = devices.iter().filter_map(|it| it.metrics.get(name)).collect();
+            let having = || devices.iter().filter(|it| it.metrics.contains_key(name));
+            // What is left out says nothing of the others, unless nothing else is there.
+            let is_shown =
+                |it: &&&domain::Device| request.is_apart || it.not_of_room(name).is_none();
+            let are_shown = having().any(|it| is_shown(&it));
+            let shown = having().filter(|it| !are_shown || is_shown(it));
+            let infos: Vec<_> = shown.map(|it| &it.metrics[name]).collect();
             let Some(first) = infos.first() else { continue };
             // One device that counts makes the metric a sum.
             let rules = infos.iter().map(|info| MetricRule::of(info));
@@ -125,20 +131,122 @@ fn wrong_kind(function: Function, name: &MetricName) -> String {
     format!("{} is of {of}, and {name} is none", function.as_str())
 }
 
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowOf<'a> {
+    /// The device of the path.
+    Device,
+    /// One of several devices.
+    OneOf(&'a DeviceId),
+    /// Several devices together.
+    All,
+}
+
+/// The devices that make a row together.
+pub(crate) struct Group<'a> {
+    of: RowOf<'a>,
+    columns: &'a Columns,
+    /// By column, the devices that it has.
+    counted: Vec<Vec<&'a DeviceValues<'a>>>,
+    /// The devices that any column has.
+    covering: Vec<&'a DeviceValues<'a>>,
+    left_out: Vec<NotCombined<'a>>,
+}
+
+impl<'a> Group<'a> {
+    /// One device.
+    pub(crate) fn one(of: RowOf<'a>, columns: &'a Columns, device: &'a DeviceValues<'a>) -> Self {
+        let counted = columns.0.iter().map(|_| vec![device]).collect();
+        Self { of, columns, counted, covering: vec![device], left_out: Vec::new() }
+    }
+
+    /// Several devices, without those that are `behind` others in sums, and without what is not of a room in
+    /// means.
+    pub(crate) fn combined(
+        of: RowOf<'a>,
+        columns: &'a Columns,
+        devices: &'a [DeviceValues<'a>],
+        behind: &[LeftOut<'a>],
+    ) -> Self {
+        let has_sums = columns.has_sums();
+        let mut left_out: Vec<_> =
+            behind.iter().filter(|_| has_sums).cloned().map(NotCombined::Behind).collect();
+        let counted: Vec<Vec<_>> = columns
+            .0
+            .iter()
+            .map(|(name, column)| {
+                let is_behind = |it: &DeviceValues<'_>| {
+                    column.combine == Combine::Sum
+                        && behind.iter().any(|of| *of.id() == it.device.id)
+                };
+                let having = devices.iter().filter(|it| it.metrics.contains_key(name));
+                let (apart, together): (Vec<_>, Vec<_>) =
+                    having.partition(|it| it.device.not_of_room(name).is_some());
+                let apart = apart.into_iter();
+                left_out.extend(apart.filter_map(|it| NotCombined::of(it.device, name)));
+                together.into_iter().filter(|it| !is_behind(it)).collect()
+            })
+            .collect();
+        let is_counted = |it: &&DeviceValues<'_>| {
+            counted.iter().flatten().any(|counted| counted.device.id == it.device.id)
+        };
+        let covering = devices.iter().filter(is_counted).collect();
+        Self { of, columns, counted, covering, left_out }
+    }
+
+    fn row(&self, place: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'a> {
+        let values = self.columns.0.iter().zip(&self.counted).map(|((name, column), counted)| {
+            let functions = column.functions.iter().map(|function| {
+                let values = counted.iter().filter_map(|it| {
+                    let metric = it.metrics.get(name).filter(|it| function.is_of(&it.rule))?;
+                    value_of(*function, metric.rows.get(place)?)
+                });
+                (*function, column.combine.value(*function, &values.collect::<Vec<_>>()))
+            });
+            (name, functions.collect())
+        });
+        SeriesRow {
+            range,
+            is_partial: range.to() > now,
+            of: self.of,
+            coverage: coverage(&self.covering, place, range, now),
+            values: values.collect(),
+        }
+    }
+}
+
 /// What a series is about.
 pub(crate) struct Series<'a> {
     pub(crate) request: &'a SeriesRequest,
     pub(crate) grid: &'a Grid,
     pub(crate) columns: &'a Columns,
     pub(crate) devices: &'a [DeviceValues<'a>],
-    /// Left out of sums.
-    pub(crate) left_out: &'a [LeftOut<'a>],
-    /// Whether several devices may be one row.
-    pub(crate) is_shared: bool,
+    /// The rows of each unit: of all devices, or one for each.
+    pub(crate) groups: Vec<Group<'a>>,
     pub(crate) now: Timestamp,
 }
 
 impl<'a> Series<'a> {
+    /// The rows of a device, or of several, apart or together.
+    pub(crate) fn of(
+        (request, grid, now): (&'a SeriesRequest, &'a Grid, Timestamp),
+        columns: &'a Columns,
+        devices: &'a [DeviceValues<'a>],
+        behind: &[LeftOut<'a>],
+        is_shared: bool,
+    ) -> Self {
+        let groups = match (is_shared, request.is_apart) {
+            (true, false) => vec![Group::combined(RowOf::All, columns, devices, behind)],
+            (true, true) => {
+                let one =
+                    |it: &'a DeviceValues<'a>| Group::one(RowOf::OneOf(&it.device.id), columns, it);
+                devices.iter().map(one).collect()
+            }
+            (false, _) => devices.iter().map(|it| Group::one(RowOf::Device, columns, it)).collect(),
+        };
+        Self { request, grid, columns, devices, groups, now }
+    }
+
     /// The answer.
     pub(crate) fn respond(
         &self,
@@ -146,15 +254,16 @@ impl<'a> Series<'a> {
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
         let columns = &self.columns.0;
-        let is_combined = self.is_shared && !self.request.is_apart;
+        let combined = self.groups.first().filter(|group| group.of == RowOf::All);
+        let is_shared = self.groups.iter().all(|group| group.of != RowOf::Device);
         let about = About {
             span,
             source: sources(self.devices).join("+"),
             units: columns.iter().map(|(name, it)| (name, it.unit.as_ref())).collect(),
-            combine: is_combined
-                .then(|| columns.iter().map(|(name, it)| (name, it.combine.as_str())).collect()),
-            devices: self.is_shared.then(|| self.devices.iter().map(|it| &it.device.id).collect()),
-            left_out: if is_combined { self.left_out } else { &[] },
+            combine: combined
+                .map(|_| columns.iter().map(|(name, it)| (name, it.combine.as_str())).collect()),
+            devices: is_shared.then(|| self.devices.iter().map(|it| &it.device.id).collect()),
+            left_out: combined.map_or(&[], |group| &group.left_out),
             explain,
         };
         respond(self.request.format, || self.header(), &self.rows(), &about)
@@ -171,59 +280,23 @@ impl<'a> Series<'a> {
     }
 
     fn is_apart(&self) -> bool {
-        self.is_shared && self.request.is_apart
+        self.request.is_apart && self.groups.iter().all(|group| group.of != RowOf::Device)
     }
 
-    fn rows(&self) -> Vec<SeriesRow<'_>> {
+    /// Of several rows of a unit, those that have a value.
+    fn rows(&self) -> Vec<SeriesRow<'a>> {
+        let is_apart = self.is_apart();
         let places = self.grid.rows().iter().enumerate();
-        if self.is_apart() {
-            let each = |(place, range): (usize, &TimeRange)| {
-                let range = *range;
-                self.devices
-                    .iter()
-                    .map(move |it| self.row(place, range, std::slice::from_ref(it)))
-                    .collect::<Vec<_>>()
-            };
-            return places.flat_map(each).collect();
-        }
-        places.map(|(place, range)| self.row(place, *range, self.devices)).collect()
-    }
-
-    fn row(
-        &self,
-        place: usize,
-        range: TimeRange,
-        devices: &'a [DeviceValues<'a>],
-    ) -> SeriesRow<'_> {
-        let values = self.columns.0.iter().map(|(name, column)| {
-            let functions = column.functions.iter().map(|function| {
-                let is_left_out = |id: &DeviceId| {
-                    column.combine == Combine::Sum && self.left_out.iter().any(|it| it.id() == id)
-                };
-                let counted =
-                    devices.iter().filter(|it| self.is_apart() || !is_left_out(&it.device.id));
-                let values = counted.filter_map(|it| {
-                    let metric = it.metrics.get(name).filter(|it| function.is_of(&it.rule))?;
-                    value_of(*function, metric.rows.get(place)?)
-                });
-                (*function, column.combine.value(*function, &values.collect::<Vec<_>>()))
-            });
-            (name, functions.collect())
+        let rows = places.flat_map(|(place, range)| {
+            self.groups.iter().map(move |group| group.row(place, *range, self.now))
         });
-        SeriesRow {
-            range,
-            is_partial: range.to() > self.now,
-            device: devices.first().map(|it| &it.device.id).filter(|_| self.is_apart()),
-            coverage: coverage(devices, place, range, self.now),
-            values: values.collect(),
-            is_apart: self.is_apart(),
-        }
+        rows.filter(|row| !is_apart || row.has_values()).collect()
     }
 }
 
 /// The count against that of the device's usual interval, in hundredths: the mean of the devices'.
 fn coverage(
-    devices: &[DeviceValues<'_>],
+    devices: &[&DeviceValues<'_>],
     place: usize,
     range: TimeRange,
     now: Timestamp,
@@ -237,12 +310,16 @@ fn coverage(
         let covered = count * i128::from(it.interval?.num_milliseconds()) * 100;
         i64::try_from((covered / i128::from(time)).min(100)).ok()
     };
-    let each: Vec<i64> = devices.iter().filter_map(of_device).collect();
+    let each: Vec<i64> = devices.iter().copied().filter_map(of_device).collect();
     let number = i64::try_from(each.len()).ok()?;
     each.iter().sum::<i64>().checked_div(number)
 }
 
 impl SeriesRow<'_> {
+    fn has_values(&self) -> bool {
+        self.values.iter().flat_map(|(_, functions)| functions).any(|(_, it)| it.is_some())
+    }
+
     /// The coverage as a share of 1.
     fn share(&self) -> Option<Exact> {
         let hundredth = Exact::parse("0.01").expect("a number");
@@ -265,7 +342,7 @@ impl Serialize for SeriesRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("timestamp", &self.range.from())?;
-        if let Some(device) = self.device {
+        if let RowOf::OneOf(device) = self.of {
             map.serialize_entry("device_id", device)?;
         }
         if self.is_partial {
@@ -291,8 +368,8 @@ impl Serialize for SeriesRow<'_> {
 impl Line for SeriesRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let mut cells = vec![Cell::text(self.range.from().to_string())];
-        if self.is_apart {
-            cells.push(Cell::text(self.device.map_or("", DeviceId::as_str)));
+        if let RowOf::OneOf(device) = self.of {
+            cells.push(Cell::text(device.as_str()));
         }
         cells.push(Cell::text(if self.is_partial { "true" } else { "" }));
         let number = |it: Option<&Exact>| it.map_or_else(Cell::empty, Cell::number);
