@@ -5,7 +5,7 @@
 /** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
 /** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, in_room_means?: boolean, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
 /** @typedef {{room_id: string, name: string | null}} Room */
-/** @typedef {{timestamp: string, device_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
+/** @typedef {{timestamp: string, device_id?: string, room_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
 /** @typedef {{data: Row[], units: Record<string, string | null>, rollups_lack?: Record<string, any>}} Series */
 /** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
 /** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */

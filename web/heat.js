@@ -4,7 +4,7 @@ import { get, path } from "./api.js";
 import { card, fill, h, select } from "./dom.js";
 import { day, midnight, number, shownUnit, shownValue, words, zone } from "./format.js";
 import { again, inPlace } from "./energy.js";
-import { home, metricsOf, roomLines, roomName } from "./home.js";
+import { home, linesOf, metricsOf, roomName, rowsBy } from "./home.js";
 import { absent, isLacking, lackNote } from "./lack.js";
 
 /** @typedef {{name: string, cells: Map<string, number>}} Line */
@@ -39,9 +39,9 @@ export async function heat(main) {
       inPlace(rooms, async () => {
         const from = new Date(Date.now() - 23 * 3_600_000);
         from.setMinutes(0, 0, 0);
-        const answer = await get("series", { metric, every: "1h", fn: "mean", devices: 1, tz: zone, from: from.toISOString(), to: "now" });
+        const answer = await get("series", { metric, every: "1h", fn: "mean", ...rowsBy(known.devices, metric), tz: zone, from: from.toISOString(), to: "now" });
         const hours = Array.from({ length: 24 }, (_, n) => new Date(from.getTime() + n * 3_600_000));
-        const lines = roomLines(known, answer.data, metric).map(({ label, points }) => ({ name: label, cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
+        const lines = linesOf(known, answer.data, metric).map(({ label, points }) => ({ name: label, cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
         fill(rooms, map(`${words(metric)} of each room by hour`, unit, hours.map((it) => ({ key: String(it.getTime()), name: String(it.getHours()) })), lines, isLacking(answer)), lackNote(answer));
       }),
       inPlace(days, async () => {

@@ -110,7 +110,11 @@ async function emptyHome() {
   await home.ask("POST", "/readings", { device_id: "my-sensor", room: "study", temperature: 21.5, current_w: 60 });
   await page.getByText("Reading received").waitFor();
   for (const [view, shown] of [["now", ".tile h2"], ["energy", ".tile .big"], ["device/my-sensor", "[aria-label='Each metric']"], ["charts", "[data-metric=temperature] h2"], ["heat", "[aria-label='Temperature of each room by hour']"]]) {
-    await waiting[view].evaluate(() => window.dispatchEvent(new Event("online")));
+    // Views share an answer of some seconds, so the first look may still be at the empty home.
+    for (let look = 0; look < 10 && !(await waiting[view].locator(shown).count()); look += 1) {
+      await waiting[view].evaluate(() => window.dispatchEvent(new Event("online")));
+      await waiting[view].waitForTimeout(2_000);
+    }
     await waiting[view].locator(shown).first().waitFor();
     unproblematic(waiting[view]);
     await waiting[view].context().close();
@@ -162,7 +166,7 @@ async function roomsOfMany(home) {
   assert.match(await tile.innerText(), /Temperature 2 of 3 sensors\s*21\.0 °C\s*comfortable/);
   await tile.getByRole("img", { name: /Last 24 hours: 2\d\.\d to 27\.0 °C/ }).waitFor();
   const power = page.locator(".card", { has: page.getByRole("heading", { name: "Power", exact: true }) });
-  assert.match(await power.innerText(), /6,735 W[^]*Biggest consumer: main, 4,000 W[^]*Added up: main, 4,000 W; tasmota-plug, 2,635 W; fridge, 100 W\. Is one of these behind another\?/);
+  assert.match(await power.innerText(), /6,795 W[^]*Biggest consumer: main, 4,000 W[^]*Added up: main, 4,000 W; tasmota-plug, 2,635 W; fridge, 100 W; my-sensor, 60 W\. Is one of these behind another\?/);
   await examined(page, "rooms of many");
   // Said where the page asks: the power of the fridge is then counted once.
   await power.getByRole("link", { name: "fridge" }).click();
@@ -170,7 +174,7 @@ async function roomsOfMany(home) {
   await page.getByRole("button", { name: "Save" }).click();
   await page.waitForFunction(async () => (await (await fetch("devices/fridge")).json()).behind === "main");
   await show(page, home.url, "now");
-  assert.match(await power.innerText(), /6,635 W[^]*Biggest consumer: tasmota-plug/);
+  assert.match(await power.innerText(), /6,695 W[^]*Biggest consumer: tasmota-plug/);
   assert.doesNotMatch(await power.innerText(), /Is one of these/);
   // A row of the heat map, and a line of the chart, is the room's series.
   const from = new Date(Date.now() - 23 * 3_600_000);
@@ -211,14 +215,14 @@ async function freezer(home) {
   const tile = page.locator(".tile", { has: page.getByRole("link", { name: "pantry" }) });
   await show(page, home.url, "now");
   assert.match(await tile.innerText(), /mean of 2 sensors\s*1\.5 °C\s*cool/);
-  for (const [label, choose] of [["Kind", () => page.getByLabel("Kind").fill("Freezer")], ["Part of", () => page.getByLabel("Part of its room's means").selectOption("false")]]) {
+  for (const [label, choose] of [["Kind", () => page.getByLabel("Kind", { exact: true }).fill("Freezer")], ["Part of", () => page.getByLabel("Part of its room's means").selectOption("false")]]) {
     await show(page, home.url, "device/chest");
     await choose();
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText(label === "Kind" ? "not the room's: by its kind" : "not the room's: a person said so").waitFor();
     await show(page, home.url, "now");
-    assert.match(await tile.innerText(), /chest not the room's\s*-18\.0 °C\s*Temperature\s*21\.0 °C\s*comfortable/);
-    assert.doesNotMatch(await text(page, ".summary"), /Coldest: \u2068pantry/);
+    assert.match(await tile.innerText(), /Temperature\s*21\.0 °C\s*comfortable\s*chest not the room's\s*-18\.0 °C/);
+    assert.match(await text(page, ".summary"), /Coldest: \u2068pantry\u2069, 21\.0 °C/);
     for (const [kind, value] of [["kind", null], ["in_room_means", null]]) await home.ask("PATCH", "/devices/chest", { [kind]: value });
   }
   await home.ask("PATCH", "/devices/chest", { kind: "freezer" });
@@ -512,7 +516,7 @@ async function figures(home) {
     const charts = await page.locator(".plot, .heat").count();
     console.log(`figure  ${view}: ${asked.length} requests, ${charts} charts and maps`);
     const others = asked.filter((it) => !/\/(devices|rooms)\?/.test(it));
-    const most = view === "energy" ? 7 : view === "now" || view === "device" ? 1 : charts + (view.startsWith("device/") ? 2 : 0);
+    const most = view === "energy" ? 7 : view === "now" ? 2 : view === "device" ? 1 : charts + (view.startsWith("device/") ? 2 : 0);
     assert.ok(others.length <= most, `${view} asks ${others.join(" ")}`);
   }
   await show(page, home.url, "charts/kitchen");
