@@ -16,6 +16,7 @@ mod function;
 pub(crate) mod gather;
 pub(crate) mod grid;
 pub(crate) mod horizon;
+mod lacking;
 pub(crate) mod members;
 mod neighbours;
 mod request;
@@ -27,15 +28,16 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::caching::with_short_life;
+use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
-use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use table::{
-    LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    LookUpRegistry, PageRegistry, QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState,
+    ReadRollups,
 };
 
 use crate::lists::metrics_of;
@@ -49,6 +51,8 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
+pub(crate) use lacking::Lacking;
+use lacking::Lag;
 use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of};
 use request::SeriesRequest;
 
@@ -169,13 +173,15 @@ pub(crate) async fn series(
          + QueryReadings
          + ReadRollups
          + ReadRollupState
+         + ReadLateChanges
      ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, span, lacking } =
+        rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
@@ -202,6 +208,7 @@ pub(crate) async fn series(
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
+    let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let found = subject.present(found, |it| it);
     let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
     let columns = Columns::of(&request, &names, &devices)?;
@@ -219,7 +226,9 @@ pub(crate) async fn series(
         is_shared: subject.is_shared(),
         now,
     };
-    Ok(cached(call, &grid, now, series.respond(span, explain)?))
+    let span = span.lacking(lag);
+    let is_lacking = span.is_lacking();
+    Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
 }
 
 /// `GET .../energy`
@@ -233,6 +242,7 @@ pub(crate) async fn energy(
          + QueryReadings
          + ReadRollups
          + ReadRollupState
+         + ReadLateChanges
      ),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -247,7 +257,8 @@ pub(crate) async fn energy(
         }
     };
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, span, lacking } =
+        rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let metered: Vec<(&Device, Meter<'_>)> =
         devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
@@ -287,6 +298,7 @@ pub(crate) async fn energy(
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+    let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
@@ -316,23 +328,34 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    Ok(cached(call, &grid, now, energy.respond(span, events, explain)?))
+    let span = span.lacking(lag);
+    let is_lacking = span.is_lacking();
+    Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))
 }
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn device_events(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+         + ReadLateChanges
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     #[derive(serde::Serialize)]
     struct More {
         has_more: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rollups_lack: Option<Lag>,
     }
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let device = lookup::device(registry, store, call).await?;
-    let (horizon, grid, _) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, lacking, .. } = rows(known_state, store, &request, now, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &[&device])?,
         None => metrics_of(std::iter::once(&device)),
@@ -348,26 +371,57 @@ pub(crate) async fn device_events(
         now,
     };
     let found = events(store, &ask, &names, call.invocation).await;
-    let Events { events, has_more } = found.map_err(|failure| failure.problem(call))?;
+    let Events { events, has_more, reach } = found.map_err(|failure| failure.problem(call))?;
+    let reach = reach.unwrap_or(grid.range());
+    let rollups_lack = lacking.and_then(|it| it.of(reach, Some(&device.id)));
+    let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
-    let response = write::respond(request.format, columns, &events, &More { has_more })?;
-    Ok(cached(call, &grid, now, response))
+    let more = More { has_more, rollups_lack };
+    let response = write::respond(request.format, columns, &events, &more)?;
+    Ok(cached(call, &grid, is_lacking, now, response))
 }
 
-/// How far the rollups reach, and the rows.
+/// The rows that are asked for, how far the rollups reach and what these may lack.
+struct Rows {
+    horizon: Horizon,
+    grid: Grid,
+    span: Span,
+    /// `None` of rows that are made from readings.
+    lacking: Option<Lacking>,
+}
+
 async fn rows(
     known_state: &KnownState,
-    store: &impl ReadRollupState,
+    store: &(impl ReadRollupState + ReadLateChanges),
     request: &SeriesRequest,
     now: Timestamp,
     call: &mut Call<'_>,
-) -> Result<(Horizon, Grid, Span), Problem> {
+) -> Result<Rows, Problem> {
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let zone = request.zone(horizon.zone());
     let grid = request.grid(zone)?;
-    let span = Span::of(&grid, request.unit, zone, &horizon, now);
-    Ok((horizon, grid, span))
+    let span = Span::of(&grid, request.unit, zone);
+    let mut lacking = None;
+    if Level::of(request.unit) > Level::Readings {
+        let known = Lacking::read(store, &horizon, now, call.invocation).await;
+        lacking = Some(known.map_err(|error| call.failed(&error))?);
+    }
+    Ok(Rows { horizon, grid, span, lacking })
+}
+
+/// What the rollups of an answer may lack. Of a room it may be any device: which are in it, rollups tell.
+fn lack_of<'a>(
+    lacking: Option<&Lacking>,
+    subject: &Subject,
+    grid: &Grid,
+    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
+) -> Option<Lag> {
+    let reach = devices.map(|it| it.reach).fold(grid.range(), |a, b| {
+        let reach = TimeRange::new(a.from().min(b.from()), a.to().max(b.to()));
+        reach.expect("it holds both")
+    });
+    lacking?.of(reach, subject.device.as_ref().map(|device| &device.id))
 }
 
 /// The metrics asked for, if the devices have them.
@@ -409,7 +463,18 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
     Problem::field("metric", message)
 }
 
-/// A range that is over seldom changes, but late readings do change it.
-fn cached(call: &Call<'_>, grid: &Grid, now: Timestamp, response: Response) -> Response {
-    if grid.range().to() <= now { with_short_life(call.request, response) } else { response }
+/// A range that is over seldom changes, but late readings do change it: an answer that lacks some is asked for
+/// again.
+fn cached(
+    call: &Call<'_>,
+    grid: &Grid,
+    is_lacking: bool,
+    now: Timestamp,
+    response: Response,
+) -> Response {
+    match grid.range().to() <= now {
+        true if is_lacking => with_cache_headers(call.request, response),
+        true => with_short_life(call.request, response),
+        false => response,
+    }
 }

@@ -15,7 +15,7 @@ pub(super) fn schemas() -> Value {
         }},
         "RollupsLack": {
             "type": "object",
-            "description": "Only while rollups are known to be behind: the answer may lack this",
+            "description": "From the first moment and while rollups may be behind: the answer may lack this",
             "properties": {
                 "changes_since": {"type": "string", "format": "date-time", "description": "Changes of past readings since then"},
                 "quarters": {"type": "integer", "description": "Quarters of an hour that could not be rolled up yet"},
@@ -93,6 +93,7 @@ pub(super) fn schemas() -> Value {
         "EventValue": {"type": "object", "required": ["timestamp", "value"], "properties": {"timestamp": timestamp, "value": metric}},
         "Events": {"type": "object", "required": ["data", "has_more"], "properties": {
             "data": {"type": "array", "items": reference("Event")}, "has_more": {"type": "boolean"},
+            "rollups_lack": reference("RollupsLack"),
         }},
     })
 }
