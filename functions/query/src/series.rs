@@ -472,9 +472,11 @@ fn cached(
     now: Timestamp,
     response: Response,
 ) -> Response {
-    match grid.range().to() <= now {
-        true if is_lacking => with_cache_headers(call.request, response),
-        true => with_short_life(call.request, response),
-        false => response,
+    if grid.range().to() > now {
+        response
+    } else if is_lacking {
+        with_cache_headers(call.request, response)
+    } else {
+        with_short_life(call.request, response)
     }
 }
