@@ -166,7 +166,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
         "local",
         &[
             "ingest", "query", "registry", "rollup", "domain", "table", "aws", "dynamodb", "api",
-            "runtime",
+            "runtime", "rollups",
         ],
     ),
     ("roomtide", &["local", "domain", "table", "rollups", "aws", "dynamodb", "api", "runtime"]),

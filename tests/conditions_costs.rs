@@ -94,7 +94,7 @@ impl Year {
         store.register_device(&known, &invocation()).await.expect("written");
         let sealed = [at(days * 96 * QUARTER); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None, backlog: None };
+        let state = RollupState { zone, since, sealed, queue: None };
         store.begin_rollups(&state, &invocation()).await.expect("written");
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
@@ -131,7 +131,11 @@ impl Year {
 
     /// The answer to conditions over all days, and what it cost.
     pub(crate) async fn ask(&self, store: DynamoStore, windows: &[(&str, String)]) -> (Value, f64) {
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let (from, to) = (at(0), at(self.days * 96 * QUARTER));
         let function = query::Query::new(store, TestClock::at(to), Telemetry::silent(), settings);
         function.load().await;

@@ -22,11 +22,11 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
-    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays,
-    SetConditionsReady, TeachDevice, UpdateRegistry,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MergeReadings,
+    PageRegistry, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms,
+    RestoreStays, SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -36,7 +36,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
+        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry
         + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays
 }
 
@@ -235,7 +235,8 @@ macro_rules! ports {
                 newer_settings_are_never_replaced
                 quarters_and_days_are_ranges_of_their_own
                 a_thousand_quarters_are_read
-                a_mark_moves_forward_only
+                a_mark_moves_forward_and_back_where_it_is_ahead
+                of_marks_at_once_none_is_lost
                 the_first_state_stays
                 readings_come_with_their_expiry
                 every_device_is_listed

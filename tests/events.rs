@@ -57,7 +57,11 @@ impl Bench {
                 store.clone(),
                 clock.clone(),
                 silent(),
-                query::Settings { registry_max_age: age, auth: false },
+                query::Settings {
+                    registry_max_age: age,
+                    auth: false,
+                    ..query::Settings::default()
+                },
             ),
             registry: Registry::new(store.clone(), queue.clone(), clock.clone(), silent()),
             rollup: Rollup::new(
@@ -69,6 +73,7 @@ impl Bench {
                 rollup::Settings {
                     zone: Zone::UTC,
                     retention: rollup::Retention::default(),
+                    following: rollups::Following::default(),
                     max_read_units: 500,
                     max_write_units: 500,
                 },

@@ -102,7 +102,11 @@ impl Fleet {
             Some(items.by_ref().take(25).collect::<Vec<_>>())
         });
         stream::iter(batches).for_each_concurrent(16, |batch| table.put_items(batch)).await;
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
         let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
         let ingest = Ingest::new(table.store(), clock(), Telemetry::silent(), settings);

@@ -102,13 +102,8 @@ impl Home {
             assert!(put.expect("written"));
         }
         let sealed = [at((self.days + 2) * DAY); SWEEP_GROUPS];
-        let state = RollupState {
-            zone: ZONE.to_owned(),
-            since: Timestamp::MIN,
-            sealed,
-            queue: None,
-            backlog: None,
-        };
+        let state =
+            RollupState { zone: ZONE.to_owned(), since: Timestamp::MIN, sealed, queue: None };
         self.store.begin_rollups(&state, &invocation()).await.expect("written");
     }
 
@@ -129,7 +124,11 @@ impl Home {
 
     /// The rows of an answer, and the units that it costs a process that knows the registry and was asked before.
     async fn asked(&self, query: &str) -> (Vec<(i64, f64)>, f64) {
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let clock = TestClock::at(at((self.days + 3) * DAY));
         let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
         function.load().await;

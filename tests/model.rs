@@ -203,7 +203,11 @@ async fn register(store: &DynamoStore) {
 }
 
 async fn function(table: &Table) -> Query<DynamoStore, TestClock> {
-    let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+    let settings = query::Settings {
+        registry_max_age: Duration::from_secs(60),
+        auth: false,
+        ..query::Settings::default()
+    };
     let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
     query.load().await;
     query

@@ -238,7 +238,11 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
         .register_device(&new.new_device(sent.device.clone(), |_| true), &invocation())
         .await
         .expect("written");
-    let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+    let settings = query::Settings {
+        registry_max_age: Duration::from_secs(60),
+        auth: false,
+        ..query::Settings::default()
+    };
     let function = query::Query::new(store.clone(), clock(), Telemetry::silent(), settings);
     function.load().await;
     let path = format!("/devices/{id}/latest");

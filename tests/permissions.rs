@@ -10,17 +10,17 @@ use domain::{
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{
-    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, ROLLUP_PREFIX, ROOMS, STATE, STAYS_IN_PREFIX,
-    STAYS_OF_PREFIX, TOKENS,
+    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX, ROOMS, STATE,
+    STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
     Action, AddArrival, Backlog, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry,
     FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
-    MarkDeletions, MergeReadings, PageRegistry, Permission, PutConditionsSchema, PutReadings,
-    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
+    MarkDeletions, MarkLateChanges, MergeReadings, PageRegistry, Permission, PutConditionsSchema,
+    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
     ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
     RestoreStays, RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady,
     StayQuery, StoredRollup, Target, TeachDevice, UpdateRegistry,
@@ -93,6 +93,7 @@ fn target(pk: &str) -> Target {
         ROOMS => Target::Rooms,
         TOKENS => Target::Tokens,
         STATE => Target::RollupState,
+        LATE => Target::LateChanges,
         CONDITIONS => Target::ConditionsSchema,
         pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
@@ -294,9 +295,10 @@ async fn each_port_asks_what_it_declares() {
         since: at(0),
         sealed: [at(0); SWEEP_GROUPS],
         queue: None,
-        backlog: None,
     };
     check!(ReadRollupState: store.rollup_state(invocation));
+    check!(ReadLateChanges: store.late_changes(invocation));
+    check!(MarkLateChanges: store.put_late_marks(&[], 0, invocation));
     let schema = schema(1);
     check!(PutConditionsSchema:
         store.put_conditions_schema(&schema, Expected::Absent, invocation));
@@ -309,6 +311,7 @@ async fn each_port_asks_what_it_declares() {
     check!(KeepRollupState:
         store.begin_rollups(&state, invocation),
         store.advance_sealed(&[0].into(), at(1), None, invocation),
+        store.set_back_sealed(&[0].into(), at(0), invocation),
         store.note_backlog(Backlog { since: at(0), at: at(1) }, invocation),
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),

@@ -49,6 +49,7 @@ impl Bench {
         let settings = Settings {
             zone: "UTC".parse().expect("a zone"),
             retention: Retention::default(),
+            following: rollups::Following::default(),
             max_read_units: u32::MAX,
             max_write_units: u32::MAX,
         };

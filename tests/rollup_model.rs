@@ -48,6 +48,27 @@ fn a_rollup_whose_readings_may_have_begun_to_expire_never_changes() {
     assert_right(SCHEDULES / 4, |seed| run_a_month_later(seed, Design::Ours));
 }
 
+/// Runs a schedule in which some clocks are hours ahead, for one sweep or for long.
+fn run_with_wrong_clocks(seed: u64, design: Design) -> Vec<String> {
+    asleep(async {
+        let mut world = World::new(seed, design).await;
+        world.has_wrong_clocks = true;
+        world.live().await;
+        world.come_to_rest().await;
+        world.wrong()
+    })
+}
+
+#[test]
+fn a_clock_that_was_ahead_hides_nothing() {
+    assert_right(SCHEDULES / 2, |seed| run_with_wrong_clocks(seed, Design::Ours));
+}
+
+#[test]
+fn marks_that_only_move_forward_are_found() {
+    assert_found_by(run_with_wrong_clocks, Design::OnlyForward, 0);
+}
+
 /// The harness sees what is wrong with a design, or it would see nothing in ours. The first schedule is one
 /// in which it was seen; where the code has changed since, it is another.
 fn assert_found(design: Design, first: u64) {

@@ -549,7 +549,7 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 11] = [
+const PARTITIONS: [(Target, &str); 12] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -558,6 +558,7 @@ const PARTITIONS: [(Target, &str); 11] = [
     (Target::Tokens, keys::TOKENS),
     (Target::Rollups, "ROLLUP#some-device"),
     (Target::RollupState, keys::STATE),
+    (Target::LateChanges, keys::LATE),
     (Target::ConditionsSchema, keys::CONDITIONS),
     (Target::Stays, "STAYS_OF#some-device"),
     (Target::Stays, "STAYS_IN#some-room"),

@@ -41,10 +41,14 @@ pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.
 const ROUND: usize = 16_000;
-/// The end of a report if the server did not show that everything is rolled up.
-const ROLLUPS_FOLLOW: &str = "\
-series and energy lack what is not rolled up yet, for some minutes after a large import; when all is there,
-`roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
+/// The end of a report if the server does not tell whether everything is rolled up.
+const UNTOLD: &str = "\
+the server does not tell whether all of it is rolled up: series and energy may lack some for minutes; when all is
+there, `roomtide rollups verify --again-after 0s` (with the server's --data-dir or --table) says \"none differs\"";
+/// The end of a report if nobody waited for all of it.
+const BEHIND: &str = "\
+series and energy lack what is not rolled up yet, and say so (rollups_lack); GET /health?details=1 tells how far
+the rollups are (folded_until)";
 /// The end of a report if it did.
 const ROLLED_UP: &str = "rolled up: series and energy have all of it";
 /// The exit code of an import that is complete but for what was refused.
@@ -123,11 +127,12 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     };
     if summary.stored > 0 {
         let bar = ProgressBar::new_spinner();
-        let waited = summary.rollups.wait(&client, &bar);
+        let waited = rolled_up::wait(&client, &bar);
         bar.finish_and_clear();
         print(match waited? {
             Waited::RolledUp => ROLLED_UP,
-            Waited::Unknown => ROLLUPS_FOLLOW,
+            Waited::Untold => UNTOLD,
+            Waited::Behind => BEHIND,
         });
     }
     Ok(code)

@@ -1,16 +1,15 @@
 //! The table that a command reads or changes: the one of a data directory, or a deployed one. Changes nothing.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws::StoreConfig;
 use dynamodb::DynamoStore;
 use local::DataDirectory;
-use runtime::clock::Deadline;
-use table::Invocation;
 use table::layout::Layout;
 use table::shards::Shards;
+
+use crate::rollups::patiently;
 
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
@@ -85,14 +84,11 @@ impl Place {
     }
 }
 
-/// The time for the first question to a table.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
 impl OpenTable {
     /// Asks the table in how many partitions its devices are, which no option says.
     pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        let shards = self.store.stored_shards(&invocation).await?.unwrap_or_default();
+        let shards = patiently(async |it| self.store.stored_shards(it).await).await?;
+        let shards = shards.unwrap_or_default();
         self.store = DynamoStore::connect(&self.config, Layout { shards, ..LAYOUT });
         Ok(self)
     }
@@ -100,8 +96,7 @@ impl OpenTable {
     /// Asks the table for its indexes too: what a command writes, they have to have.
     pub(crate) async fn with_indexes(self) -> anyhow::Result<Self> {
         let mut table = self.with_devices().await?;
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        table.store = table.store.as_laid_out(&invocation).await?;
+        table.store = patiently(async |it| table.store.clone().as_laid_out(it).await).await?;
         Ok(table)
     }
 

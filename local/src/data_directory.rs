@@ -10,8 +10,10 @@ use runtime::clock::Deadline;
 use table::Invocation;
 use table::layout::Layout;
 
-use crate::functions::Functions;
+use crate::event_source_mapping::EventSourceMapping;
+use crate::functions::{self, Functions};
 use crate::system::shards_of;
+use crate::template::Template;
 use crate::{Data, Options, System, engine, gateway};
 
 /// The time for reading how the table is laid out.
@@ -41,7 +43,10 @@ impl DataDirectory {
             layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
             let table = DynamoStore::connect(&store, layout);
             let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-            let functions = Box::pin(Functions::start(&table, &options, false)).await;
+            let mappings = EventSourceMapping::from_template(&Template::own()?)?;
+            let following = functions::following(&mappings)?;
+            let functions = Functions::start(&table, &options, following, false);
+            let functions = Box::pin(functions).await;
             return Ok(Some(Self(Inner::Running { store, functions })));
         }
         if !engine::database_file(directory).exists() {

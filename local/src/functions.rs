@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use chrono::TimeDelta;
@@ -14,10 +14,26 @@ use serde_json::Value;
 
 use crate::Options;
 use crate::dead_letters::DeadLetters;
+use crate::event_source_mapping::EventSourceMapping;
 use crate::work_queue::LocalWorkQueue;
+use rollups::Following;
+
+/// The rollup function, by its logical id in the template.
+const ROLLUP: &str = "RollupFunction";
+
+/// How soon rollups follow, with the batching window that the mapping has here.
+pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
+    let mapping = mappings.iter().find(|mapping| mapping.function == ROLLUP);
+    let mapping = mapping.with_context(|| format!("nothing delivers the stream to {ROLLUP}"))?;
+    Ok(Following::gathering_for(mapping.window))
+}
 
 /// The units a second that the rollup function counts with: the engine has no ceiling of its own.
 const MAX_UNITS: u32 = 100_000;
+
+/// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
+/// than they must that rollups may lack something are of no use.
+const LATE_AHEAD: TimeDelta = TimeDelta::seconds(2);
 
 /// The ingest function on the engine's table.
 pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
@@ -63,7 +79,12 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Starts the functions on a table, with authentication or without, and does their work of a cold start.
-    pub(crate) async fn start(store: &DynamoStore, options: &Options, auth: bool) -> Self {
+    pub(crate) async fn start(
+        store: &DynamoStore,
+        options: &Options,
+        following: Following,
+        auth: bool,
+    ) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
         let functions = Self {
@@ -77,6 +98,7 @@ impl Functions {
                     retention_days,
                     auth,
                     time_zone: options.time_zone,
+                    late_ahead: LATE_AHEAD,
                     ..ingest::Settings::default()
                 },
             )),
@@ -84,7 +106,7 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age, auth },
+                query::Settings { registry_max_age, auth, following },
             )),
         };
         Box::pin(functions.ingest.load()).await;
@@ -109,6 +131,7 @@ impl Consumers {
         work: LocalWorkQueue,
         dead_letters: &DeadLetters,
         options: &Options,
+        following: Following,
     ) -> Self {
         let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
         let settings = rollup::Settings {
@@ -118,6 +141,7 @@ impl Consumers {
                 quarters: days(options.quarter_retention_days),
                 days: days(options.day_retention_days),
             },
+            following,
             max_read_units: MAX_UNITS,
             max_write_units: MAX_UNITS,
         };
@@ -142,7 +166,7 @@ impl Consumers {
                 let registry = Arc::clone(&registry);
                 Box::pin(async move { registry.handle(event, deadline).await })
             })),
-            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+            ROLLUP => Some(Arc::new(move |event, deadline| {
                 let rollup = Arc::clone(&rollup);
                 Box::pin(async move { rollup.handle_stream(event, deadline).await })
             })),
@@ -154,7 +178,7 @@ impl Consumers {
     pub(crate) fn queue_function(&self, logical_id: &str) -> Option<QueueFunction> {
         let rollup = Arc::clone(&self.rollup);
         match logical_id {
-            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+            ROLLUP => Some(Arc::new(move |event, deadline| {
                 let rollup = Arc::clone(&rollup);
                 Box::pin(async move { rollup.handle_queue(event, deadline).await })
             })),
@@ -166,7 +190,7 @@ impl Consumers {
     pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
         let rollup = Arc::clone(&self.rollup);
         match logical_id {
-            "RollupFunction" => Some(Arc::new(move |event, deadline| {
+            ROLLUP => Some(Arc::new(move |event, deadline| {
                 let rollup = Arc::clone(&rollup);
                 Box::pin(async move {
                     let event = serde_json::from_value(event)?;

@@ -225,6 +225,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::table_definition::TableDefinition;
     use crate::{Data, Options};
+    use rollups::Following;
 
     /// Sends the head of a request. Returns the answer if it comes before the body.
     async fn answer_to_head(gateway: SocketAddr, token: &str, length: usize) -> Option<String> {
@@ -246,7 +247,7 @@ mod tests {
         let engine = Engine::start(&Data::Memory, &table).unwrap();
         let store = DynamoStore::connect(&engine.store_config(), table.layout());
         let options = Options::default();
-        let functions = Functions::start(&store, &options, true).await;
+        let functions = Functions::start(&store, &options, Following::default(), true).await;
         let (hash, scope) = (TokenHash::of("t"), Scope::Admin);
         let token = Token { hash, scope, name: None, created: SystemClock.now(), revoked: None };
         let invocation = Invocation::until(Deadline::after(TIMEOUT));

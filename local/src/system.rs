@@ -13,7 +13,8 @@ use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::{Timestamp, Zone};
 use dynamodb::DynamoStore;
-use runtime::clock::{Deadline, Stopwatch};
+use rollups::{SKEW, newest_sealable_edge};
+use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
 use runtime::telemetry::Telemetry;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Layout};
@@ -26,7 +27,7 @@ use tokio::task::JoinHandle;
 use crate::dead_letters::DeadLetters;
 use crate::engine::Engine;
 use crate::event_source_mapping::EventSourceMapping;
-use crate::functions::{Consumers, Functions};
+use crate::functions::{self, Consumers, Functions};
 use crate::gateway;
 use crate::gateway::{Authorizer, Gateway, Limits};
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
@@ -37,7 +38,7 @@ use crate::stop::is_stopped;
 use crate::stream_poller::{RunningPoller, StreamPoller};
 use crate::table_definition::TableDefinition;
 use crate::template::Template;
-use crate::warning::WarningLimiter;
+use crate::warning::{WarningLimiter, warn};
 use crate::work_queue::LocalWorkQueue;
 
 /// How often expired items are deleted.
@@ -176,6 +177,20 @@ async fn start_engine(
     tokio::task::spawn_blocking(start).await?
 }
 
+/// Warns if an earlier start had a clock that was ahead of this one's.
+async fn warn_of_wrong_clock(store: &DynamoStore) -> anyhow::Result<()> {
+    let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+    let latest = state.and_then(|state| state.sealed.into_iter().max());
+    let now = SystemClock.now();
+    if let Some(sealed) = latest.filter(|it| *it > newest_sealable_edge(now.saturating_add(SKEW))) {
+        warn(format_args!(
+            "an earlier start had a clock that was ahead: rollups were noted as complete up to {sealed}, and it is {now}. \
+             They are folded again as time goes on; if this clock is the wrong one, stop and set it."
+        ));
+    }
+    Ok(())
+}
+
 /// A store on the engine's table, with the indexes and partitions that the table has.
 async fn connect(
     options: &Options,
@@ -233,9 +248,11 @@ impl System {
         let config = engine.store_config();
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
-        let functions = Box::pin(Functions::start(&store, &options, false)).await;
+        let following = functions::following(&mappings)?;
+        let functions = Box::pin(Functions::start(&store, &options, following, false)).await;
         let (served, authorizer) = if options.auth {
-            let authenticating = Box::pin(Functions::start(&store, &options, true)).await;
+            let authenticating =
+                Box::pin(Functions::start(&store, &options, following, true)).await;
             (authenticating, Some(Authorizer::new(store.clone(), options.telemetry.clone())))
         } else {
             (functions.clone(), None)
@@ -246,8 +263,9 @@ impl System {
         })
         .await??;
         let sender = LocalWorkQueue::to(Arc::clone(&work));
-        let consumers = Consumers::start(&store, sender, &dead_letters, &options);
+        let consumers = Consumers::start(&store, sender, &dead_letters, &options, following);
 
+        warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
         let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
         for schedule in schedules {
@@ -578,7 +596,6 @@ mod tests {
             since: Timestamp::MIN,
             sealed: [Timestamp::MIN; domain::SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         store.begin_rollups(&state, &invocation).await.unwrap();
         assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");

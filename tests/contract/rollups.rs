@@ -7,8 +7,8 @@ use domain::{
 };
 use futures_util::future::join_all;
 use table::{
-    Backlog, Expected, InsertOutcome, QueueDepth, ReadingKey, Refold, RollupKey, RollupState,
-    StoredRollup,
+    Backlog, DeviceGroups, Expected, InsertOutcome, LateChanges, LateMark, QueueDepth, ReadingKey,
+    Refold, RollupKey, RollupState, StoredRollup,
 };
 
 use super::Ports;
@@ -130,20 +130,14 @@ pub(super) async fn a_thousand_quarters_are_read(store: &impl Ports) {
 }
 
 fn state(zone: &str) -> RollupState {
-    RollupState {
-        zone: zone.to_owned(),
-        since: at(0),
-        sealed: [at(0); SWEEP_GROUPS],
-        queue: None,
-        backlog: None,
-    }
+    RollupState { zone: zone.to_owned(), since: at(0), sealed: [at(0); SWEEP_GROUPS], queue: None }
 }
 
 async fn state_now(store: &impl Ports) -> RollupState {
     store.rollup_state(&invocation()).await.expect("read").expect("a state")
 }
 
-pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
+pub(super) async fn a_mark_moves_forward_and_back_where_it_is_ahead(store: &impl Ports) {
     store.begin_rollups(&state("UTC"), &invocation()).await.expect("stored");
     for (groups, millis) in [(&[3][..], 5), (&[3], 4), (&[14], 7), (&[3, 9, 14], 6)] {
         let groups = groups.iter().copied().collect();
@@ -156,11 +150,15 @@ pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
     (expected.sealed[3], expected.sealed[9], expected.sealed[14]) = (at(6), at(6), at(7));
     assert_eq!(state_now(store).await, expected);
     for since in [5, 3] {
-        let backlog = Backlog { since: at(since), at: at(8) };
-        store.note_backlog(backlog, &invocation()).await.expect("noted");
-        expected.backlog = Some(backlog);
-        assert_eq!(state_now(store).await, expected);
+        let backlog = Some(Backlog { since: at(since), at: at(8) });
+        store.note_backlog(backlog.expect("one"), &invocation()).await.expect("noted");
+        let late = LateChanges { backlog, ..LateChanges::default() };
+        assert_eq!(store.late_changes(&invocation()).await.expect("read"), late);
     }
+    // Back where it is ahead, and nowhere else.
+    store.set_back_sealed(&[3, 5, 14].into(), at(6), &invocation()).await.expect("set back");
+    expected.sealed[14] = at(6);
+    assert_eq!(state_now(store).await, expected);
     let id = device("d");
     assert_eq!(store.refold(&id, &invocation()).await.expect("read"), Refold::default());
     for refold in [
@@ -170,6 +168,34 @@ pub(super) async fn a_mark_moves_forward_only(store: &impl Ports) {
         store.set_refold(&id, &refold, &invocation()).await.expect("stored");
         assert_eq!(store.refold(&id, &invocation()).await.expect("read"), refold);
     }
+}
+
+/// Whoever marks late changes at the same time, each mark is there, and so is the backlog.
+pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
+    let backlog = Some(Backlog { since: at(0), at: at(1) });
+    store.note_backlog(backlog.expect("one"), &invocation()).await.expect("noted");
+    let mark = |n: i64| LateMark {
+        range: TimeRange::new(at(n), at(n + 1)).expect("a range"),
+        groups: DeviceGroups::of(&device("d")),
+        until: at(n),
+    };
+    let marking = (0..8).map(|n| async move {
+        let mut known = LateChanges::default();
+        loop {
+            let marks = known.marks_with(mark(n), at(n));
+            let stored = store.put_late_marks(&marks, known.version, &invocation()).await;
+            match stored.expect("asked") {
+                None => break,
+                Some(now) => known = now,
+            }
+        }
+    });
+    join_all(marking).await;
+    let found = store.late_changes(&invocation()).await.expect("read");
+    assert_eq!((found.version, found.backlog), (8, backlog));
+    assert_eq!(found.marks, (0..8).map(mark).collect::<Vec<_>>());
+    let refused = store.put_late_marks(&[], 7, &invocation()).await.expect("asked");
+    assert_eq!(refused, Some(found));
 }
 
 pub(super) async fn the_first_state_stays(store: &impl Ports) {

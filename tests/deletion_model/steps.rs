@@ -15,14 +15,14 @@ use table::memory::MemoryStore;
 use table::{
     AddArrival, Added, Backlog, BegunDeletion, Belonging, Belongings, ConditionsPage,
     DeleteReadings, EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter,
-    InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage, Listing, LookUpRegistry,
-    MarkDeletions, MergeReadings, Page, PageRegistry, PutConditionsSchema, PutOutcome, PutReadings,
-    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery,
-    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, Registration, RemoveBelongings,
-    RemoveRooms, RollupKey, RollupState, SearchDevices, SearchPage, SearchQuery, StayPage,
-    StayQuery, StoreResult, StoredReading, StoredRollup, StoredSchema, TeachDevice, UpdateOutcome,
-    UpdateRegistry,
+    InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, ListDevices, ListPage,
+    Listing, LookUpRegistry, MarkDeletions, MarkLateChanges, MergeReadings, Page, PageRegistry,
+    PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, QueueDepth, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
+    RegisterDevices, Registration, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
+    SearchDevices, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, StoredReading,
+    StoredRollup, StoredSchema, TeachDevice, UpdateOutcome, UpdateRegistry,
 };
 
 use crate::faults::registry::record;
@@ -239,11 +239,15 @@ gated! {
         ) -> Vec<StoredRollup>;
     PutRollups: put_rollup(stored: &StoredRollup, expected: Expected) -> bool;
     ReadRollupState: rollup_state() -> Option<RollupState>;
+    ReadLateChanges: late_changes() -> LateChanges;
+    MarkLateChanges:
+        put_late_marks(marks: &[LateMark], expected: u64) -> Option<LateChanges>;
     KeepRollupState:
         begin_rollups(state: &RollupState) -> InsertOutcome<RollupState>,
         advance_sealed(
             groups: &BTreeSet<usize>, sealed: Timestamp, queue: Option<QueueDepth>
         ) -> (),
+        set_back_sealed(groups: &BTreeSet<usize>, sealed: Timestamp) -> (),
         note_backlog(backlog: Backlog) -> (),
         distrust_conditions() -> (),
         set_rebuilt(since: Timestamp, zone: &str) -> (),

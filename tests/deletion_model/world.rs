@@ -134,7 +134,11 @@ impl World {
         let clock = TestClock::at(at(self.now));
         let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
         let max_age = Duration::from_secs(60);
-        let settings = query::Settings { registry_max_age: max_age, auth: false };
+        let settings = query::Settings {
+            registry_max_age: max_age,
+            auth: false,
+            ..query::Settings::default()
+        };
         let query = Query::new(steps.clone(), clock.clone(), silent(), settings);
         let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
         let ingest = Ingest::new(steps.clone(), clock.clone(), silent(), settings);
@@ -142,6 +146,7 @@ impl World {
         let settings = rollup::Settings {
             zone: "UTC".parse().expect("a zone"),
             retention: Retention::default(),
+            following: rollups::Following::default(),
             max_read_units: u32::MAX,
             max_write_units: u32::MAX,
         };

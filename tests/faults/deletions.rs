@@ -50,7 +50,11 @@ impl Bench {
         let table = engine.table(true).await;
         let proxy = Proxy::start(table.endpoint(), |_| None).await;
         let (clock, stale_clock) = (TestClock::at(at(86_400_000)), TestClock::at(at(86_400_000)));
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let query = [0, 1].map(|_| {
             let store = table.store_by_way_of(proxy.url());
             Query::new(store, clock.clone(), Telemetry::silent(), settings)
@@ -65,6 +69,7 @@ impl Bench {
         let settings = rollup::Settings {
             zone: "UTC".parse().expect("a zone"),
             retention: rollup::Retention::default(),
+            following: rollups::Following::default(),
             max_read_units: 4_000,
             max_write_units: 4_000,
         };

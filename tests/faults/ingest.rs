@@ -13,13 +13,15 @@ use serde_json::{Value, json};
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, clock, minute, post, reading, reading_in, request, sent};
+use crate::given::{Answer, START, at, clock, minute, post, reading, reading_in, request, sent};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 
 fn on(store: DynamoStore) -> Ingest {
     let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-    Ingest::new(store, clock(), Telemetry::silent(), settings)
+    // The readings are of now.
+    let clock = TestClock::at(at(60_000));
+    Ingest::new(store, clock, Telemetry::silent(), settings)
 }
 
 /// Ingest that reaches the table through the proxy.
@@ -111,6 +113,35 @@ async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
         let batches = usize::try_from(count).expect("few").div_ceil(25);
         assert_eq!(proxy.take_operations(), vec!["BatchWriteItem"; batches], "{count} readings");
     }
+}
+
+#[tokio::test]
+async fn readings_of_the_past_are_marked_first_at_most_three_times_in_ten_seconds() {
+    const DAY: i64 = 86_400_000;
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let ingest = by_way_of(&proxy, &table);
+    send(&ingest, &readings(6), minute()).await;
+    proxy.take_operations();
+    let mut marks = 0;
+    for n in 1..40 {
+        let device = if n < 20 { "d0" } else { "d2" };
+        let past = [reading_in(device, -n * DAY, "room-a")];
+        assert_eq!(send(&ingest, &past, minute()).await.status, 201);
+        let mut operations = proxy.take_operations();
+        assert_eq!(operations.pop().as_deref(), Some("BatchWriteItem"), "the last");
+        assert!(operations.iter().all(|it| it == "UpdateItem"), "{operations:?}");
+        marks += operations.len();
+    }
+    assert_eq!(marks, 3, "of a day, of all time, and of all devices");
+    // Nothing is stored of which no answer could tell that rollups lack it.
+    let ingest = by_way_of(&proxy, &table);
+    ingest.load().await;
+    proxy.replan(|call| (call.operation == "UpdateItem").then_some(Fault::Throttled));
+    let past = [reading_in("d0", -50 * DAY, "room-a")];
+    let refused = send(&ingest, &past, Deadline::after(Duration::from_secs(2))).await;
+    assert_eq!(not_stored(&refused), [0]);
+    assert_eq!(is_stored(&table, &past).await, [false]);
 }
 
 #[tokio::test]
@@ -345,7 +376,11 @@ async fn fifty_that_meet_a_device_at_once_leave_one_item_and_its_name() {
     };
     met(&ingesters[..25], 0).await;
 
-    let settings = query::Settings { registry_max_age: Duration::ZERO, auth: false };
+    let settings = query::Settings {
+        registry_max_age: Duration::ZERO,
+        auth: false,
+        ..query::Settings::default()
+    };
     let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
     for (path, name) in [("/devices/d", "Sensor"), ("/rooms/room-a", "Kitchen")] {
         let patch = request("PATCH", path, "", Some(&json!({"name": name})));

@@ -52,7 +52,11 @@ impl Fleet {
         });
         let age = Duration::from_secs(60);
         let query = clocks.each_ref().map(|clock| {
-            let settings = query::Settings { registry_max_age: age, auth: false };
+            let settings = query::Settings {
+                registry_max_age: age,
+                auth: false,
+                ..query::Settings::default()
+            };
             Query::new(store(), clock.clone(), silent(), settings)
         });
         let registry = clocks

@@ -10,8 +10,9 @@ use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::{
-    Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, RegisterDevices as _,
-    RollupKey, RollupState, StoredRollup,
+    DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _, PutReadings as _,
+    PutRollups as _, ReadLateChanges as _, RegisterDevices as _, RollupKey, RollupState,
+    StoredRollup,
 };
 
 use super::Row;
@@ -89,13 +90,8 @@ impl Meter {
             assert!(put.not_stored.is_empty());
         }
         let sealed = [at(31 * DAY); SWEEP_GROUPS];
-        let state = RollupState {
-            zone: "UTC".to_owned(),
-            since: Timestamp::MIN,
-            sealed,
-            queue: None,
-            backlog: None,
-        };
+        let state =
+            RollupState { zone: "UTC".to_owned(), since: Timestamp::MIN, sealed, queue: None };
         store.begin_rollups(&state, &invocation()).await.expect("written");
         Self { _engine: engine, store }
     }
@@ -112,7 +108,11 @@ impl Meter {
     }
 
     async fn asked(&self, path: &str, query: &str, rows: usize, place: &str) -> (f64, f64) {
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let clock = TestClock::at(at(32 * DAY));
         let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
         function.load().await;
@@ -152,25 +152,25 @@ pub(super) async fn rows() -> Vec<Row> {
         row(
             "10a",
             "a year by day of a meter with three metrics",
-            "3 × Query, two of them for what spans the edges",
+            "GetItem, 3 × Query, two of them for what spans the edges",
             DAYS_KEY,
-            15.0,
+            16.0,
             meter.cost("/devices/meter/series", year, 365).await,
         ),
         row(
             "10b",
             "its energy",
-            "3 × Query, two of them for what spans the edges",
+            "GetItem, 3 × Query, two of them for what spans the edges",
             DAYS_KEY,
-            15.0,
+            16.0,
             meter.cost("/devices/meter/energy", year, 365).await,
         ),
         row(
             "10c",
             "a month by 15 minutes of it",
-            "3 × Query, two of them for what spans the edges",
+            "GetItem, 3 × Query, two of them for what spans the edges",
             QUARTERS,
-            88.0,
+            89.0,
             meter.cost("/devices/meter/series", month, 30 * 96).await,
         ),
         row(
@@ -191,9 +191,9 @@ pub(super) async fn rows() -> Vec<Row> {
         row(
             "14a",
             "InfluxQL: a year by day of a meter with three metrics, with tz() of the home",
-            "Query",
+            "GetItem, Query",
             DAYS_KEY,
-            14.0,
+            15.0,
             meter
                 .influxql(
                     &power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"),
@@ -220,7 +220,43 @@ pub(super) async fn rows() -> Vec<Row> {
             meter.influxql("SELECT last(\"value\") FROM \"current_w\"", 1).await,
         ),
     ];
-    // The figures that the rollups were made for.
-    assert!(rows[0].measured.0 <= 15.0 && rows[2].measured.0 <= 110.0);
-    rows.into_iter().chain(influxql).collect()
+    // The figures that the rollups were made for, and a unit that tells what they may lack.
+    assert!(rows[0].measured.0 <= 16.0 && rows[2].measured.0 <= 111.0);
+    rows.into_iter().chain(influxql).chain(late(&meter.store).await).collect()
+}
+
+const LATE_KEY: &str = "pk = `LATE#`, sk = `changes`";
+
+async fn late(store: &DynamoStore) -> Vec<Row> {
+    let mark = LateMark {
+        range: TimeRange::new(at(0), at(DAY)).expect("a day"),
+        groups: DeviceGroups::ALL,
+        until: at(0),
+    };
+    let marked = super::cost(async |invocation| {
+        let others = store.put_late_marks(&[mark; 12], 0, invocation).await.expect("written");
+        assert_eq!(others, None);
+    });
+    let marked = marked.await;
+    let read = super::cost(async |invocation| {
+        assert_eq!(store.late_changes(invocation).await.expect("read").marks.len(), 12);
+    });
+    vec![
+        Row {
+            number: "15a",
+            pattern: "mark that readings of the past are stored, once in ten seconds and instance",
+            operation: "UpdateItem, if it is as it was read",
+            condition: LATE_KEY,
+            expected: (0.0, 1.0),
+            measured: marked,
+        },
+        Row {
+            number: "15b",
+            pattern: "tell what rollups may lack, for each answer that reads rollups",
+            operation: "GetItem, consistent",
+            condition: LATE_KEY,
+            expected: (1.0, 0.0),
+            measured: read.await,
+        },
+    ]
 }

@@ -29,6 +29,8 @@ pub(super) enum Design {
     NoSettings,
     /// A rollup is folded again whether or not its readings have begun to expire.
     IgnoreExpiry,
+    /// No mark ever moves back.
+    OnlyForward,
     /// A rollup has its share of the step to the first reading of the next quarter.
     StoredShare,
 }
@@ -47,7 +49,11 @@ impl Design {
         let mut put = stored.clone();
         let mut expected = expected;
         match self {
-            Self::Ours | Self::NoGrace | Self::IgnoreExpiry | Self::StoredShare => {}
+            Self::Ours
+            | Self::NoGrace
+            | Self::IgnoreExpiry
+            | Self::OnlyForward
+            | Self::StoredShare => {}
             Self::Add => {
                 if let Some(known) = &known {
                     put.rollup = known.rollup.clone();

@@ -131,6 +131,18 @@ impl KeepRollupState for Steps {
         self.gate.step(self.memory.advance_sealed(groups, sealed, queue, invocation)).await
     }
 
+    async fn set_back_sealed(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        if self.design == Design::OnlyForward {
+            return Ok(());
+        }
+        self.gate.step(self.memory.set_back_sealed(groups, sealed, invocation)).await
+    }
+
     async fn note_backlog(&self, backlog: Backlog, invocation: &Invocation) -> StoreResult<()> {
         self.gate.step(self.memory.note_backlog(backlog, invocation)).await
     }

@@ -87,6 +87,8 @@ pub(super) struct World {
     retention: Retention,
     /// It is a month later: readings expire.
     is_old: bool,
+    /// Some clocks are ahead.
+    pub(super) has_wrong_clocks: bool,
 }
 
 impl World {
@@ -104,6 +106,7 @@ impl World {
             registered_late: BTreeSet::new(),
             retention: kept([30, 60, 90]),
             is_old: false,
+            has_wrong_clocks: false,
         };
         for _ in 0..INSTANCES {
             let instance = world.instance();
@@ -126,6 +129,7 @@ impl World {
         let settings = Settings {
             zone: "Asia/Tokyo".parse().expect("a zone"),
             retention: self.retention,
+            following: rollups::Following::default(),
             max_read_units: u32::MAX,
             max_write_units: u32::MAX,
         };
@@ -146,6 +150,9 @@ impl World {
     pub(super) async fn live(&mut self) {
         let length = self.rng.usize(40..160);
         for _ in 0..length {
+            if self.has_wrong_clocks && self.rng.u8(..10) == 0 {
+                self.start_ahead().await;
+            }
             match self.rng.u8(..100) {
                 0..12 => self.write().await,
                 12..18 => self.delete().await,
@@ -308,6 +315,20 @@ impl World {
         let minute = (at(self.now).as_millis() + self.instances[n].skew).div_euclid(MINUTE);
         self.advance((group - minute).rem_euclid(15));
         self.start(n, Event::Schedule);
+    }
+
+    /// An instance starts with a clock that is ahead, and sweeps: its clock is right again when it is done, or
+    /// goes on as it is beside the others.
+    async fn start_ahead(&mut self) {
+        let Some(n) = self.idle() else { return };
+        let is_far = self.rng.bool();
+        let skew = self.instances[n].skew.min(MAX_SKEW);
+        self.instances[n].skew = skew + if is_far { 9 * 60 * MINUTE } else { 20 * MINUTE };
+        self.start(n, Event::Schedule);
+        if !is_far || self.rng.bool() {
+            self.finish(n).await;
+            self.instances[n].skew = skew;
+        }
     }
 
     /// Delivers a message of the queue, and leaves it there sometimes.

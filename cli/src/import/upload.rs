@@ -14,7 +14,6 @@ use serde::Deserialize;
 use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
-use super::rolled_up;
 use super::round::{self, Entry, Round, Rounds};
 use crate::client::{Answer, Ask, Client, FieldError, Problem};
 use crate::output::{counted, print};
@@ -40,22 +39,18 @@ pub(super) struct Summary {
     pub(super) refusals: Refusals,
     /// The readings that the server refused in earlier runs of the import.
     pub(super) refused_before: u64,
-    /// What the rollups have to count.
-    pub(super) rollups: rolled_up::Expected,
     /// The time that the readings took, without the registry.
     seconds: f64,
 }
 
 impl Summary {
-    fn of(options: UploadOptions) -> Self {
-        let at_once = UPLOAD_CONCURRENCY * options.batch;
+    fn new() -> Self {
         Self {
             stored: 0,
             folded: 0,
             updated: 0,
             refusals: Refusals::default(),
             refused_before: 0,
-            rollups: rolled_up::Expected::new(at_once as u64),
             seconds: 0.0,
         }
     }
@@ -93,7 +88,7 @@ pub(super) fn run(
     mut resume: Resume,
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
-    let mut summary = Summary::of(options);
+    let mut summary = Summary::new();
     if let Err(error) = send_rounds(&mut rounds, client, options, &mut resume, bar, &mut summary) {
         return Err(match stopped(&summary, &resume, options) {
             Some(text) => error.context(text),
@@ -145,9 +140,6 @@ fn send_rounds(
         let refused: HashSet<u64> = refusals.iter().map(|refusal| refusal.line).collect();
         let is_stored = |entry: &&Entry| !refused.contains(&entry.line);
         let witness = round.puts.iter().chain(&round.merges).rev().find(is_stored);
-        let stored = |entries| <[Entry]>::iter(entries).filter(is_stored);
-        stored(&round.puts).for_each(|it| summary.rollups.note(&it.reading, true));
-        stored(&round.merges).for_each(|it| summary.rollups.note(&it.reading, false));
         // Refused lines count as processed, unless the first of them ends the import.
         let count = refusals.len() as u64;
         refuse(refusals, options, summary)?;

@@ -60,7 +60,7 @@ impl Bench {
         };
         let sealed = [at("2026-03-01T00:00:00Z"); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), at("2026-01-15T00:00:00Z"));
-        let state = RollupState { zone, since, sealed, queue: None, backlog: None };
+        let state = RollupState { zone, since, sealed, queue: None };
         bench.store.begin_rollups(&state, &invocation()).await.unwrap();
         bench
     }

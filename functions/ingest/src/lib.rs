@@ -31,13 +31,14 @@ mod write_lines;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use domain::{TokenHash, Zone};
+use rollups::LateMarking;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::{
-    AddArrival, FindRegistry, FindToken, Invocation, MergeReadings, PutReadings, ReadRegistry,
-    ReadRollupState, RegisterDevices, StoreResult, TeachDevice,
+    AddArrival, FindRegistry, FindToken, Invocation, MarkLateChanges, MergeReadings, PutReadings,
+    ReadRegistry, ReadRollupState, RegisterDevices, StoreResult, TeachDevice,
 };
 
 use assemble::{Assembled, assemble};
@@ -70,6 +71,7 @@ struct Intake<S, C> {
     places: KnownPlaces<C>,
     metric_limit: MetricLimit,
     zone: HomeZone<C>,
+    late: LateMarking,
     clock: C,
     settings: Settings,
 }
@@ -78,6 +80,7 @@ table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
         + RegisterDevices + TeachDevice + FindToken + ReadRollupState
+        + MarkLateChanges
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {
@@ -97,6 +100,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
                 places,
                 metric_limit: MetricLimit::default(),
                 zone,
+                late: LateMarking::new(settings.late_ahead),
                 clock,
                 settings,
             },

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use domain::{Timestamp, Zone};
+use rollups::MARKED_AHEAD;
 use runtime::config::{Config, EARLIEST_TIMESTAMP};
 
 /// The settings of the function.
@@ -18,6 +20,8 @@ pub struct Settings {
     pub max_devices_per_token: u32,
     /// Whether requests need an access token.
     pub auth: bool,
+    /// How long a mark of late changes holds, before another one is written.
+    pub late_ahead: TimeDelta,
     /// The home's time zone until the rollups have begun; theirs rules from then on.
     pub time_zone: Zone,
 }
@@ -32,6 +36,7 @@ impl Default for Settings {
             retention_days: None,
             max_devices_per_token: 1_000,
             auth: true,
+            late_ahead: MARKED_AHEAD,
             time_zone: Zone::UTC,
         }
     }
@@ -45,6 +50,7 @@ impl From<&Config> for Settings {
             retention_days: config.retention_days,
             max_devices_per_token: config.max_devices_per_token,
             auth: config.auth,
+            late_ahead: MARKED_AHEAD,
             time_zone: config.time_zone,
         }
     }

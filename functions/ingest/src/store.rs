@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Hints, MetricName, Reading};
+use domain::{DeviceId, Hints, MetricName, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
@@ -117,6 +117,23 @@ impl<S: Store, C: Clock> Intake<S, C> {
             return outcome;
         }
 
+        // Before anything of the past is stored, so that no answer about that time is silent.
+        let all = || timed.readings.iter().chain(&arrivals.readings);
+        let changed: Vec<_> = all().map(|it| (it.device.clone(), it.at)).collect();
+        let marked = match self.mark_late(&changed, invocation).await {
+            Ok(marked) => marked,
+            Err(error) => {
+                log.error("table.error", &error);
+                let origins = timed.origins.into_iter().chain(arrivals.origins);
+                outcome.not_stored = origins.flatten().collect();
+                outcome.not_stored.sort_unstable();
+                outcome.rejected.sort_by_key(|refusal| refusal.index);
+                outcome.cause = Some(error);
+                outcome.count(log);
+                return outcome;
+            }
+        };
+
         let retention = self.retention();
         let put = if mode.merge {
             self.store.merge_readings(&timed.readings, retention, invocation).await
@@ -126,6 +143,12 @@ impl<S: Store, C: Clock> Intake<S, C> {
         let mut stored = outcome.add(timed, put);
         // After the others, because one of them may have the very timestamp of the arrival.
         stored.extend(self.add_arrivals(arrivals, arrival_id, &mut outcome, invocation).await);
+        if marked.is_some_and(|until| until <= self.clock.now())
+            && let Err(error) = self.mark_late(&changed, invocation).await
+        {
+            // The readings are stored: for some seconds answers do not tell that rollups lack them.
+            log.warn("late.error", &error);
+        }
         outcome.not_stored.sort_unstable();
         outcome.rejected.sort_by_key(|refusal| refusal.index);
         if let Some(cause) = &outcome.cause {
@@ -138,6 +161,16 @@ impl<S: Store, C: Clock> Intake<S, C> {
         keep_learned(memory, &known, &stored.readings);
         teach(memory, &self.store, &known, &stored, invocation, log).await;
         outcome
+    }
+
+    /// Marks those of the readings that are of the past; returns up to when the mark holds.
+    async fn mark_late(
+        &self,
+        changed: &[(DeviceId, Timestamp)],
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Timestamp>> {
+        let changed = changed.iter().map(|(device, at)| (device, *at));
+        self.late.mark(&self.store, changed, self.clock.now(), invocation).await
     }
 
     /// Stores readings at the timestamp of their arrival, each where no other reading is. Two requests of

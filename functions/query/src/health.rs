@@ -2,15 +2,18 @@
 
 use api::dialect::VERSION;
 use api::{Dialect, Problem, Response};
+use domain::Timestamp;
 use runtime::http::Call;
 use serde_json::{Value, json};
-use table::ReadRollupState;
+use table::{ReadLateChanges, ReadRollupState};
 
-use crate::series::Horizon;
+use crate::series::{KnownState, Lacking};
 
 /// `GET /health`
 pub(crate) async fn health(
-    store: &impl ReadRollupState,
+    known_state: &KnownState,
+    store: &(impl ReadRollupState + ReadLateChanges),
+    now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     // Clients of InfluxDB want these members, and `pass`.
@@ -26,16 +29,20 @@ pub(crate) async fn health(
     if !call.params.flag("details") {
         return Ok(dressed(&health));
     }
-    let horizon = Horizon::read(store, call.invocation).await;
+    let horizon = known_state.read(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = lacking.map_err(|error| call.failed(&error))?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
         json!({
             "tz": state.zone,
             "since": state.since,
-            "sealed": state.sealed(),
+            "sealed": horizon.believed(state.sealed()),
             "queue": queue,
-            "backlog": state.backlog.map(|it| json!({"since": it.since, "at": it.at})),
+            "backlog": lacking.late().backlog.map(|it| json!({"since": it.since, "at": it.at})),
+            "folded_until": lacking.folded_until(),
+            "at": now,
         })
     });
     health["rollups"] = rollups.into();

@@ -32,7 +32,7 @@ mod transform;
 mod value;
 mod windows;
 
-use ::table::{QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+use ::table::{QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups};
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
@@ -57,7 +57,7 @@ const DATABASE: &str = "home";
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -121,7 +121,7 @@ async fn run(
     statement: &Statement,
     request: &QueryRequest,
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {

@@ -40,6 +40,7 @@ use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use deletion::Quiet;
 use influxql::Densities;
+use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
@@ -48,9 +49,9 @@ use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, PageRegistry, PutConditionsSchema, QueryConditions, QueryReadings,
-    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    RemoveBelongings, RemoveRooms, SearchDevices,
+    MarkDeletions, MarkLateChanges, PageRegistry, PutConditionsSchema, QueryConditions,
+    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadStays, RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 /// The settings of the function.
@@ -60,11 +61,22 @@ pub struct Settings {
     pub registry_max_age: Duration,
     /// Whether requests need an access token.
     pub auth: bool,
+    /// How soon rollups follow.
+    pub following: Following,
+}
+
+impl Default for Settings {
+    /// The settings of a deployed function whose environment says nothing else.
+    fn default() -> Self {
+        let registry_max_age = Duration::from_secs(60);
+        Self { registry_max_age, auth: true, following: Following::default() }
+    }
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        Self { registry_max_age: config.registry_max_age, auth: config.auth }
+        let following = Following::gathering_for(config.rollup_window);
+        Self { registry_max_age: config.registry_max_age, auth: config.auth, following }
     }
 }
 
@@ -74,6 +86,7 @@ table::store! {
         + SearchDevices + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions
+        + ReadLateChanges + MarkLateChanges
 }
 
 /// The function.
@@ -90,6 +103,7 @@ struct Handlers<S, C> {
     store: S,
     registry: CachedRegistry<C>,
     known_state: KnownState,
+    late: LateMarking,
     /// For InfluxQL.
     densities: Densities,
     /// The times without anything of a deleted device after which its deletion ends.
@@ -101,13 +115,14 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth } = settings;
+        let Settings { registry_max_age, auth, following } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
-        let known_state = KnownState::default();
+        let known_state = KnownState::new(following);
+        let late = LateMarking::new(MARKED_AHEAD);
         let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
-        let handlers = Handlers { store, registry, known_state, densities, quiet, clock };
+        let handlers = Handlers { store, registry, known_state, late, densities, quiet, clock };
         Self { http, handlers, telemetry }
     }
 
@@ -129,7 +144,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
-        let Self { store, registry, known_state, densities, quiet, clock } = self;
+        let Self { store, registry, known_state, late, densities, quiet, clock } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
         let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
@@ -164,7 +179,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::HomeDevices => Box::pin(lists::devices_of_home(registry, store, call)),
             Operation::HomeLatest => Box::pin(latest::of_home(registry, store, call)),
             Operation::DeleteReadings => {
-                Box::pin(remove::readings(registry, store, clock.now(), call))
+                Box::pin(remove::readings(registry, (store, late), clock, call))
             }
             Operation::DeviceSeries => {
                 Box::pin(series::series(About::Device, known, store, clock.now(), call))
@@ -205,7 +220,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::ShowConditionsSchema => Box::pin(conditions_schema::show(store, call)),
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
-            Operation::Health => Box::pin(health::health(store, call)),
+            Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
             Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
             Operation::InfluxPing => return Ok(influxdb::ping(call)),
             Operation::InfluxReady => return Ok(influxdb::ready(clock.now())),

@@ -268,6 +268,8 @@ fn schemas() -> Value {
                 "backlog": {"type": ["object", "null"], "description": "The last changes of past readings that reached the rollups late, and when the oldest of them was written", "properties": {
                     "since": timestamp, "at": timestamp,
                 }},
+                "folded_until": {"type": "string", "description": "Every change of a past reading that was stored before this instant is in the rollups"},
+                "at": {"type": "string", "description": "What the server's clock shows"},
             }},
         }},
         "OpenApi": {"type": "object"},

@@ -1,12 +1,16 @@
 //! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
 
 use api::{Problem, Response};
-use domain::{Order, Timestamp};
+use domain::Order;
+use rollups::LateMarking;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use serde_json::json;
-use table::{DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadRegistry, ReadingKey};
+use table::{
+    DeleteReadings, LookUpRegistry, MarkLateChanges, QueryReadings, RangeQuery, ReadRegistry,
+    ReadingKey,
+};
 
 use crate::lookup;
 use crate::ranges::time_range;
@@ -20,8 +24,11 @@ const MAX_COUNTED: usize = 1_000;
 /// `DELETE /devices/{id}/readings`
 pub(crate) async fn readings(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + DeleteReadings),
-    now: Timestamp,
+    (store, late): (
+        &(impl ReadRegistry + LookUpRegistry + QueryReadings + DeleteReadings + MarkLateChanges),
+        &LateMarking,
+    ),
+    clock: &impl Clock,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     for name in ["from", "to"] {
@@ -32,7 +39,7 @@ pub(crate) async fn readings(
             ));
         }
     }
-    let range = time_range(&call.params, now)?;
+    let range = time_range(&call.params, clock.now())?;
     let device = lookup::device(registry, store, call).await?;
     // One more is told by `has_more`.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
@@ -41,7 +48,16 @@ pub(crate) async fn readings(
     let page = page.map_err(|error| call.failed(&error))?;
     let keys: Vec<ReadingKey> =
         page.readings.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
+    // Before anything of the past is deleted, so that no answer about that time is silent.
+    let mark = async |call: &Call<'_>| {
+        let changed = keys.iter().map(|key| (&key.device, key.at));
+        late.mark(store, changed, clock.now(), call.invocation).await
+    };
+    let marked = mark(call).await.map_err(|error| call.failed(&error))?;
     let outcome = store.delete_readings(&keys, call.invocation).await;
+    if marked.is_some_and(|until| until <= clock.now()) {
+        mark(call).await.map_err(|error| call.failed(&error))?;
+    }
     if let Some(cause) = &outcome.cause {
         // What is deleted stays deleted; sent again, the request goes on with the rest.
         return Err(call.failed(cause));

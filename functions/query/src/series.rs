@@ -17,6 +17,7 @@ mod function;
 pub(crate) mod gather;
 pub(crate) mod grid;
 pub(crate) mod horizon;
+mod lacking;
 pub(crate) mod members;
 mod neighbours;
 mod not_combined;
@@ -30,15 +31,16 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::caching::with_short_life;
+use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
-use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp, meter_of};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, TimeRange, Timestamp, meter_of};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use table::{
-    LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    LookUpRegistry, PageRegistry, QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState,
+    ReadRollups,
 };
 
 use crate::lists::metrics_of;
@@ -53,6 +55,8 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
+pub(crate) use lacking::Lacking;
+use lacking::Lag;
 use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES};
 use request::SeriesRequest;
 pub(crate) use verdicts::check_verdicts;
@@ -186,13 +190,15 @@ pub(crate) async fn series(
          + QueryReadings
          + ReadRollups
          + ReadRollupState
+         + ReadLateChanges
      ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, span, lacking } =
+        rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
@@ -223,6 +229,8 @@ pub(crate) async fn series(
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+    let span = span.lacking(lack_of(lacking.as_ref(), &subject, &grid, found.iter()));
+    let is_lacking = span.is_lacking();
     let asked = (&request, &grid, now);
     if request.is_by_room {
         let source = sources(&found).join("+");
@@ -233,14 +241,14 @@ pub(crate) async fn series(
         let of_places = of_places(&subject, &request, &names, &places)?;
         let groups = places.iter().zip(&of_places).map(|(place, it)| place.group(it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
-        return Ok(cached(call, &grid, now, series.respond(span, explain)?));
+        return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
     }
     let found = subject.present(found, |it| it);
     let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
     let columns = Columns::of(&request, &names, &devices, is_combined)?;
     let behind = subject.left_out(&devices, &devices);
     let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
-    Ok(cached(call, &grid, now, series.respond(span, explain)?))
+    Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
 }
 
 /// The columns of each room's rows, and the devices that are behind others in it.
@@ -274,6 +282,7 @@ pub(crate) async fn energy(
          + QueryReadings
          + ReadRollups
          + ReadRollupState
+         + ReadLateChanges
      ),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -288,7 +297,8 @@ pub(crate) async fn energy(
         }
     };
     let subject = Subject::of(about, registry, store, call).await?;
-    let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, span, lacking } =
+        rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     let metered: Vec<(&Device, Meter<'_>)> =
         devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
@@ -328,6 +338,7 @@ pub(crate) async fn energy(
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+    let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
@@ -357,23 +368,34 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    Ok(cached(call, &grid, now, energy.respond(span, events, explain)?))
+    let span = span.lacking(lag);
+    let is_lacking = span.is_lacking();
+    Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))
 }
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn device_events(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(
+         impl ReadRegistry
+         + LookUpRegistry
+         + QueryReadings
+         + ReadRollups
+         + ReadRollupState
+         + ReadLateChanges
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     #[derive(serde::Serialize)]
     struct More {
         has_more: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rollups_lack: Option<Lag>,
     }
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let device = lookup::device(registry, store, call).await?;
-    let (horizon, grid, _) = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, lacking, .. } = rows(known_state, store, &request, now, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &[&device])?,
         None => metrics_of(std::iter::once(&device)),
@@ -389,26 +411,57 @@ pub(crate) async fn device_events(
         now,
     };
     let found = events(store, &ask, &names, call.invocation).await;
-    let Events { events, has_more } = found.map_err(|failure| failure.problem(call))?;
+    let Events { events, has_more, reach } = found.map_err(|failure| failure.problem(call))?;
+    let reach = reach.unwrap_or(grid.range());
+    let rollups_lack = lacking.and_then(|it| it.of(reach, Some(&device.id)));
+    let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
-    let response = write::respond(request.format, columns, &events, &More { has_more })?;
-    Ok(cached(call, &grid, now, response))
+    let more = More { has_more, rollups_lack };
+    let response = write::respond(request.format, columns, &events, &more)?;
+    Ok(cached(call, &grid, is_lacking, now, response))
 }
 
-/// How far the rollups reach, and the rows.
+/// The rows that are asked for, how far the rollups reach and what these may lack.
+struct Rows {
+    horizon: Horizon,
+    grid: Grid,
+    span: Span,
+    /// `None` of rows that are made from readings.
+    lacking: Option<Lacking>,
+}
+
 async fn rows(
     known_state: &KnownState,
-    store: &impl ReadRollupState,
+    store: &(impl ReadRollupState + ReadLateChanges),
     request: &SeriesRequest,
     now: Timestamp,
     call: &mut Call<'_>,
-) -> Result<(Horizon, Grid, Span), Problem> {
+) -> Result<Rows, Problem> {
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let zone = request.zone(horizon.zone());
     let grid = request.grid(zone)?;
-    let span = Span::of(&grid, request.unit, zone, &horizon, now);
-    Ok((horizon, grid, span))
+    let span = Span::of(&grid, request.unit, zone);
+    let mut lacking = None;
+    if Level::of(request.unit) > Level::Readings {
+        let known = Lacking::read(store, &horizon, now, call.invocation).await;
+        lacking = Some(known.map_err(|error| call.failed(&error))?);
+    }
+    Ok(Rows { horizon, grid, span, lacking })
+}
+
+/// What the rollups of an answer may lack. Of a room it may be any device: which are in it, rollups tell.
+fn lack_of<'a>(
+    lacking: Option<&Lacking>,
+    subject: &Subject,
+    grid: &Grid,
+    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
+) -> Option<Lag> {
+    let reach = devices.map(|it| it.reach).fold(grid.range(), |a, b| {
+        let reach = TimeRange::new(a.from().min(b.from()), a.to().max(b.to()));
+        reach.expect("it holds both")
+    });
+    lacking?.of(reach, subject.device.as_ref().map(|device| &device.id))
 }
 
 /// The metrics asked for, if the devices have them.
@@ -450,7 +503,20 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
     Problem::field("metric", message)
 }
 
-/// A range that is over seldom changes, but late readings do change it.
-fn cached(call: &Call<'_>, grid: &Grid, now: Timestamp, response: Response) -> Response {
-    if grid.range().to() <= now { with_short_life(call.request, response) } else { response }
+/// A range that is over seldom changes, but late readings do change it: an answer that lacks some is asked for
+/// again.
+fn cached(
+    call: &Call<'_>,
+    grid: &Grid,
+    is_lacking: bool,
+    now: Timestamp,
+    response: Response,
+) -> Response {
+    if grid.range().to() > now {
+        response
+    } else if is_lacking {
+        with_cache_headers(call.request, response)
+    } else {
+        with_short_life(call.request, response)
+    }
 }

@@ -66,7 +66,7 @@ impl Bench {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic while held").push_str(line);
         }));
-        let settings = Settings { registry_max_age: Duration::from_secs(60), auth };
+        let settings = Settings { auth, ..Settings::default() };
         let query = Query::new(store.clone(), clock.clone(), telemetry, settings);
         Self { store, clock, query, log }
     }

@@ -11,6 +11,7 @@ use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
 use table::{Invocation, StoreError, StoreResult};
 
+use crate::backlog::LastNote;
 use crate::log::Done;
 use crate::refold::Refolded;
 use crate::registry::Registered;
@@ -27,6 +28,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: Registered,
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
+    pub(crate) backlog: LastNote,
 }
 
 /// Why something is not folded.
@@ -62,6 +64,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             registered: Registered::default(),
             state: StateMemory::default(),
             refolded: Refolded::default(),
+            backlog: LastNote::default(),
         }
     }
 

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_lambda_events::event::dynamodb::EventRecord;
-use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, Quarter, Timestamp, Zone};
 use rollups::{Assumed, DeviceRules, is_over};
 use runtime::clock::Clock;
@@ -20,16 +19,13 @@ use crate::bucket_folding::{BucketFolding, NotFolded, reason};
 use crate::log::Done;
 use crate::state::State;
 
-/// The age of a change of a past reading from which on it came late.
-const MAX_STREAM_LAG: TimeDelta = TimeDelta::seconds(90);
-/// The time between two notes of late changes, of whichever batches.
-const BACKLOG_INTERVAL: TimeDelta = TimeDelta::seconds(30);
-
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
 struct DayOfDevice {
     quarters: BTreeSet<Quarter>,
     first_record: usize,
+    /// When the oldest of its changes was written, where the stream says so.
+    written: Option<Timestamp>,
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> Consumer for BucketFolding<S, W, C> {
@@ -73,24 +69,26 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<(), (usize, NotFolded)> {
         let Some(first) = changes.iter().map(|it| it.record).min() else { return Ok(()) };
         let failed = |error: StoreError| (first, NotFolded::from(error));
-        self.ensure_state(invocation, log).await.map_err(failed)?;
+        let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
         let unknown = self.registered.unknown(changes.iter().map(|it| &it.change.key.device));
         self.rules(&unknown, invocation).await.map_err(failed)?;
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
         let touched = changes.len();
-        changes.retain(|it| !self.is_left_to_sweep(&it.change, now));
+        changes.retain(|it| !self.is_left_to_sweep(&it.change, &stored, now));
         log.set("rollup.left_to_sweep", touched - changes.len());
         if changes.is_empty() {
             return Ok(());
         }
-        let State { stored, zone } = self.state(invocation, log).await.map_err(failed)?;
-        self.note_backlog(&changes, &stored, now, invocation).await.map_err(failed)?;
         let devices: BTreeSet<_> = changes.iter().map(|it| &it.change.key.device).collect();
         let devices: Vec<_> = devices.into_iter().cloned().collect();
         let rules = self.rules(&devices, invocation).await.map_err(failed)?;
-        for ((device, date), day) in in_order(by_day(&changes, zone)) {
+        let days = in_order(by_day(&changes, zone));
+        let written: Vec<_> = days.iter().map(|(_, day)| day.written).collect();
+        for (n, ((device, date), day)) in days.into_iter().enumerate() {
+            let oldest = written[n..].iter().copied().flatten().min();
+            self.note_backlog(oldest, invocation).await.map_err(failed)?;
             let failed = |error: NotFolded| (day.first_record, error);
             if invocation.remaining().is_zero() {
                 return Err(failed(StoreError::TimedOut.into()));
@@ -110,32 +108,36 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Notes changes that came late, so that answers can say that rollups lack some.
-    ///
-    /// Batches gather for a minute, so the changes of an idle stream are no older than that.
+    /// Notes that the function is behind, if a change of that time is still to be folded: then answers say that
+    /// rollups lack some.
     async fn note_backlog(
         &self,
-        changes: &[Recorded<TouchedReading>],
-        state: &RollupState,
-        now: Timestamp,
+        oldest: Option<Timestamp>,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let oldest = changes.iter().filter_map(|it| it.change.touched).min();
-        let Some(since) = oldest.filter(|it| now.since(*it) > MAX_STREAM_LAG) else {
-            return Ok(());
-        };
-        if state.backlog.is_some_and(|it| now.since(it.at) < BACKLOG_INTERVAL) {
+        let (now, following) = (self.clock.now(), self.settings.following);
+        let Some(since) = oldest.filter(|it| following.is_behind(*it, now)) else { return Ok(()) };
+        if !self.backlog.is_due(now, following.note_interval()) {
             return Ok(());
         }
-        self.store.note_backlog(Backlog { since, at: now }, invocation).await
+        self.store.note_backlog(Backlog { since, at: now }, invocation).await?;
+        self.backlog.noted(now);
+        Ok(())
     }
 
     /// Whether the sweep folds the quarter of a reading, some time after this reading was written.
     ///
     /// It passes over a quarter without readings. So a deletion is always folded at once: then a rollup is
-    /// there that refuses a late fold which still saw the reading.
-    fn is_left_to_sweep(&self, touched: &TouchedReading, now: Timestamp) -> bool {
-        let is_open = !is_over(Quarter::of(touched.key.at).end(), now);
+    /// there that refuses a late fold which still saw the reading. And it has passed already where a clock that
+    /// was ahead has swept.
+    fn is_left_to_sweep(
+        &self,
+        touched: &TouchedReading,
+        state: &RollupState,
+        now: Timestamp,
+    ) -> bool {
+        let end = Quarter::of(touched.key.at).end();
+        let is_open = !is_over(end, now) && state.sealed_of(&touched.key.device) < end;
         is_open && !touched.is_deleted && self.registered.is_known(&touched.key.device)
     }
 
@@ -181,8 +183,10 @@ fn by_day(changes: &[Recorded<TouchedReading>], zone: Zone) -> Days {
     for Recorded { record, change } in changes {
         let quarter = Quarter::of(change.key.at);
         let key = (change.key.device.clone(), zone.date(quarter.start()));
-        let new = DayOfDevice { quarters: BTreeSet::new(), first_record: *record };
-        days.entry(key).or_insert(new).quarters.insert(quarter);
+        let new = DayOfDevice { quarters: BTreeSet::new(), first_record: *record, written: None };
+        let day = days.entry(key).or_insert(new);
+        day.quarters.insert(quarter);
+        day.written = day.written.into_iter().chain(change.touched).min();
     }
     days
 }

@@ -6,6 +6,7 @@
 //! the stream nor the sweep. The folds are `rollups`' own: by compare-and-swap, so that everything here may
 //! be done twice, in any order, and by many at once.
 
+mod backlog;
 mod bucket_folding;
 mod event;
 mod from_queue;

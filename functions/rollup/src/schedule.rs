@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
-use rollups::newest_sealable_edge;
+use rollups::{SKEW, newest_sealable_edge};
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::{Telemetry, WideEvent};
@@ -39,6 +39,16 @@ impl From<NotFolded> for NotDone {
     }
 }
 
+/// An earlier sweep had a clock that was ahead.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the rollups were noted as complete up to {wrong}, by a clock that was ahead; all since {back} is swept again"
+)]
+struct WrongClock {
+    wrong: Timestamp,
+    back: Timestamp,
+}
+
 /// The part of an invocation by the schedule that all of its work needs.
 pub(crate) struct Run<'a> {
     pub(crate) invocation: &'a Invocation,
@@ -51,6 +61,8 @@ pub(crate) const MAX_HOME: usize = 100;
 /// Another group is swept too while it is sealed up to more than this before the target: it has missed its
 /// turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
+/// The time before now that is swept again after a clock that was ahead.
+const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
 /// The milliseconds of a minute.
 const MINUTE_MILLIS: i64 = 60_000;
 
@@ -90,8 +102,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let now = self.clock.now();
         let target = newest_sealable_edge(now);
         let mut sealed_until = state.stored.sealed;
-        log.set("rollup.sealed", state.stored.sealed().to_string());
-        log.set("rollup.lag_seconds", target.since(state.stored.sealed()).num_seconds().max(0));
+        self.set_back(&mut sealed_until, (state.stored.since, now), run, log).await?;
+        let sealed = sealed_until.iter().copied().min().expect("there are groups");
+        log.set("rollup.sealed", sealed.to_string());
+        log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
         let mut swept = Vec::new();
         for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
             if !swept.is_empty() && run.pace.is_turn_over() {
@@ -103,6 +117,32 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         log.set("rollup.groups", swept);
         self.refold(&sealed_until, (state.zone, now), run).await
+    }
+
+    /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters
+    /// that were not over. They are swept again when they are, and those of a day before: an older program may
+    /// have left readings to a sweep that had passed.
+    async fn set_back(
+        &self,
+        sealed_until: &mut [Timestamp; SWEEP_GROUPS],
+        (since, now): (Timestamp, Timestamp),
+        run: &Run<'_>,
+        log: &mut WideEvent,
+    ) -> Result<(), StoreError> {
+        // No right clock makes a mark beyond this one.
+        let limit = newest_sealable_edge(now.saturating_add(SKEW));
+        let ahead: BTreeSet<usize> =
+            (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] > limit).collect();
+        if ahead.is_empty() {
+            return Ok(());
+        }
+        let back = newest_sealable_edge(now.saturating_add(-SWEPT_AGAIN)).max(since);
+        let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
+        log.warn("rollup.clock", &WrongClock { wrong, back });
+        log.count("rollup.set_back", ahead.len());
+        self.store.set_back_sealed(&ahead, back, run.invocation).await?;
+        ahead.iter().for_each(|group| sealed_until[*group] = back);
+        Ok(())
     }
 
     /// The groups that are swept in this invocation, by the time until which they are sealed.

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::Zone;
-use rollups::Retention;
+use rollups::{Following, Retention};
 use runtime::config::Config;
 
 /// The settings of the function.
@@ -12,6 +12,8 @@ pub struct Settings {
     pub zone: Zone,
     /// How long readings and rollups are kept.
     pub retention: Retention,
+    /// How soon rollups follow.
+    pub following: Following,
     /// The table's largest number of read units a second.
     pub max_read_units: u32,
     /// The table's largest number of write units a second.
@@ -28,6 +30,7 @@ impl From<&Config> for Settings {
                 quarters: days(config.quarter_retention_days),
                 days: days(config.day_retention_days),
             },
+            following: Following::gathering_for(config.rollup_window),
             max_read_units: config.max_read_units,
             max_write_units: config.max_write_units,
         }

@@ -36,20 +36,8 @@ struct OtherZone {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// Makes the state if there is none. Whoever leaves a reading to the sweep has to know that the sweep
-    /// begins before its quarter.
-    pub(crate) async fn ensure_state(
-        &self,
-        invocation: &Invocation,
-        log: &mut WideEvent,
-    ) -> StoreResult<()> {
-        if !self.state.exists.load(Ordering::Relaxed) {
-            self.state(invocation, log).await?;
-        }
-        Ok(())
-    }
-
-    /// The state as it is this moment.
+    /// The state as it is this moment, made if there is none: whoever leaves a reading to the sweep has to know
+    /// that the sweep begins before its quarter.
     pub(crate) async fn state(
         &self,
         invocation: &Invocation,
@@ -87,7 +75,6 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             since: if is_new { Timestamp::MIN } else { Quarter::of(edge).next().start() },
             sealed: [edge; SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         match self.store.begin_rollups(&state, invocation).await? {
             InsertOutcome::Inserted => Ok(state),

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
-    PutConditionsSchema as _, PutReadings as _, ReadingKey, RegisterDevices as _, RollupKey,
-    StoredRollup,
+    PutConditionsSchema as _, PutReadings as _, ReadLateChanges as _, ReadingKey,
+    RegisterDevices as _, RollupKey, StoredRollup,
 };
 
 use super::*;
@@ -56,6 +56,7 @@ impl Bench {
         let settings = Settings {
             zone: zone.parse().expect("a zone"),
             retention: Retention::default(),
+            following: rollups::Following::default(),
             max_read_units: 500,
             max_write_units: 500,
         };
@@ -167,6 +168,10 @@ impl Bench {
     pub(super) async fn device(&self, device: &str) -> Device {
         let found = self.store.device(&id(device), &self.invocation).await;
         found.expect("memory").expect("registered")
+    }
+
+    pub(super) async fn backlog(&self) -> Option<table::Backlog> {
+        self.store.late_changes(&self.invocation).await.expect("memory").backlog
     }
 
     pub(super) async fn state(&self) -> table::RollupState {

@@ -1,4 +1,4 @@
-//! `GetItem`, `PutItem` and `UpdateItem` on the state of the rollups. Seals nothing.
+//! `GetItem`, `PutItem` and `UpdateItem` on the state of the rollups and on late changes. Seals nothing.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,43 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::SdkItem;
 use crate::update::Update;
-use table::item::attribute::{BACKLOG, QUEUE, READY, SEALED, SINCE, ZONE};
+use table::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
-    Backlog, InsertOutcome, Invocation, KeepRollupState, QueueDepth, ReadRollupState, Refold,
-    RollupState, StoreResult, UpdateOutcome,
+    Backlog, InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, MarkLateChanges,
+    QueueDepth, ReadLateChanges, ReadRollupState, Refold, RollupState, StoreResult, UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.find(&Key::RollupState, invocation).await
+    }
+}
+
+impl ReadLateChanges for DynamoStore {
+    /// Consistently: a mark is written before what it is about.
+    async fn late_changes(&self, invocation: &Invocation) -> StoreResult<LateChanges> {
+        Ok(self.find(&Key::LateChanges, invocation).await?.unwrap_or_default())
+    }
+}
+
+impl MarkLateChanges for DynamoStore {
+    async fn put_late_marks(
+        &self,
+        marks: &[LateMark],
+        expected: u64,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<LateChanges>> {
+        let version = |version: u64| Attribute::N(version.to_string());
+        let mut update = Update::or_put(Key::LateChanges);
+        update.set(&[MARKS], item::from_late_marks(marks));
+        update.set(&[VERSION], version(expected + 1));
+        update.only_if_still(&[VERSION], (expected > 0).then(|| version(expected)));
+        Ok(match update.send_and_read(self, invocation).await? {
+            UpdateOutcome::Updated(LateChanges { .. }) => None,
+            UpdateOutcome::ConditionFailed(known) => Some(known.unwrap_or_default()),
+        })
     }
 }
 
@@ -47,8 +73,27 @@ impl KeepRollupState for DynamoStore {
         Ok(())
     }
 
+    async fn set_back_sealed(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        // One by one: each is set back by itself, and this happens once after a wrong clock.
+        for group in groups {
+            let group = group_name(*group);
+            let path = [SEALED, group.as_str()];
+            let sealed = Attribute::S(sealed.to_string());
+            let mut update = Update::of(Key::RollupState);
+            update.set(&path, sealed.clone());
+            update.only_if_above(&path, sealed);
+            update.send(self, invocation).await?;
+        }
+        Ok(())
+    }
+
     async fn note_backlog(&self, backlog: Backlog, invocation: &Invocation) -> StoreResult<()> {
-        let mut update = Update::of(Key::RollupState);
+        let mut update = Update::or_put(Key::LateChanges);
         update.set(&[BACKLOG], item::from_backlog(backlog));
         update.send(self, invocation).await.map(drop)
     }

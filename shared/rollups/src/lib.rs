@@ -13,6 +13,8 @@
 mod bucket;
 mod device_rules;
 mod fold;
+mod following;
+mod late;
 mod retention;
 mod sealing;
 #[cfg(test)]
@@ -21,6 +23,8 @@ mod window;
 
 pub use device_rules::DeviceRules;
 pub use fold::{Assumed, Fold, Folded, Store};
+pub use following::{Following, MARKED_AHEAD, is_late};
+pub use late::LateMarking;
 pub use retention::{Retention, is_closing};
 pub use sealing::{GRACE, SKEW, is_over, newest_sealable_edge};
 pub use window::FoldedWindow;

@@ -67,6 +67,9 @@ pub struct Config {
     pub day_retention_days: Option<u32>,
     /// `TIME_ZONE`: the zone of the days by which readings are rolled up; UTC without it.
     pub time_zone: Zone,
+    /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups follow; 60
+    /// without it.
+    pub rollup_window: Duration,
     /// `MAX_READ_UNITS`: the table's largest number of read units a second; 500 without it.
     pub max_read_units: u32,
     /// `MAX_WRITE_UNITS`: the table's largest number of write units a second; 500 without it.
@@ -177,6 +180,11 @@ impl Config {
             quarter_retention_days,
             day_retention_days,
             time_zone: zone("TIME_ZONE", optional("TIME_ZONE"))?,
+            rollup_window: Duration::from_secs(number(
+                "ROLLUP_WINDOW_SECONDS",
+                optional("ROLLUP_WINDOW_SECONDS"),
+                60,
+            )?),
             max_read_units: number_of("MAX_READ_UNITS", 500)?,
             max_write_units: number_of("MAX_WRITE_UNITS", 500)?,
         })
@@ -288,6 +296,7 @@ mod tests {
             config.auth && config.layout == Layout::default() && config.store.endpoint.is_none()
         );
         assert_eq!(config.registry_max_age, Duration::from_secs(60));
+        assert_eq!(config.rollup_window, Duration::from_secs(60));
         let Config { retention_days, quarter_retention_days, day_retention_days, .. } = config;
         assert_eq!([retention_days, quarter_retention_days, day_retention_days], [None; 3]);
         assert_eq!(config.time_zone, Zone::UTC);
@@ -313,6 +322,7 @@ mod tests {
             ("QUARTER_RETENTION_DAYS", "long"),
             ("DAY_RETENTION_DAYS", "1.5"),
             ("TIME_ZONE", "Europe/Bern"),
+            ("ROLLUP_WINDOW_SECONDS", "1m"),
             ("MAX_READ_UNITS", "all"),
             ("MAX_WRITE_UNITS", "-500"),
         ] {

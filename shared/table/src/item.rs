@@ -5,6 +5,7 @@ mod conditions;
 mod device;
 mod error;
 mod fields;
+mod late;
 mod reading;
 mod rollup;
 mod room;
@@ -21,10 +22,9 @@ pub use self::device::{
     hold, metric, said, source, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
+pub use self::late::{from_backlog, from_late_marks};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};
-pub use self::rollup::{
-    from_backlog, from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name,
-};
+pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};
 pub use self::room::from_room;
 pub use self::search_entry::from_search_entry;
 pub use self::shards::from_shards;

@@ -28,6 +28,9 @@ pub const TOKENS: &str = "TOKEN";
 pub const ROLLUP_PREFIX: &str = "ROLLUP#";
 /// The partition of what the rollup function keeps of its own work.
 pub const STATE: &str = "STATE#";
+/// The partition of what is known of late changes. It is not that of the state, because who stores readings
+/// writes it too.
+pub const LATE: &str = "LATE#";
 /// The partition of the schema of the index by conditions. It is not that of the state, because a person sets it.
 pub const CONDITIONS: &str = "CONDITIONS#";
 /// What the partition of a device's stays begins with. It is not the device's own, because a role is limited
@@ -49,6 +52,8 @@ const CONDITIONS_SCHEMA: &str = "schema";
 const CONDITIONS_PREFIX: &str = "conditions#";
 /// The sort key of the state of the rollups.
 const ROLLUP_STATE: &str = "rollup";
+/// The sort key of what is known of late changes.
+const CHANGES: &str = "changes";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
 /// The sort key, among a device's rollups, of how far they are folded again.
@@ -86,6 +91,8 @@ pub enum Key {
     Indexed,
     /// The state of the rollups.
     RollupState,
+    /// What is known of changes of past readings that rollups may lack.
+    LateChanges,
     /// How far the rollups of a device are folded again after a change of its settings.
     Refold(DeviceId),
     /// The schema of the index by conditions.
@@ -110,6 +117,7 @@ impl Key {
             Self::SearchEntry(device, _) => search_pk(device),
             Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
             Self::RollupState => STATE.to_owned(),
+            Self::LateChanges => LATE.to_owned(),
             Self::ConditionsSchema => CONDITIONS.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
             Self::StayIn(room, ..) => stays_in_pk(room),
@@ -132,6 +140,7 @@ impl Key {
             }
             Self::Indexed => INDEXED.to_owned(),
             Self::RollupState => ROLLUP_STATE.to_owned(),
+            Self::LateChanges => CHANGES.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::StayOf(_, since) => since.to_string(),
@@ -153,6 +162,7 @@ impl Key {
             TOKENS => sk.parse().ok().map(Self::Token),
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
+            LATE if sk == CHANGES => Some(Self::LateChanges),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
@@ -402,6 +412,7 @@ mod tests {
             }),
             Just(Key::Indexed),
             Just(Key::RollupState),
+            Just(Key::LateChanges),
             Just(Key::ConditionsSchema),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
             (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
@@ -555,6 +566,7 @@ mod tests {
             ("ROLLUP#", "DAY#2026-01-11"),
             ("STATE#", "rollups"),
             ("STATE#", "schema"),
+            ("LATE#", "rollup"),
             ("STAYS_OF#d", "2026-01-11T16:00:00Z"),
             ("STAYS_OF#d", "2026-01-11T16:00:00.000Z#d"),
             ("STAYS_IN#r", "2026-01-11T16:00:00.000Z"),

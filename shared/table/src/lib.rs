@@ -16,6 +16,7 @@ mod deletion_ports;
 mod error;
 mod expected;
 mod invocation;
+mod late;
 mod listing;
 mod meter_change;
 mod outcome;
@@ -36,6 +37,7 @@ pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
+pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
 pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
 pub use outcome::{
@@ -50,12 +52,13 @@ pub use ports::{
 };
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use rollup::{
-    Backlog, ConditionsPage, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey,
-    RollupState, StoredReading, StoredRollup, StoredSchema,
+    ConditionsPage, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey, RollupState,
+    StoredReading, StoredRollup, StoredSchema,
 };
 pub use rollup_ports::{
-    KeepRollupState, ListDevices, PutConditionsSchema, PutRollups, QueryConditions,
-    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
+    KeepRollupState, ListDevices, MarkLateChanges, PutConditionsSchema, PutRollups,
+    QueryConditions, ReadConditionsSchema, ReadLateChanges, ReadRollupState, ReadRollups,
+    ReadStoredReadings, SetConditionsReady,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
 pub use stay_query::{StayKey, StayPage, StayQuery};

@@ -40,6 +40,7 @@ struct State {
     expiries: BTreeMap<ReadingKey, Timestamp>,
     rollups: BTreeMap<RollupKey, StoredRollup>,
     sealing: Option<RollupState>,
+    late: crate::LateChanges,
     refolds: BTreeMap<DeviceId, Refold>,
     conditions: conditions::State,
     index: Index,

@@ -30,6 +30,8 @@ pub enum Target {
     Rollups,
     /// What the rollup function keeps of its own work.
     RollupState,
+    /// What is known of changes that rollups may lack.
+    LateChanges,
     /// The schema of the index by conditions.
     ConditionsSchema,
     /// The values by which devices are found.

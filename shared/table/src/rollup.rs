@@ -102,8 +102,6 @@ pub struct RollupState {
     pub sealed: [Timestamp; SWEEP_GROUPS],
     /// What waited in the work queue when a mark was last moved.
     pub queue: Option<QueueDepth>,
-    /// The last changes that came late by the stream.
-    pub backlog: Option<Backlog>,
 }
 
 /// The work that waits in the queue of the rollup function.
@@ -112,15 +110,6 @@ pub struct QueueDepth {
     /// The number of messages, those that are being worked on included; SQS counts approximately.
     pub messages: u64,
     /// When they were counted.
-    pub at: Timestamp,
-}
-
-/// Changes of past readings that reached the rollup function long after they were written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backlog {
-    /// When the oldest of them was written.
-    pub since: Timestamp,
-    /// When they reached the function.
     pub at: Timestamp,
 }
 

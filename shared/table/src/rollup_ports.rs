@@ -8,8 +8,8 @@ use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Ti
 
 use crate::{
     Action, Backlog, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
-    ListPage, Listing, Permission, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
-    StoredReading, StoredRollup, StoredSchema, Target,
+    LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold, RollupKey,
+    RollupState, StoreResult, StoredReading, StoredRollup, StoredSchema, Target,
 };
 
 /// Patterns 8 and 9: rollups of a device in a range.
@@ -90,13 +90,41 @@ pub trait ReadRollupState: Send + Sync {
     ) -> impl Future<Output = StoreResult<Option<RollupState>>> + Send;
 }
 
-/// Keeps the state of the rollups. Done twice, or by many at once, each mark only moves forward; of backlogs
-/// the one that is noted last stays.
+/// Reads what is known of changes of past readings that rollups may lack.
+pub trait ReadLateChanges: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::GetItem, Target::LateChanges)];
+
+    /// The marks and the backlog, as they are this moment.
+    fn late_changes(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<LateChanges>> + Send;
+}
+
+/// Marks changes of past readings before they are made.
+pub trait MarkLateChanges: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::UpdateItem, Target::LateChanges)];
+
+    /// Stores marks, if those that are stored have the expected version, 0 where there are none; returns what
+    /// is stored if they have another. By many at once, one is stored and the others hear of it.
+    fn put_late_marks(
+        &self,
+        marks: &[LateMark],
+        expected: u64,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<LateChanges>>> + Send;
+}
+
+/// Keeps the state of the rollups. Done twice, or by many at once, it is the same: a mark moves forward, and
+/// back only where it is ahead of the clock; of backlogs the one that is noted last stays.
 pub trait KeepRollupState: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
         (Action::PutItem, Target::RollupState),
         (Action::UpdateItem, Target::RollupState),
+        (Action::UpdateItem, Target::LateChanges),
         (Action::UpdateItem, Target::ConditionsSchema),
         (Action::GetItem, Target::Rollups),
         (Action::UpdateItem, Target::Rollups),
@@ -115,6 +143,14 @@ pub trait KeepRollupState: Send + Sync {
         groups: &BTreeSet<usize>,
         sealed: Timestamp,
         queue: Option<QueueDepth>,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Moves the marks of groups of devices back, each if it is ahead of `sealed`: an earlier sweep had a
+    /// clock that was wrong.
+    fn set_back_sealed(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// Notes changes that came late.

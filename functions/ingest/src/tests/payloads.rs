@@ -39,13 +39,8 @@ impl Bench {
 
     async fn keep_zone(&self, zone: &str) {
         let sealed = [Timestamp::MIN; domain::SWEEP_GROUPS];
-        let state = RollupState {
-            zone: zone.to_owned(),
-            since: Timestamp::MIN,
-            sealed,
-            queue: None,
-            backlog: None,
-        };
+        let state =
+            RollupState { zone: zone.to_owned(), since: Timestamp::MIN, sealed, queue: None };
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         self.store.begin_rollups(&state, &invocation).await.expect("memory");
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
 use runtime::registry::Snapshot;
-use table::{Invocation, QueryReadings, ReadRollups};
+use table::{Invocation, QueryReadings, ReadLateChanges, ReadRollups};
 
 use super::answer::{OutSeries, OutValue, Outcome};
 use super::ast::{Select, Source};
@@ -20,6 +20,7 @@ use super::read::{Plan, Wanted, Way, milliseconds, read};
 use super::series::{ROOM, Schema, Series, series_of};
 use super::table::{Frame, rows};
 use super::windows::MAX_WINDOWS;
+use crate::series::Lacking;
 use crate::series::grid::Grid;
 use crate::series::horizon::Horizon;
 use crate::series::members::may_have_been_in;
@@ -62,7 +63,7 @@ impl Context<'_> {
 
 /// Runs a `SELECT`.
 pub(super) async fn select(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &(impl ReadRollups + QueryReadings + ReadLateChanges),
     context: &Context<'_>,
     select: &Select,
     invocation: &Invocation,
@@ -80,6 +81,11 @@ pub(super) async fn select(
     if is_by_room {
         leave_out_absent(&mut wanted, &series, &query, store, context, plan.range, invocation)
             .await?;
+    }
+    let mut lag = None;
+    if plan.has_rollups() {
+        let lacking = Lacking::read(store, context.horizon, context.now, invocation).await?;
+        lag = lacking.of(plan.range, None);
     }
     let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
     let ids = wanted.iter().map(|it| it.device.id.clone());
@@ -115,7 +121,6 @@ pub(super) async fn select(
     if answer.len() > MAX_SERIES {
         return Err(too_many_series(answer.len()).into());
     }
-    let lag = context.horizon.lag(context.now).filter(|_| plan.has_rollups());
     Ok(Outcome::Done { series: answer, warning: lag.map(|it| it.text()) })
 }
 

@@ -23,7 +23,7 @@ pub(super) fn schemas() -> Value {
         "NotOfRoomReason": {"enum": ["person", "kind", "metric"], "description": "Why the means of rooms leave it out: a person said so, or the kind of the device or the name of the metric does"},
         "RollupsLack": {
             "type": "object",
-            "description": "Only while rollups are known to be behind: the answer may lack this",
+            "description": "From the first moment and while rollups may be behind: the answer may lack this",
             "properties": {
                 "changes_since": {"type": "string", "format": "date-time", "description": "Changes of past readings since then"},
                 "quarters": {"type": "integer", "description": "Quarters of an hour that could not be rolled up yet"},
@@ -110,6 +110,7 @@ pub(super) fn schemas() -> Value {
         "EventValue": {"type": "object", "required": ["timestamp", "value"], "properties": {"timestamp": timestamp, "value": metric}},
         "Events": {"type": "object", "required": ["data", "has_more"], "properties": {
             "data": {"type": "array", "items": reference("Event")}, "has_more": {"type": "boolean"},
+            "rollups_lack": reference("RollupsLack"),
         }},
     })
 }

@@ -9,7 +9,7 @@ use table::Invocation;
 use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
-use super::horizon::{Horizon, Lag};
+use super::lacking::Lag;
 
 /// The range and the unit of the rows.
 #[derive(Debug, Serialize)]
@@ -24,18 +24,20 @@ pub(crate) struct Span {
 
 impl Span {
     /// That of a grid.
-    pub(crate) fn of(
-        grid: &Grid,
-        unit: Option<CalendarUnit>,
-        zone: Zone,
-        horizon: &Horizon,
-        now: Timestamp,
-    ) -> Self {
+    pub(crate) fn of(grid: &Grid, unit: Option<CalendarUnit>, zone: Zone) -> Self {
         let range = grid.range();
         let every = unit.map(CalendarUnit::as_str);
-        let has_rollups = Level::of(unit) > Level::Readings;
-        let rollups_lack = horizon.lag(now).filter(|_| has_rollups);
-        Self { from: range.from(), to: range.to(), every, tz: zone.name(), rollups_lack }
+        Self { from: range.from(), to: range.to(), every, tz: zone.name(), rollups_lack: None }
+    }
+
+    /// With what the rollups may lack.
+    pub(crate) fn lacking(self, rollups_lack: Option<Lag>) -> Self {
+        Self { rollups_lack, ..self }
+    }
+
+    /// Whether the rows may not be what they are soon.
+    pub(crate) const fn is_lacking(&self) -> bool {
+        self.rollups_lack.is_some()
     }
 }
 
@@ -85,8 +87,8 @@ impl Explanation {
     }
 }
 
-/// The read units of the state of the rollups.
-const STATE_UNITS: f64 = 1.0;
+/// The read units of the state of the rollups and of late changes.
+const STATE_UNITS: f64 = 2.0;
 /// The size of a rollup's keys and own attributes, about.
 pub(crate) const ROLLUP_BYTES: i64 = 150;
 /// The size of one metric of a rollup, about.

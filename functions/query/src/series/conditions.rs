@@ -23,13 +23,14 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
     Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings, ReadConditionsSchema,
-    ReadRegistry, ReadRollupState, ReadRollups,
+    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups,
 };
 
 use super::failure::Failure;
 use super::gather::{Ask, Level, MAX_READ, MAX_ROLLUPS};
 use super::grid::{Grid, uncovered};
 use super::horizon::KnownState;
+use super::lacking::Lacking;
 use super::members::DEVICE_CONCURRENCY;
 use super::not_combined::NotCombined;
 use super::{About, Subject, cached, known};
@@ -55,6 +56,7 @@ pub(crate) async fn conditions(
          + ReadRollupState
          + ReadConditionsSchema
          + QueryConditions
+         + ReadLateChanges
      ),
     now: Timestamp,
     call: &mut Call<'_>,
@@ -63,6 +65,8 @@ pub(crate) async fn conditions(
     let subject = Subject::of(about, registry, store, call).await?;
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
+    let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
+    let lacking = lacking.map_err(|error| call.failed(&error))?;
     let grid = Grid::quarters(request.range);
     let devices = subject.devices(store, &grid, &horizon, call).await?;
     known(&request.names(), &devices)?;
@@ -93,9 +97,10 @@ pub(crate) async fn conditions(
         devices: devices.iter().map(|device| &device.id).collect(),
         episodes: &found,
         left_out,
-        lag: horizon.lag(now),
+        lag: lacking.of(grid.range(), subject.device.as_ref().map(|device| &device.id)),
     };
-    Ok(cached(call, &grid, now, answer.respond(explain)?))
+    let is_lacking = answer.lag.is_some();
+    Ok(cached(call, &grid, is_lacking, now, answer.respond(explain)?))
 }
 
 /// The devices whose metrics are those of their rooms, and what is left out: beside the others a freezer would

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use domain::{Device, MetricName, MetricRule, Neighbours};
+use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
 use table::{Invocation, QueryReadings, ReadRollups};
 
 use super::failure::Failure;
 use super::gather::{Ask, Gathered, gather};
-use super::neighbours::neighbours;
+use super::neighbours::{Beside, neighbours};
 use super::values::{Metric, RowValues, usual_interval, values};
 
 /// The rows of one device.
@@ -17,6 +17,8 @@ pub(crate) struct DeviceValues<'a> {
     pub(crate) device: &'a Device,
     pub(crate) gathered: Gathered,
     pub(crate) metrics: BTreeMap<MetricName, MetricValues>,
+    /// The time of which rollups may have been asked.
+    pub(crate) reach: TimeRange,
     /// The usual time between two of its readings.
     pub(crate) interval: Option<TimeDelta>,
 }
@@ -44,19 +46,19 @@ pub(crate) async fn device_values<'a>(
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
     let gathered = gather(store, ask, invocation).await?;
     let beside = if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
-        BTreeMap::new()
+        Beside { values: BTreeMap::new(), reach: ask.grid.range() }
     } else {
         neighbours(store, ask, &spanning, invocation).await?
     };
     let none = Neighbours::default();
     let metrics = names.iter().map(|name| {
         let rule = rule(name);
-        let neighbours = beside.get(name).unwrap_or(&none);
+        let neighbours = beside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
         let rows = values(&gathered.pieces, ask.grid, metric, ask.now);
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();
     let interval = usual_interval(&gathered.pieces, &names);
-    Ok(DeviceValues { device: ask.device, gathered, metrics, interval })
+    Ok(DeviceValues { device: ask.device, gathered, metrics, reach: beside.reach, interval })
 }

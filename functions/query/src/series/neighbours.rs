@@ -25,6 +25,15 @@ const QUARTERS: TimeDelta = TimeDelta::days(2);
 /// The numbers of days that are read one after the other.
 const DAYS: [usize; 2] = [31, 366];
 
+/// The neighbours of a range.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    /// By metric.
+    pub(crate) values: BTreeMap<MetricName, Neighbours>,
+    /// The range, and the time beside it in which rollups were searched.
+    pub(crate) reach: TimeRange,
+}
+
 /// The neighbours of the range that is asked for, by metric; counters and powers have some.
 ///
 /// Where one room is asked for, a value in another room is none, and what is beyond it neither: the device
@@ -34,7 +43,7 @@ pub(crate) async fn neighbours(
     ask: &Ask<'_>,
     rules: &BTreeMap<MetricName, MetricRule>,
     invocation: &Invocation,
-) -> Result<BTreeMap<MetricName, Neighbours>, Failure> {
+) -> Result<Beside, Failure> {
     let range = ask.grid.range();
     let mut found: BTreeMap<MetricName, Neighbours> = BTreeMap::new();
     let mut search = Search {
@@ -44,19 +53,24 @@ pub(crate) async fn neighbours(
         order: Order::Descending,
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
+        has_rolled: false,
     };
     search.run(range.from()).await?;
+    let from = search.reached(range.from());
     for (name, sample) in std::mem::take(&mut search.found) {
         found.entry(name).or_default().before = Some(sample);
     }
     search.order = Order::Ascending;
     search.missing =
         rules.iter().filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
+    search.has_rolled = false;
     search.run(range.to()).await?;
+    let to = search.reached(range.to());
     for (name, sample) in search.found {
         found.entry(name).or_default().after = Some(sample);
     }
-    Ok(found)
+    let reach = TimeRange::new(from, to).expect("it holds the range");
+    Ok(Beside { values: found, reach })
 }
 
 /// A search in one direction; back in time where the order is descending.
@@ -67,6 +81,8 @@ struct Search<'a, S> {
     order: Order,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
+    /// Whether rollups were searched.
+    has_rolled: bool,
 }
 
 impl<S: ReadRollups + QueryReadings> Search<'_, S> {
@@ -100,6 +116,19 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
             _ => Timestamp::MIN,
         });
         holds.min().unwrap_or(edge)
+    }
+
+    /// How far from the edge rollups may have told what is next to it.
+    fn reached(&self, edge: Timestamp) -> Timestamp {
+        let found = self.found.values().map(|sample| sample.at);
+        match self.order {
+            _ if !self.has_rolled => edge,
+            // What is nowhere may be anywhere.
+            Order::Descending if !self.missing.is_empty() => Timestamp::MIN,
+            Order::Ascending if !self.missing.is_empty() => Timestamp::MAX,
+            Order::Descending => found.min().unwrap_or(Timestamp::MIN).min(edge),
+            Order::Ascending => found.max().unwrap_or(Timestamp::MAX).max(edge),
+        }
     }
 
     /// The time between two places in the direction of the search.
@@ -185,6 +214,7 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
     /// Searches the rollups from `at` to their end: the rest of the quarter in readings, two days of
     /// quarters, then days. Whether all are searched.
     async fn roll(&mut self, at: Timestamp, end: Timestamp) -> Result<bool, Failure> {
+        self.has_rolled = true;
         let is_back = self.order == Order::Descending;
         let edge = if is_back { Quarter::of(at).start() } else { ceiling(at) };
         self.read(at, edge, FURTHER).await?;

@@ -10,6 +10,7 @@ use domain::{
     Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
+use rollups::Following;
 use table::memory::MemoryStore;
 use table::{
     Deadline, Expected, Invocation, KeepRollupState as _, PutReadings as _, PutRollups as _,
@@ -20,7 +21,7 @@ use super::device::device_values;
 use super::failure::Failure;
 use super::gather::{Ask, Gathered, Level, MAX_READ, gather};
 use super::grid::Grid;
-use super::horizon::{Horizon, ceiling};
+use super::horizon::{KnownState, ceiling};
 use super::values::RowValues;
 
 const COUNTER: &str = "cumulative_kwh_p";
@@ -167,13 +168,13 @@ impl Home {
             since: of.from(),
             sealed: [of.to(); SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
 
     async fn gathered(&self, range: TimeRange, now: Timestamp) -> Result<Gathered, Failure> {
-        let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
+        let horizon = KnownState::new(Following::default());
+        let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
         let (device, coarsest, grid) = (&self.device, Level::Days, &Grid::total(range));
         let ask = Ask {
             device,
@@ -194,7 +195,8 @@ impl Home {
         coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
-        let horizon = Horizon::read(&self.store, &invocation()).await.expect("memory");
+        let horizon = KnownState::new(Following::default());
+        let horizon = horizon.read(&self.store, now, &invocation()).await.expect("memory");
         let ask = Ask {
             device: &self.device,
             rooms: None,
@@ -374,7 +376,8 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         .collect();
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
-    let horizon = Horizon::read(&home.store, &invocation()).await.expect("memory");
+    let horizon = KnownState::new(Following::default());
+    let horizon = horizon.read(&home.store, Timestamp::MAX, &invocation()).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
         let rooms = [room.parse().expect("an id")].into();

@@ -143,7 +143,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     if let Some((zone, to)) = rolled_up {
         let sealed = [Timestamp::parse_absolute(to).expect("a time"); SWEEP_GROUPS];
         let (zone, since, queue) = (zone.to_owned(), Timestamp::MIN, None);
-        let state = RollupState { zone, since, sealed, queue, backlog: None };
+        let state = RollupState { zone, since, sealed, queue };
         bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
     bench
@@ -302,7 +302,6 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
         since: Timestamp::MIN,
         sealed: [to; SWEEP_GROUPS],
         queue: None,
-        backlog: None,
     };
     bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
     for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {

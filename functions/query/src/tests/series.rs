@@ -1,10 +1,10 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, Zone};
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, TimeRange, Zone};
 use table::{
-    Backlog, Expected, KeepRollupState as _, PutRollups as _, QueueDepth, RollupKey, RollupState,
-    StoredRollup,
+    Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
+    PutRollups as _, QueueDepth, RollupKey, RollupState, StoredRollup,
 };
 
 use super::*;
@@ -60,7 +60,6 @@ impl Bench {
             since: Timestamp::MIN,
             sealed: [at(minute); SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
@@ -614,7 +613,7 @@ async fn health_tells_how_far_the_rollups_reach() {
     assert_eq!(before["rollups"], json!(null));
     bench.seal(30, "Europe/Berlin").await;
     let after = bench.get("/health?details=1").await.json();
-    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null, "backlog": null});
+    let rollups = json!({"tz": "Europe/Berlin", "since": Timestamp::MIN, "sealed": at(30), "queue": null, "backlog": null, "folded_until": bench.clock.now(), "at": bench.clock.now()});
     assert_eq!(after["rollups"], rollups);
     let depth = Some(QueueDepth { messages: 3, at: at(31) });
     let advanced = bench.store.advance_sealed(&[0].into(), at(45), depth, &invocation()).await;
@@ -650,8 +649,7 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     let answer = bench.get(&query("15m")).await.json();
     assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
 
-    // The state is known for a minute.
-    for (at, is_told) in [(ago(119), true), (ago(120), false)] {
+    for (at, is_told) in [(ago(59), true), (ago(60), false)] {
         let backlog = Backlog { since: ago(600), at };
         bench.store.note_backlog(backlog, &invocation()).await.expect("memory");
         let late = bench.again();
@@ -672,6 +670,30 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         let answer = late.get(&query("10m")).await.json();
         assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
     }
+    // What is marked is told, by every instance at once, of its own time and of no readings.
+    let mark = |from: i64, to: i64| LateMark {
+        range: TimeRange::new(at(from), at(to)).expect("a range"),
+        groups: DeviceGroups::ALL,
+        until: now.saturating_add(TimeDelta::seconds(10)),
+    };
+    for (version, (range, is_told)) in [((-60, 0), false), ((10, 20), true)].into_iter().enumerate()
+    {
+        let version = u64::try_from(version).expect("small");
+        let marks = [mark(range.0, range.1)];
+        bench.store.put_late_marks(&marks, version, &invocation()).await.expect("memory");
+        let lack = is_told.then(|| json!({"changes_since": ago(90)}));
+        for path in &by_rollups {
+            let answer = bench.get(path).await;
+            assert_eq!(answer.json().get("rollups_lack"), lack.as_ref(), "{path}");
+            let caching = answer.header("cache-control");
+            assert_eq!(caching == "private, no-cache", is_told, "{path}: {caching}");
+        }
+        let answer = bench.get(&query("15m")).await.json();
+        assert_eq!(answer["results"][0].get("messages").is_some(), is_told, "{answer}");
+    }
+    let folded = bench.get("/health?details=1").await.json()["rollups"]["folded_until"].clone();
+    assert_eq!(folded, json!(ago(90)));
+    bench.store.put_late_marks(&[], 2, &invocation()).await.expect("memory");
     let depth = Some(QueueDepth { messages: 2, at: now });
     bench.store.advance_sealed(&[0].into(), at(30), depth, &invocation()).await.expect("memory");
     let answer = bench.again().get(&by_rollups[0]).await.json();

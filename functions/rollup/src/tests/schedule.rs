@@ -102,6 +102,29 @@ async fn each_group_of_a_fleet_is_swept_in_its_minute_and_each_quarter_once() {
 }
 
 #[tokio::test]
+async fn marks_of_a_clock_that_was_ahead_are_set_back_and_what_they_hid_is_folded() {
+    let bench = Bench::new().await;
+    bench.minutes(20, 20).await;
+    bench.minutes(20 + 9 * 60, 20 + 9 * 60).await;
+    assert_eq!(bench.state().await.sealed, [at(9 * 60); SWEEP_GROUPS]);
+    // The clock is right again; an older program left this to a sweep that had passed.
+    bench.write("d", 21, "1").await;
+    bench.minutes(22, 22).await;
+    assert_eq!(bench.logged("level"), "WARN");
+    let told = bench.logged("rollup.clock");
+    assert!(told.as_str().is_some_and(|it| it.contains(&at(9 * 60).to_string())), "{told}");
+    assert_eq!(bench.state().await.sealed, [at(0); SWEEP_GROUPS]);
+    bench.minutes(45, 45).await;
+    assert_eq!(bench.quarter("d", 15).map(|it| it.version), Some(1));
+    assert_eq!(bench.logged("level"), "INFO");
+    // Two clocks that differ by what they may differ set nothing back.
+    bench.minutes(76, 76).await;
+    bench.clock.set(at(75).saturating_add(-TimeDelta::seconds(1)));
+    bench.schedule().await;
+    assert_eq!(bench.state().await.sealed, [at(60); SWEEP_GROUPS]);
+}
+
+#[tokio::test]
 async fn a_day_is_swept_when_it_ends() {
     let bench = Bench::new().await;
     bench.write("d", 0, "1").await;
@@ -226,6 +249,7 @@ async fn work_that_nobody_waits_for_takes_a_fifth_of_the_ceilings() {
     let settings = Settings {
         zone: Zone::UTC,
         retention: Retention::default(),
+        following: rollups::Following::default(),
         max_read_units: 100,
         max_write_units: 50,
     };

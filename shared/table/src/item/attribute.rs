@@ -92,7 +92,9 @@ pub const BITS: &str = "bits";
 pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
-/// When the oldest of changes that came late was written, and when they came.
+/// The marks of late changes.
+pub const MARKS: &str = "marks";
+/// When the oldest of changes that came late was written, and when that was noted.
 pub const BACKLOG: &str = "backlog";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";

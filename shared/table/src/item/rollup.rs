@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 
 use super::attribute::{
-    BACKLOG, DONE_UNTIL, END, FROZEN, QUEUE, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE,
-    START, VERSION, ZONE,
+    DONE_UNTIL, END, FROZEN, QUEUE, RAW_UNTIL, ROLLED_UP, ROOMS, SEALED, SETTINGS, SINCE, START,
+    VERSION, ZONE,
 };
 use super::conditions;
 use super::fields::{
@@ -18,9 +18,7 @@ use super::fields::{
 use super::reading::mark;
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
-use crate::rollup::{
-    Backlog, QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup,
-};
+use crate::rollup::{QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup};
 use domain::{
     Bucket, Decimal, Exact, Flags, MetricName, MetricRollup, OfKind, Reading, Rollup, RoomId,
     SWEEP_GROUPS, Sample, TimeRange, Timestamp,
@@ -220,28 +218,7 @@ pub fn from_rollup_state(state: &RollupState) -> Item {
     let sealed = sealed.map(|(group, at)| (group_name(group), Attribute::S(at.to_string())));
     item.insert(SEALED.to_owned(), Attribute::M(sealed.collect()));
     item.extend(state.queue.map(|depth| (QUEUE.to_owned(), from_queue_depth(depth))));
-    item.extend(state.backlog.map(|backlog| (BACKLOG.to_owned(), from_backlog(backlog))));
     item
-}
-
-/// The changes that came late in the state.
-#[must_use]
-pub fn from_backlog(backlog: Backlog) -> Attribute {
-    Attribute::L([backlog.since, backlog.at].map(|at| Attribute::S(at.to_string())).to_vec())
-}
-
-fn backlog(item: &mut Item) -> Result<Option<Backlog>, ItemError> {
-    match item.remove(BACKLOG) {
-        None => Ok(None),
-        Some(Attribute::L(list)) => match &list[..] {
-            [Attribute::S(since), Attribute::S(at)] => Ok(Some(Backlog {
-                since: Timestamp::parse_absolute(since).map_err(invalid(BACKLOG))?,
-                at: Timestamp::parse_absolute(at).map_err(invalid(BACKLOG))?,
-            })),
-            _ => Err(ItemError::Missing(BACKLOG)),
-        },
-        Some(_) => Err(ItemError::Missing(BACKLOG)),
-    }
 }
 
 /// The depth of the queue in the state.
@@ -290,7 +267,6 @@ impl Decode for RollupState {
             since: timestamp(&mut item, SINCE)?.ok_or(ItemError::Missing(SINCE))?,
             sealed,
             queue: queue_depth(&mut item)?,
-            backlog: backlog(&mut item)?,
         })
     }
 }
@@ -442,13 +418,10 @@ mod tests {
             since: Timestamp::MIN,
             sealed: [at("2026-01-11T16:00:00Z"); SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
         state.queue = Some(QueueDepth { messages: 3, at: at("2026-01-11T16:11:00Z") });
         state.sealed[7] = at("2026-01-11T15:45:00Z");
-        state.backlog =
-            Some(Backlog { since: at("2026-01-11T16:02:00Z"), at: at("2026-01-11T16:11:00Z") });
         assert_eq!(RollupState::decode(from_rollup_state(&state)).expect("a state"), state);
         assert_eq!(state.sealed(), state.sealed[7]);
         let device: DeviceId = "remo-e".parse().expect("an id");

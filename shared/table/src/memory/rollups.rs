@@ -6,10 +6,10 @@ use chrono::TimeDelta;
 
 use super::{MemoryStore, list_page};
 use crate::{
-    Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, ListDevices,
-    ListPage, Listing, PutOutcome, PutRollups, QueueDepth, ReadRollupState, ReadRollups,
-    ReadStoredReadings, ReadingKey, Refold, RollupKey, RollupState, StoreResult, StoredReading,
-    StoredRollup,
+    Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, LateChanges,
+    LateMark, ListDevices, ListPage, Listing, MarkLateChanges, PutOutcome, PutRollups, QueueDepth,
+    ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
+    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
@@ -139,6 +139,29 @@ impl ReadRollupState for MemoryStore {
     }
 }
 
+impl ReadLateChanges for MemoryStore {
+    async fn late_changes(&self, _invocation: &Invocation) -> StoreResult<LateChanges> {
+        Ok(self.read()?.late.clone())
+    }
+}
+
+impl MarkLateChanges for MemoryStore {
+    async fn put_late_marks(
+        &self,
+        marks: &[LateMark],
+        expected: u64,
+        _invocation: &Invocation,
+    ) -> StoreResult<Option<LateChanges>> {
+        let late = &mut self.write()?.late;
+        if late.version != expected {
+            return Ok(Some(late.clone()));
+        }
+        late.version += 1;
+        late.marks = marks.to_vec();
+        Ok(None)
+    }
+}
+
 impl KeepRollupState for MemoryStore {
     async fn begin_rollups(
         &self,
@@ -170,10 +193,22 @@ impl KeepRollupState for MemoryStore {
         Ok(())
     }
 
-    async fn note_backlog(&self, backlog: Backlog, _invocation: &Invocation) -> StoreResult<()> {
+    async fn set_back_sealed(
+        &self,
+        groups: &BTreeSet<usize>,
+        sealed: Timestamp,
+        _invocation: &Invocation,
+    ) -> StoreResult<()> {
         if let Some(state) = &mut self.write()?.sealing {
-            state.backlog = Some(backlog);
+            for group in groups {
+                state.sealed[*group] = state.sealed[*group].min(sealed);
+            }
         }
+        Ok(())
+    }
+
+    async fn note_backlog(&self, backlog: Backlog, _invocation: &Invocation) -> StoreResult<()> {
+        self.write()?.late.backlog = Some(backlog);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
-use crate::series::horizon::Lag;
+use crate::series::lacking::Lag;
 use crate::series::not_combined::NotCombined;
 use crate::series::write::{Line, respond};
 use crate::sheet::Cell;

@@ -10,6 +10,7 @@ use domain::{
     Timestamp, Zone,
 };
 use fastrand::Rng;
+use rollups::Following;
 use table::memory::MemoryStore;
 use table::{
     Deadline, Expected, Indexing, Invocation, KeepRollupState as _, PutConditionsSchema as _,
@@ -23,7 +24,7 @@ use super::{find, plain};
 use crate::series::failure::Failure;
 use crate::series::gather::{Ask, Level, MAX_READ};
 use crate::series::grid::Grid;
-use crate::series::horizon::Horizon;
+use crate::series::horizon::{Horizon, KnownState};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60;
@@ -115,10 +116,10 @@ impl Home {
             since: Timestamp::MIN,
             sealed: [at(sealed); SWEEP_GROUPS],
             queue: None,
-            backlog: None,
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
-        let horizon = Horizon::read(&store, &invocation()).await.expect("memory");
+        let horizon = KnownState::new(Following::default());
+        let horizon = horizon.read(&store, Timestamp::MAX, &invocation()).await.expect("memory");
         let home = Self { store, device, readings, horizon, now: at(now), indexing };
         for quarter in home.quarters(range(-15, sealed)) {
             home.put(quarter, None).await;

@@ -1,0 +1,72 @@
+//! What the rollups of an answer may lack of what was written before it was asked. Reads no rollup.
+
+use domain::{DeviceId, TimeRange, Timestamp};
+use rollups::Following;
+use serde::Serialize;
+use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, ReadLateChanges, StoreResult};
+
+use super::horizon::Horizon;
+
+/// What is known of late changes, from before any rollup is read: what is stored later may be missing.
+#[derive(Debug)]
+pub(crate) struct Lacking {
+    late: LateChanges,
+    queue: Option<QueueDepth>,
+    following: Following,
+    now: Timestamp,
+}
+
+impl Lacking {
+    /// Asks the table, as it is this moment.
+    pub(crate) async fn read(
+        store: &impl ReadLateChanges,
+        horizon: &Horizon,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Self> {
+        let queue = horizon.state().and_then(|state| state.queue);
+        let following = horizon.following();
+        Ok(Self { late: store.late_changes(invocation).await?, queue, following, now })
+    }
+
+    /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
+    /// missing.
+    pub(crate) fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<Lag> {
+        let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
+        let changes_since = self.following.lacking_since(&self.late, (range, groups), self.now);
+        let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
+        (changes_since.is_some() || quarters.is_some()).then_some(Lag { changes_since, quarters })
+    }
+
+    /// The instant up to which all changes are folded, of whatever time and device.
+    pub(crate) fn folded_until(&self) -> Timestamp {
+        self.following.folded_until(&self.late, self.now)
+    }
+
+    /// What is known of late changes.
+    pub(crate) const fn late(&self) -> &LateChanges {
+        &self.late
+    }
+}
+
+/// What the rollups of past time may lack.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lag {
+    /// Changes of readings since then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_since: Option<Timestamp>,
+    /// The number of quarters of an hour that could not be folded and are tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarters: Option<u64>,
+}
+
+impl Lag {
+    /// The same as a sentence.
+    pub(crate) fn text(&self) -> String {
+        let changes =
+            self.changes_since.map(|since| format!("changes of past readings since {since}"));
+        let quarters = self.quarters.map(|number| format!("{number} quarters of an hour"));
+        let lacks: Vec<String> = changes.into_iter().chain(quarters).collect();
+        format!("rollups are behind; they may lack {}", lacks.join(" and "))
+    }
+}

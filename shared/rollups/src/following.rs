@@ -1,0 +1,201 @@
+//! How soon rollups follow changes of readings of the past. Reads no clock.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use domain::{Quarter, TimeRange, Timestamp};
+use table::{DeviceGroups, LateChanges, LateMark};
+
+use crate::sealing::{SKEW, is_over};
+
+/// The time for which an instance marks, at once, the changes that it makes.
+pub const MARKED_AHEAD: TimeDelta = TimeDelta::seconds(10);
+/// The longest time between an instance's look at its clock and the end of what it stores then.
+const STORING: TimeDelta = TimeDelta::seconds(30);
+/// The shortest time that is left to the function for what it has gathered.
+const MIN_SLACK: TimeDelta = TimeDelta::seconds(5);
+
+/// Whether a reading is of past time, so that rollups have to follow a change of it: its quarter may be sealed
+/// before the change is stored.
+#[must_use]
+pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
+    is_over(Quarter::of(at).end(), now.saturating_add(STORING))
+}
+
+/// How soon rollups follow where changes are gathered for some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Following {
+    window: TimeDelta,
+}
+
+impl Default for Following {
+    /// That of a deployed system whose parameters say nothing else.
+    fn default() -> Self {
+        Self::gathering_for(Duration::from_secs(60))
+    }
+}
+
+impl Following {
+    /// Where changes are gathered for so long.
+    #[must_use]
+    pub fn gathering_for(window: Duration) -> Self {
+        let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX);
+        Self { window: window.min(TimeDelta::days(1)) }
+    }
+
+    /// The time for which answers tell of a change after it was stored. Later either a rollup has it, or the
+    /// function has noted that it is behind.
+    #[must_use]
+    pub fn told_for(&self) -> TimeDelta {
+        self.window + self.slack()
+    }
+
+    /// Whether the function is behind if a change of that time is not folded yet. Noted so early, it is known
+    /// before answers tell nothing of the change any more.
+    #[must_use]
+    pub fn is_behind(&self, written: Timestamp, now: Timestamp) -> bool {
+        now.since(written) > self.window + self.slack() / 4
+    }
+
+    /// The time between two notes of a function that stays behind.
+    #[must_use]
+    pub fn note_interval(&self) -> TimeDelta {
+        self.slack()
+    }
+
+    /// The instant since which changes may be missing of rollups of a range of these groups of devices; `None`
+    /// where nothing is known to be missing.
+    #[must_use]
+    pub fn lacking_since(
+        &self,
+        late: &LateChanges,
+        (range, groups): (TimeRange, DeviceGroups),
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let is_marked = |it: &LateMark| self.counts(it, now) && it.concerns(range, groups);
+        let told = now.saturating_add(-self.told_for());
+        let marked = late.marks.iter().any(is_marked).then_some(told);
+        marked.into_iter().chain(self.behind_since(late, now)).min()
+    }
+
+    /// The instant up to which all changes are folded, whichever they are.
+    #[must_use]
+    pub fn folded_until(&self, late: &LateChanges, now: Timestamp) -> Timestamp {
+        let is_marked = late.marks.iter().any(|it| self.counts(it, now));
+        let told = if is_marked { now.saturating_add(-self.told_for()) } else { now };
+        told.min(self.behind_since(late, now).unwrap_or(told))
+    }
+
+    /// Whether changes that a mark is about may still be unfolded, and nobody but the mark tells. One that ends
+    /// later than any right clock makes it end is of a wrong one.
+    fn counts(&self, mark: &LateMark, now: Timestamp) -> bool {
+        let is_of_right_clock = mark.until <= now.saturating_add(MARKED_AHEAD + SKEW);
+        is_of_right_clock && mark.until.saturating_add(self.told_for()) > now
+    }
+
+    /// The time since which changes wait, if the function has noted that lately.
+    fn behind_since(&self, late: &LateChanges, now: Timestamp) -> Option<Timestamp> {
+        let valid = self.note_interval() * 2;
+        let is_new = |at: Timestamp| now.since(at) < valid && at.since(now) < SKEW;
+        late.backlog.filter(|it| is_new(it.at)).map(|it| it.since)
+    }
+
+    fn slack(&self) -> TimeDelta {
+        (self.window / 2).max(MIN_SLACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::newest_sealable_edge;
+    use table::Backlog;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
+    }
+
+    fn range(from: i64, to: i64) -> TimeRange {
+        TimeRange::new(at(from), at(to)).expect("a range")
+    }
+
+    fn following(seconds: u64) -> Following {
+        Following::gathering_for(Duration::from_secs(seconds))
+    }
+
+    fn late(from: i64, to: i64, until: i64) -> LateChanges {
+        let groups = DeviceGroups::of(&"a".parse().expect("an id"));
+        let marks = vec![LateMark { range: range(from, to), groups, until: at(until) }];
+        LateChanges { version: 1, marks, backlog: None }
+    }
+
+    /// Whatever the clocks show, within the most by which two differ: what is not marked when it is stored is
+    /// in a quarter that nobody has sealed by then.
+    #[test]
+    fn what_is_not_marked_is_stored_before_its_quarter_is_sealed() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..100_000 {
+            let now = at(rng.i64(0..10_000));
+            let reading = at(rng.i64(-3_000..10_000));
+            let stored = now.saturating_add(TimeDelta::seconds(rng.i64(0..30)));
+            let sealing = stored.saturating_add(TimeDelta::seconds(rng.i64(-60..=60)));
+            let is_sealed = Quarter::of(reading).end() <= newest_sealable_edge(sealing);
+            assert!(is_late(reading, now) || !is_sealed, "{reading} {now} {stored} {sealing}");
+        }
+    }
+
+    #[test]
+    fn a_mark_counts_from_before_the_change_until_the_function_tells() {
+        let all = DeviceGroups::ALL;
+        let late = late(-100, 0, 10);
+        for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {
+            let since = |second| {
+                following(window).lacking_since(&late, (range(-200, -50), all), at(second))
+            };
+            let told_for = last + 1 - 10;
+            assert_eq!(since(0), Some(at(-told_for)), "{window}");
+            assert_eq!(since(last), Some(at(last - told_for)), "{window}");
+            assert_eq!(since(last + 1), None, "{window}");
+            // A change that is written last of all is noted as late before the mark ends.
+            let is_behind = |second| following(window).is_behind(at(10), at(second));
+            assert!(is_behind(last) && !is_behind(10 + i64::try_from(window).expect("small")));
+        }
+    }
+
+    #[test]
+    fn a_mark_is_about_its_time_and_its_devices() {
+        let late = late(-100, 0, 10);
+        let since = |span, id: &str| {
+            let groups = DeviceGroups::of(&id.parse().expect("an id"));
+            following(60).lacking_since(&late, (span, groups), at(90))
+        };
+        assert_eq!(since(range(-200, -100), "a"), None, "before");
+        assert_eq!(since(range(-200, -99), "a"), Some(at(0)));
+        assert_eq!(since(range(-1, 20), "a"), Some(at(0)));
+        assert_eq!(since(range(0, 20), "a"), None, "behind");
+        assert_eq!(since(range(-50, 20), "b"), None, "of another device");
+    }
+
+    #[test]
+    fn the_mark_and_the_note_of_a_wrong_clock_are_not_believed() {
+        let (all, hours) = (DeviceGroups::ALL, 9 * 3_600);
+        let mut late = late(-100, 0, hours + 10);
+        late.backlog = Some(Backlog { since: at(hours), at: at(hours + 100) });
+        let since = |second| following(60).lacking_since(&late, (range(-200, 0), all), at(second));
+        assert_eq!(since(5), None);
+        assert_eq!(since(hours), Some(at(hours - 90)));
+    }
+
+    #[test]
+    fn what_is_folded_is_told_by_marks_and_notes() {
+        let following = following(60);
+        let mut known = late(-100, 0, 10);
+        assert_eq!(following.folded_until(&LateChanges::default(), at(50)), at(50));
+        assert_eq!(following.folded_until(&known, at(50)), at(-40));
+        assert_eq!(following.folded_until(&known, at(100)), at(100));
+        known.backlog = Some(Backlog { since: at(3), at: at(95) });
+        assert_eq!(following.folded_until(&known, at(99)), at(3));
+        assert_eq!(following.folded_until(&known, at(154)), at(3));
+        assert_eq!(following.folded_until(&known, at(155)), at(155));
+    }
+}

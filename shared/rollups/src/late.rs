@@ -1,0 +1,224 @@
+//! Marks changes of past readings before an instance makes them, with few writes. Makes no change.
+
+use chrono::TimeDelta;
+use domain::{DeviceId, TimeRange, Timestamp};
+use table::{
+    DeviceGroups, Invocation, LateChanges, LateMark, MarkLateChanges, StoreError, StoreResult,
+};
+use tokio::sync::Mutex;
+
+use crate::following::is_late;
+
+/// The largest number of attempts at marks that others store at the same time.
+const MAX_ATTEMPTS: usize = 20;
+/// The milliseconds of a day.
+const DAY_MILLIS: i64 = 86_400_000;
+
+/// The marks of one instance.
+///
+/// A mark holds for some seconds, and what it covers is changed without another write meanwhile. The first is
+/// of whole days; a second one within that time is of all time, and a third of all devices: so there are at
+/// most three, whatever an import sends.
+#[derive(Debug)]
+pub struct LateMarking {
+    ahead: TimeDelta,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// What was stored when the instance last wrote.
+    stored: LateChanges,
+    /// The instance's last mark.
+    mine: Option<LateMark>,
+}
+
+impl LateMarking {
+    /// Marks hold for `ahead`, at most [`MARKED_AHEAD`](crate::MARKED_AHEAD).
+    #[must_use]
+    pub fn new(ahead: TimeDelta) -> Self {
+        Self { ahead, memory: Mutex::default() }
+    }
+
+    /// Marks what is going to be changed, as far as it is of past time. Returns the instant up to which the
+    /// mark holds, `None` where there is nothing to mark. Whoever is not done by then marks again.
+    pub async fn mark<'a>(
+        &self,
+        store: &impl MarkLateChanges,
+        changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Timestamp>> {
+        let Some(needed) = needed(changed, now) else { return Ok(None) };
+        // Others of the process wait here, and then find what they need as well.
+        let mut memory = self.memory.lock().await;
+        let Memory { stored, mine } = &mut *memory;
+        let valid = mine.filter(|mine| now < mine.until && mine.until.since(now) <= self.ahead);
+        if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
+            return Ok(Some(mine.until));
+        }
+        let new = LateMark { until: now.saturating_add(self.ahead), ..widened(needed, valid) };
+        for _ in 0..MAX_ATTEMPTS {
+            let marks = stored.marks_with(new, now);
+            match store.put_late_marks(&marks, stored.version, invocation).await? {
+                None => {
+                    *stored = LateChanges { version: stored.version + 1, marks, backlog: None };
+                    *mine = Some(new);
+                    return Ok(Some(new.until));
+                }
+                // Somebody else was faster, or it is this mark, whose answer was lost.
+                Some(now_stored) => *stored = now_stored,
+            }
+            if stored.marks.iter().any(|mark| mark.covers(&new)) {
+                *mine = Some(new);
+                return Ok(Some(new.until));
+            }
+        }
+        Err(StoreError::Contended("the marks of late changes".to_owned()))
+    }
+}
+
+/// The mark of whole days that changes of past time need. It holds from `now` on for no time yet.
+fn needed<'a>(
+    changed: impl IntoIterator<Item = (&'a DeviceId, Timestamp)>,
+    now: Timestamp,
+) -> Option<LateMark> {
+    let marks = changed.into_iter().filter(|(_, at)| is_late(*at, now)).map(|(device, at)| {
+        let from = at.as_millis().div_euclid(DAY_MILLIS) * DAY_MILLIS;
+        let day = |millis| Timestamp::from_millis(millis).ok();
+        let (from, to) = (day(from).unwrap_or(Timestamp::MIN), day(from + DAY_MILLIS));
+        let range = TimeRange::new(from, to.unwrap_or(Timestamp::MAX));
+        let range = range.expect("a day is longer than nothing");
+        LateMark { range, groups: DeviceGroups::of(device), until: now }
+    });
+    marks.reduce(|a, b| a.with(&b))
+}
+
+fn all_time() -> TimeRange {
+    TimeRange::new(Timestamp::MIN, Timestamp::MAX).expect("not empty")
+}
+
+fn widened(needed: LateMark, valid: Option<LateMark>) -> LateMark {
+    let Some(valid) = valid else { return needed };
+    let both = valid.with(&needed);
+    let is_third = valid.range == all_time();
+    let groups = if is_third { DeviceGroups::ALL } else { both.groups };
+    LateMark { range: all_time(), groups, ..both }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex as Cell;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Following, MARKED_AHEAD};
+    use futures_util::FutureExt as _;
+    use table::memory::MemoryStore;
+    use table::{Deadline, ReadLateChanges as _};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
+    }
+
+    fn invocation() -> Invocation {
+        Invocation::until(Deadline::after(Duration::from_secs(60)))
+    }
+
+    /// A table that counts what is stored, and sometimes loses the answer, so that the SDK repeats the request.
+    #[derive(Default)]
+    struct Counted {
+        memory: MemoryStore,
+        stored: Cell<VecDeque<usize>>,
+        loses: Cell<bool>,
+    }
+
+    impl MarkLateChanges for Counted {
+        async fn put_late_marks(
+            &self,
+            marks: &[LateMark],
+            expected: u64,
+            invocation: &Invocation,
+        ) -> StoreResult<Option<LateChanges>> {
+            let answer = self.memory.put_late_marks(marks, expected, invocation).await?;
+            if answer.is_none() {
+                self.stored.lock().expect("unharmed").push_back(marks.len());
+            }
+            if *self.loses.lock().expect("unharmed") {
+                return self.memory.put_late_marks(marks, expected, invocation).await;
+            }
+            Ok(answer)
+        }
+    }
+
+    /// Several instances, whatever they send: whoever asks right after a change hears of it, and an instance
+    /// writes three times within a mark's time at most.
+    #[test]
+    fn every_change_is_told_from_before_it_is_made_at_few_writes() {
+        let devices: Vec<DeviceId> =
+            ["a", "b", "c", "d"].map(|id| id.parse().expect("an id")).to_vec();
+        let following = Following::gathering_for(Duration::from_secs(60));
+        for seed in 0..100 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let store = Counted::default();
+            let instances = [(); 3].map(|()| LateMarking::new(MARKED_AHEAD));
+            let mut writes: Vec<Vec<i64>> = vec![Vec::new(); 3];
+            let mut made: Vec<(i64, DeviceId, Timestamp)> = Vec::new();
+            for second in 0..150 {
+                *store.loses.lock().expect("unharmed") = rng.u8(..4) == 0;
+                let n = rng.usize(..3);
+                let device = &devices[rng.usize(..4)];
+                let reading = at(second - rng.i64(1_600..4_000_000));
+                let before = store.stored.lock().expect("unharmed").len();
+                let changed = [(device, reading), (device, at(second))];
+                let (now, invocation) = (at(second), invocation());
+                let until = instances[n].mark(&store, changed, now, &invocation);
+                let until = until.now_or_never().expect("memory").expect("marked");
+                assert!(until.is_some_and(|until| until > at(second)), "seed {seed}");
+                writes[n].extend(
+                    (before < store.stored.lock().expect("unharmed").len()).then_some(second),
+                );
+                made.push((second, device.clone(), reading));
+                let late = store.memory.late_changes(&invocation).now_or_never().expect("memory");
+                let late = late.expect("stored");
+                for (when, device, reading) in &made {
+                    let range =
+                        TimeRange::new(*reading, reading.saturating_add(TimeDelta::seconds(1)));
+                    let asked = (range.expect("a range"), DeviceGroups::of(device));
+                    let told = following.lacking_since(&late, asked, at(second));
+                    let is_due = second - when < 90;
+                    assert!(!is_due || told.is_some_and(|it| it <= at(*when)), "seed {seed}");
+                }
+            }
+            for of_instance in writes {
+                for (n, first) in of_instance.iter().enumerate() {
+                    let within = of_instance[n..].iter().filter(|it| **it < first + 10).count();
+                    assert!(within <= 3, "seed {seed}: {of_instance:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_of_now_is_not_marked() {
+        let store = Counted::default();
+        let (device, invocation) = ("a".parse().expect("an id"), invocation());
+        let marking = LateMarking::new(MARKED_AHEAD);
+        let marked = marking.mark(&store, [(&device, at(0))], at(0), &invocation);
+        assert_eq!(marked.now_or_never().expect("memory").expect("no error"), None);
+        assert!(store.stored.lock().expect("unharmed").is_empty());
+    }
+
+    #[test]
+    fn an_instance_whose_clock_was_ahead_marks_again() {
+        let store = Counted::default();
+        let (device, invocation) = ("a".parse().expect("an id"), invocation());
+        let marking = LateMarking::new(MARKED_AHEAD);
+        for now in [at(32_400), at(0)] {
+            let marked = marking.mark(&store, [(&device, at(-9_000))], now, &invocation);
+            let until = marked.now_or_never().expect("memory").expect("no error");
+            assert_eq!(until, Some(now.saturating_add(MARKED_AHEAD)));
+        }
+    }
+}

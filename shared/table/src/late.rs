@@ -1,0 +1,192 @@
+//! What is known of changes of past readings that rollups may lack. Reads no clock and folds nothing.
+
+use chrono::TimeDelta;
+use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};
+
+/// Groups of devices. A mark names these and no ids, so that its size is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceGroups(u16);
+
+impl DeviceGroups {
+    /// Those of all devices.
+    pub const ALL: Self = Self((1 << SWEEP_GROUPS) - 1);
+
+    /// That of one device.
+    #[must_use]
+    pub fn of(device: &DeviceId) -> Self {
+        Self(1 << sweep_group(device))
+    }
+
+    /// These and others.
+    #[must_use]
+    pub const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether all of the others are among these.
+    #[must_use]
+    pub const fn contain(self, others: Self) -> bool {
+        self.0 | others.0 == self.0
+    }
+
+    /// Whether any of the others is among these.
+    #[must_use]
+    pub const fn meet(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// The groups as the bits of a number.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Reads back what [`bits`](Self::bits) gives.
+    #[must_use]
+    pub fn from_bits(bits: u16) -> Option<Self> {
+        Some(Self(bits)).filter(|it| Self::ALL.contain(*it))
+    }
+}
+
+/// That readings of past time may be stored, changed or deleted until an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateMark {
+    /// The timestamps of these readings.
+    pub range: TimeRange,
+    /// The groups of their devices.
+    pub groups: DeviceGroups,
+    /// The instant.
+    pub until: Timestamp,
+}
+
+impl LateMark {
+    /// Whether it says at least what another one says.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.range.from() <= other.range.from()
+            && self.range.to() >= other.range.to()
+            && self.groups.contain(other.groups)
+            && self.until >= other.until
+    }
+
+    /// Whether it is about any time of a range and any of the groups.
+    #[must_use]
+    pub fn concerns(&self, range: TimeRange, groups: DeviceGroups) -> bool {
+        self.range.from() < range.to() && range.from() < self.range.to() && self.groups.meet(groups)
+    }
+
+    /// What this one and another say.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let from = self.range.from().min(other.range.from());
+        let range = TimeRange::new(from, self.range.to().max(other.range.to()));
+        Self {
+            range: range.expect("it holds both"),
+            groups: self.groups.with(other.groups),
+            until: self.until.max(other.until),
+        }
+    }
+}
+
+/// Changes of past readings that reached the rollup function long after they were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// When the oldest of them was written.
+    pub since: Timestamp,
+    /// When that was noted.
+    pub at: Timestamp,
+}
+
+/// The marks and the backlog of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LateChanges {
+    /// The number of times that marks were stored.
+    pub version: u64,
+    /// The marks, those that end first first.
+    pub marks: Vec<LateMark>,
+    /// The last changes that came late by the stream.
+    pub backlog: Option<Backlog>,
+}
+
+/// The largest number of marks of a table: they fit into the KB that one write unit writes.
+const MAX_MARKS: usize = 12;
+/// The time for which a mark is kept after its end: longer than any answer tells of it.
+const KEPT: TimeDelta = TimeDelta::minutes(10);
+
+impl LateChanges {
+    /// The marks with a new one, without those that nobody needs any more. No mark that is kept says less
+    /// than before.
+    #[must_use]
+    pub fn marks_with(&self, new: LateMark, now: Timestamp) -> Vec<LateMark> {
+        let is_kept = |it: &&LateMark| it.until.saturating_add(KEPT) > now && !new.covers(it);
+        let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();
+        marks.push(new);
+        marks.sort_by_key(|mark| mark.until);
+        while marks.len() > MAX_MARKS {
+            marks[1] = marks[0].with(&marks[1]);
+            marks.remove(0);
+        }
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
+    }
+
+    fn mark(from: i64, to: i64, device: &str, until: i64) -> LateMark {
+        LateMark {
+            range: TimeRange::new(at(from), at(to)).expect("a range"),
+            groups: DeviceGroups::of(&device.parse().expect("an id")),
+            until: at(until),
+        }
+    }
+
+    #[test]
+    fn groups_are_sets() {
+        let groups: Vec<DeviceGroups> =
+            ["a", "b", "c"].map(|id| DeviceGroups::of(&id.parse().expect("an id"))).to_vec();
+        let [a, b, c] = groups[..] else { panic!("three") };
+        assert!(a != b && b != c, "{groups:?}");
+        let both = a.with(b);
+        assert!(both.contain(a) && both.meet(b) && !both.meet(c) && !a.contain(both));
+        assert_eq!(DeviceGroups::from_bits(both.bits()), Some(both));
+        assert_eq!(DeviceGroups::from_bits(1 << SWEEP_GROUPS), None);
+        assert!(DeviceGroups::ALL.contain(c));
+    }
+
+    /// Whatever is marked in whatever order, what a mark says is said until nobody asks any more.
+    #[test]
+    fn no_mark_that_counts_is_lost_and_there_are_few() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let mut stored = LateChanges::default();
+            let mut all = Vec::new();
+            for second in 0..120 {
+                if rng.bool() {
+                    let from = rng.i64(-10_000..0);
+                    let device = ["a", "b", "c"][rng.usize(..3)];
+                    let until = second + rng.i64(-30..30);
+                    let new = mark(from, from + rng.i64(1..500), device, until);
+                    all.push(new);
+                    stored.marks = stored.marks_with(new, at(second));
+                }
+                assert!(stored.marks.len() <= MAX_MARKS);
+                let is_said = |it: &LateMark| stored.marks.iter().any(|known| known.covers(it));
+                assert!(all.iter().all(is_said), "{all:?} {:?}", stored.marks);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_is_forgotten_when_no_answer_tells_of_it() {
+        let stored = LateChanges { marks: vec![mark(0, 1, "a", 0)], ..LateChanges::default() };
+        let new = mark(5, 6, "a", 610);
+        assert_eq!(stored.marks_with(new, at(599)).len(), 2);
+        assert_eq!(stored.marks_with(new, at(600)), [new]);
+    }
+}
