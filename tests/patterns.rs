@@ -487,7 +487,7 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
             pattern: "put a device behind a meter that is behind another, checked to the end",
             operation: "3 × GetItem, TransactWriteItems",
             condition: "pk = `DEVICE`, sk = `<device>`",
-            expected: (3.0, 6.0),
+            expected: (3.0, 8.0),
             measured: {
                 let behind = |meter: usize| DevicePatch {
                     behind: Edit::Set(device(&device_name(meter))),

@@ -1,25 +1,38 @@
 //! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
 use api::{Problem, Response};
-use domain::Timestamp;
+use domain::{DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{EditRegistry, Edited, LookUpRegistry, UpdateOutcome};
+use table::{
+    EditRegistry, Edited, LookUpRegistry, QueryReadings, ReadRollupState, ReadRollups,
+    UpdateOutcome,
+};
 
 use crate::lookup::{self, not_found};
 use crate::patch;
 use crate::rows::{DeviceRow, RoomRow};
+use crate::series::{KnownState, check_verdicts};
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &(impl EditRegistry + LookUpRegistry),
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    store: &(impl EditRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::device_id(call)?;
     let patch = patch::of_device(call.request, now)?;
+    if judges(&patch) && !call.params.flag("restore") {
+        let device = store.device(&id, call.invocation).await;
+        if let Some(device) = device.map_err(|error| call.failed(&error))?
+            // Whatever else is wrong is told by the edit itself.
+            && patch.check(&device).is_ok()
+        {
+            check_verdicts(known_state, store, &device, &patch, now, call).await?;
+        }
+    }
     let edited = store.edit_device(&id, &patch, now, call.invocation).await;
     match edited.map_err(|error| call.failed(&error))? {
         UpdateOutcome::Updated(Edited { device, room }) => {
@@ -35,6 +48,11 @@ pub(crate) async fn device(
             Err(lookup::device_not_found(store, &id, call).await)
         }
     }
+}
+
+/// Whether an edit sets verdicts.
+fn judges(patch: &DevicePatch) -> bool {
+    patch.metrics.values().any(|settings| matches!(settings.verdicts, Edit::Set(_)))
 }
 
 /// `PATCH /rooms/{id}`

@@ -22,6 +22,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 mod values;
+mod verdicts;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,7 @@ use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
 use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES};
 use request::SeriesRequest;
+pub(crate) use verdicts::check_verdicts;
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
