@@ -2,9 +2,10 @@
 
 import { get, patch, path } from "./api.js";
 import { barChart } from "./chart.js";
-import { buttons, card, fill, h } from "./dom.js";
+import { buttons, card, fill, h, states } from "./dom.js";
 import { duration, kwh, midnight, moment, monthStart, number, quantity, words, zone } from "./format.js";
 import { deviceName, forget, home, roomName } from "./home.js";
+import { absent, isLacking, lackNote } from "./lack.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("./api.js").Energy} Energy */
@@ -31,11 +32,7 @@ const MEANING = {
   exchanged: "A new meter took over.",
   accepted: "A person accepted this step.",
   discarded: "A person discarded this step.",
-  ambiguous: "A new meter, or the meter went on from 0 after its highest figure. It counts as a new meter until you judge it.",
 };
-
-/** The verdicts, as their buttons say them. @type {Record<string, string>} */
-const VERDICTS = { accept: "It is right", discard: "Ignore it", reset: "It began at 0", wrap: "It went on from 0", dip: "It will come back" };
 
 /** @param {HTMLElement} main */
 export async function energy(main) {
@@ -46,19 +43,21 @@ export async function energy(main) {
   const askMonth = () => {
     month = ofMonth();
     asked = Date.now();
-    month.catch(() => (asked = 0));
+    // What is still being summed up is asked again soon.
+    month.then((it) => { if (isLacking(it)) asked = 0; }, () => (asked = 0));
   };
   const figures = h("div", { class: "tiles" });
   const chart = h("div");
   const choice = h("div");
   const peak = h("div");
   const notable = h("div");
-  fill(main, h("h1", null, "Energy"), figures, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable)));
+  const state = states(main);
 
   const showBars = () => inPlace(chart, async () => {
     const { title, every, from } = BARS[bars];
     /** @type {Energy} */
-    const { data } = await get("energy", { from: from().toISOString(), to: "now", every, tz: zone });
+    const answer = await get("energy", { from: from().toISOString(), to: "now", every, tz: zone });
+    const { data } = answer;
     const rows = data.map((row) => ({
       time: new Date(row.timestamp).getTime() / 1000,
       value: row.kwh,
@@ -66,7 +65,7 @@ export async function energy(main) {
       note: [...row.flags, row.estimated && "estimated", row.partial && "not over"].filter(Boolean).join(", "),
     }));
     const marked = rows.filter(({ note }) => /[a-z]/.test(note.replace("not over", ""))).length;
-    fill(chart, barChart({ title, unit: "kWh", bars: rows }), marked > 0 && h("p", { class: "note" }, `${marked === 1 ? "1 bar is" : `${marked} bars are`} flagged; the table says why.`));
+    fill(chart, barChart({ title, unit: "kWh", bars: rows, lacks: isLacking(answer) }), lackNote(answer), marked > 0 && h("p", { class: "note" }, `${marked === 1 ? "1 bar is" : `${marked} bars are`} flagged; the table says why.`));
   });
   const choose = (/** @type {string} */ value) => {
     bars = value;
@@ -76,8 +75,9 @@ export async function energy(main) {
   fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
 
   const showOdd = async () => {
-    const { events = [], events_has_more } = await month;
+    const { events = [], events_has_more, rollups_lack } = await month;
     await showEvents(notable, events, () => { askMonth(); return showOdd(); });
+    if (rollups_lack) notable.append(lackNote({ rollups_lack }) ?? "");
     if (events_has_more) notable.append(h("p", { class: "note" }, "There are more; a device's page has its own."));
   };
 
@@ -85,8 +85,9 @@ export async function energy(main) {
     const { devices } = await home();
     const units = devices.flatMap((it) => Object.values(it.metrics).map(({ unit }) => unit ?? ""));
     if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
-      return fill(main, h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), ".")));
+      return state("none", () => [h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), "."))]);
     }
+    state("meters", () => [h("h1", null, "Energy"), figures, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable))]);
     await figuresOf(figures);
     // A month changes slowly, and its half hours are many.
     if (Date.now() - asked > MONTH_AGE) askMonth();
@@ -112,7 +113,7 @@ async function figuresOf(figures) {
     range(midnight(-1), midnight(0)),
   ]);
   const figure = (/** @type {string} */ title, /** @type {Energy} */ it, /** @type {Energy | null} */ other, /** @type {string} */ than) =>
-    h("section", { class: "card tile" }, h("h2", null, title), h("p", { class: "big" }, kwh(it.total_kwh)), it.total_kwh_sold !== undefined && h("p", null, `sold ${kwh(it.total_kwh_sold)}`), other && h("p", { class: "note" }, compared(it.total_kwh, other.total_kwh, than)));
+    h("section", { class: "card tile" }, h("h2", null, title), h("p", { class: "big" }, it.total_kwh === null ? absent(isLacking(it), "none") : kwh(it.total_kwh)), it.total_kwh_sold !== undefined && h("p", null, `sold ${kwh(it.total_kwh_sold)}`), lackNote(it), other && !isLacking(it, other) && h("p", { class: "note" }, compared(it.total_kwh, other.total_kwh, than)));
   fill(
     figures,
     figure("Today so far", today, before, "yesterday up to this time"),
@@ -154,14 +155,15 @@ async function ofMonth() {
  * @param {Element} peak
  * @param {Energy} month
  */
-function showPeak(peak, { data }) {
+function showPeak(peak, month) {
+  const { data } = month;
   const best = data.reduce((best, row) => ((row.kwh ?? -1) > (best?.kwh ?? -1) ? row : best), data[0]);
-  if (!best || best.kwh === null) return fill(peak, h("p", null, "No energy this month."));
-  fill(peak, h("p", { class: "big" }, `${number(best.kwh * 2000, 0)} W`), h("p", null, `mean of the half hour from ${moment(best.timestamp)}, ${kwh(best.kwh)}, this month`), best.estimated && h("p", { class: "warn" }, "Estimated: readings are further apart than a quarter of an hour."));
+  if (!best || best.kwh === null) return fill(peak, h("p", null, absent(isLacking(month), "No energy this month.")), lackNote(month));
+  fill(peak, h("p", { class: "big" }, `${number(best.kwh * 2000, 0)} W`), h("p", null, `mean of the half hour from ${moment(best.timestamp)}, ${kwh(best.kwh)}, this month`), best.estimated && h("p", { class: "warn" }, "Estimated: readings are further apart than a quarter of an hour."), lackNote(month));
 }
 
 /**
- * Events of counters, with buttons for the verdicts that would change them, and one that takes a verdict back.
+ * Events of counters, with buttons that judge those that are suspect.
  * @param {Element} place
  * @param {EventRow[]} events
  * @param {() => Promise<unknown>} judged
@@ -176,18 +178,14 @@ export async function showEvents(place, events, judged) {
     const digits = event.from && event.to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(event.to.value - event.from.value))))) : 0;
     const step = event.from && event.to ? `from ${quantity(event.from.value, unit, digits)} to ${quantity(event.to.value, unit, digits)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
     const problem = h("p", { class: "warn", role: "alert" });
-    const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
-    // A dip cancels by itself, and what nobody doubts needs no acceptance.
-    const isOpen = event.events.includes("suspect") || event.events.includes("ambiguous");
-    const offered = event.events.includes("dip") ? [] : (event.verdicts ?? []).filter((it) => isOpen || it !== "accept");
+    const judge = (/** @type {string} */ verdict) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, verdict === "accept" ? "It is right" : "Ignore it");
     return h(
       "li",
       null,
       h("strong", null, event.events.join(", ")),
       ` ${moment(event.timestamp)}, ${device ? `${deviceName(device)} in ${roomName(known, device.room)}` : event.device_id}, ${words(event.metric)} ${step}. `,
       event.events.map((it) => MEANING[it] ?? "").join(" "),
-      event.amount_if_wrapped !== undefined && h("p", null, `New meter: ${quantity(event.amount ?? null, unit, digits)}. Went on from 0: ${quantity(event.amount_if_wrapped, unit, digits)}.`),
-      event.verdict ? h("div", { class: "buttons" }, judge(null, "Undo")) : offered.length > 0 && h("div", { class: "buttons" }, ...offered.map((it) => judge(it, VERDICTS[it]))),
+      event.events.includes("suspect") && h("div", { class: "buttons" }, judge("accept"), judge("discard")),
       problem,
     );
   };
@@ -195,16 +193,16 @@ export async function showEvents(place, events, judged) {
 }
 
 /**
- * Adds a verdict to those of the device, which the API takes as a whole, or takes it back.
+ * Adds a verdict to those of the device, which the API takes as a whole.
  * @param {EventRow} event
- * @param {string | null} verdict
+ * @param {string} verdict
  */
 async function judgeStep(event, verdict) {
   const at = event.to?.timestamp ?? event.timestamp;
   /** @type {import("./api.js").Device} */
   const device = await get(path("devices", event.device_id));
   const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
-  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: verdict ? [...others, { timestamp: at, verdict }] : others } } }));
+  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: [...others, { timestamp: at, verdict }] } } }));
   forget();
 }
 
@@ -228,7 +226,7 @@ export async function inPlace(place, what) {
   try {
     await what();
   } catch (error) {
-    if (/** @type {any} */ (error).isTransient || /** @type {any} */ (error).status === 401) throw error;
+    if (/** @type {any} */ (error).isTransient || /** @type {any} */ (error).needsToken) throw error;
     fill(place, h("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
   } finally {
     place.removeAttribute("aria-busy");

@@ -6,8 +6,8 @@ use domain::{
 };
 use domain::{Rollup, RoomPatch};
 use table::{
-    BegunDeletion, Belonging, Expected, ItemKey, Refold, Registration, RollupKey, StayQuery,
-    StoredRollup, UpdateOutcome, keys,
+    Belonging, Expected, ItemKey, Refold, Registration, RollupKey, StayQuery, StoredRollup,
+    UpdateOutcome, keys,
 };
 
 use super::Ports;
@@ -16,11 +16,7 @@ use crate::given::{always, at, device, invocation, label, metric, reading, readi
 
 /// A deletion that began.
 async fn begun(store: &impl Ports, id: &str, millis: i64) -> Option<Deletion> {
-    match store.begin_deletion(&device(id), at(millis), &invocation()).await.expect("asked") {
-        BegunDeletion::Deletion(deletion) => Some(deletion),
-        BegunDeletion::NoDevice => None,
-        refused @ BegunDeletion::Meter(_) => panic!("{refused:?}"),
-    }
+    store.begin_deletion(&device(id), at(millis), &invocation()).await.expect("asked")
 }
 
 /// A deletion that began and ended.

@@ -314,13 +314,6 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
-/// The edit of a device.
-const RESTORE: &[Parameter] = &[parameter(
-    "restore",
-    Kind::Flag,
-    "Sets verdicts without a look at the steps that they are about: their readings may come later, or be gone",
-)];
-
 /// A deletion that takes several requests.
 const BEGUN: &[Parameter] = &[parameter(
     "begun",
@@ -369,11 +362,17 @@ const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds what was notable
 const EXPLAIN: Parameter =
     parameter("explain", Kind::Flag, "Adds how the answer came about and what it cost");
 
+const BY_ROOMS: Parameter =
+    parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
+
 /// A series of one device.
 const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
 /// A series of several devices.
 const SHARED_SERIES: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
+/// A series of several rooms.
+const SERIES_OF_ROOMS: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, EXPLAIN, FORMAT];
 /// The energy of one device.
 const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
 /// The energy of several devices.
@@ -641,7 +640,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         ..get(
             "/devices/{id}",
             Operation::EditDevice,
-            RESTORE,
+            &[],
             Reply::One("Device"),
             "Edit a device's name, room, kind, tags, attributes and metrics",
         )
@@ -805,7 +804,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get(
         "/homes/{id}/series",
         Operation::HomeSeries,
-        SHARED_SERIES,
+        SERIES_OF_ROOMS,
         Reply::Rows("Series"),
         "A home's metrics by units of the calendar",
     ),
@@ -826,7 +825,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get(
         "/series",
         Operation::AllSeries,
-        SHARED_SERIES,
+        SERIES_OF_ROOMS,
         Reply::Rows("Series"),
         "The metrics of all devices by units of the calendar",
     ),

@@ -1,24 +1,20 @@
-//! A person's edits of the registry: `UpdateItem`, or `TransactWriteItems` where more changes, or must hold, than
-//! the item.
+//! A person's edits of the registry: `UpdateItem`, or `TransactWriteItems` where more changes than the item.
 
 use crate::DynamoStore;
 use crate::pause::Pauses;
 use crate::update::Update;
 use crate::write_device::DeviceWrite;
-use domain::{
-    BehindError, Decimal, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId,
-    RoomPatch, Timestamp,
-};
+use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME,
-    STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W, METRICS,
+    MODULUS, NAME, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
 use table::layout::Layout;
 use table::{
-    Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, MeterChange, StoreError,
-    StoreResult, UpdateOutcome, companions, search_companions,
+    Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, StoreError, StoreResult,
+    UpdateOutcome, companions, search_companions,
 };
 
 /// The number of attempts at an edit of a device that others keep changing.
@@ -31,29 +27,22 @@ impl EditRegistry for DynamoStore {
         patch: &DevicePatch,
         now: Timestamp,
         invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
+    ) -> StoreResult<UpdateOutcome<Edited, Device>> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
             let Some(old) = self.device(id, invocation).await? else {
                 return Ok(UpdateOutcome::ConditionFailed(None));
             };
-            let refused = |why| Ok(UpdateOutcome::ConditionFailed(Some(why)));
-            let change = patch.check(&old).and_then(|()| Ok(MeterChange::of(&old, patch)?));
-            let meters = match change {
-                Ok(change) => self.meter_companions(change, invocation).await?,
-                Err(why) => return refused(why),
-            };
-            let mut beside = match meters {
-                Ok(companions) => companions,
-                Err(why) => return refused(why.into()),
-            };
+            if patch.check(&old).is_err() {
+                return Ok(UpdateOutcome::ConditionFailed(Some(old)));
+            }
             let mut new = old.clone();
             patch.apply(&mut new, now);
-            if new == old && beside.is_empty() {
+            if new == old {
                 return Ok(UpdateOutcome::Updated(Edited { device: new, room: None }));
             }
             new.version += 1;
-            beside.extend(companions(&old, &new));
+            let mut companions = companions(&old, &new);
             let mut room = None;
             if let Edit::Set(into) = &patch.room
                 && old.place.room() != Some(into)
@@ -61,22 +50,22 @@ impl EditRegistry for DynamoStore {
                 room = self.room(into, invocation).await?;
                 if room.is_none() {
                     let new = Room::new(into.clone(), now);
-                    beside.push(Companion::RegisterRoom(new.clone()));
+                    companions.push(Companion::RegisterRoom(new.clone()));
                     room = Some(new);
                 }
             }
             if self.layout.attribute_index {
-                beside.extend(search_companions(&old, &new));
+                companions.extend(search_companions(&old, &new));
             } else if patch.is_searchable() {
                 self.forget_index(invocation).await?;
             }
             let update = device_update(self.layout, patch, &old, &new);
-            match self.write_device((&old, &new), update, beside, invocation).await? {
+            match self.write_device((&old, &new), update, companions, invocation).await? {
                 DeviceWrite::Done(device) => {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
                 }
                 // Somebody was faster: the edit is made of what is there after a while.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
+                DeviceWrite::Lost(_) | DeviceWrite::CompanionExists => {
                     if !pauses.pause(invocation).await {
                         break;
                     }
@@ -99,23 +88,6 @@ impl EditRegistry for DynamoStore {
     }
 }
 
-impl DynamoStore {
-    /// What is written with a device whose meter changes, as the meters are this moment.
-    pub(super) async fn meter_companions(
-        &self,
-        mut change: MeterChange,
-        invocation: &Invocation,
-    ) -> StoreResult<Result<Vec<Companion>, BehindError>> {
-        while let Some(id) = change.next() {
-            let found = self.device(id, invocation).await?;
-            if let Err(why) = change.see(found) {
-                return Ok(Err(why));
-            }
-        }
-        Ok(Ok(change.companions()))
-    }
-}
-
 /// An update that sets what the patch names: what readings teach meanwhile stays.
 fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device) -> Update {
     let mut update = Update::of(layout.device_key(&new.id));
@@ -128,6 +100,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         update.set(&[STAY], item::newest_stay(stay));
     }
     edit(&mut update, &[BEHIND], &patch.behind, text);
+    edit(&mut update, &[IN_ROOM_MEANS], &patch.in_room_means, item::said);
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
@@ -152,6 +125,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         edit(&mut update, &[METRICS, name, HOLD], &patch.hold, item::hold);
         edit(&mut update, &[METRICS, name, EXCHANGES], &patch.exchanges, item::exchanges);
         edit(&mut update, &[METRICS, name, VERDICTS], &patch.verdicts, item::verdicts);
+        edit(&mut update, &[METRICS, name, IN_ROOM_MEANS], &patch.in_room_means, item::said);
         if patch.describes() {
             update.set(&[METRICS, name, DESCRIBED], item::mark());
         }
