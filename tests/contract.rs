@@ -11,6 +11,7 @@ mod readings;
 mod registry;
 mod rollups;
 mod search;
+mod seen;
 mod shards;
 mod stays;
 mod tokens;
@@ -21,10 +22,10 @@ use std::sync::Once;
 use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
-    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, PageRegistry,
-    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MergeReadings, NoteSeen,
+    PageRegistry, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays,
     SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
@@ -36,7 +37,7 @@ table::store! {
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ListDevices + DeleteReadings + PageRegistry
-        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays
+        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
 }
 
 table::store! {
@@ -216,7 +217,7 @@ macro_rules! ports {
                 a_deletion_ends_only_where_nothing_was_found_since
                 a_tombstone_gives_way_to_a_new_device
                 all_that_belongs_to_a_device_is_found_and_removed
-                of_a_stay_the_rooms_side_is_removed_first
+                of_a_stay_both_sides_are_removed_together
                 a_room_is_removed_and_put_back
                 a_room_leaves_only_the_home_that_is_named
                 a_deleted_device_that_has_readings_again_keeps_them;
@@ -231,6 +232,11 @@ macro_rules! ports {
                 readings_come_with_their_expiry
                 every_device_is_listed
                 deleted_twice_is_deleted_once;
+            seen(store):
+                what_is_noted_of_a_room_widens_by_compare_and_swap
+                devices_seen_in_a_room_in_some_months_are_found
+                what_is_noted_goes_with_the_device
+                a_walk_that_is_done_stays_done;
             shards(store):
                 pages_hold_every_device_once_and_in_order
                 pages_hold_every_room_once_and_in_order

@@ -23,6 +23,7 @@ mod patterns;
 mod permissions;
 mod rollup_costs;
 mod rollup_model;
+mod rooms;
 mod schedules;
 mod source;
 mod template;

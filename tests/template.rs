@@ -472,6 +472,7 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
                 keys::ROLLUP_PREFIX,
                 keys::STAYS_OF_PREFIX,
                 keys::STAYS_IN_PREFIX,
+                keys::SEEN_IN_PREFIX,
                 keys::ATTRIBUTE_PREFIX,
             ];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
@@ -549,7 +550,7 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 11] = [
+const PARTITIONS: [(Target, &str); 12] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -561,6 +562,7 @@ const PARTITIONS: [(Target, &str); 11] = [
     (Target::ConditionsSchema, keys::CONDITIONS),
     (Target::Stays, "STAYS_OF#some-device"),
     (Target::Stays, "STAYS_IN#some-room"),
+    (Target::SeenIn, "SEEN_IN#some-room"),
 ];
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

@@ -32,7 +32,7 @@ mod transform;
 mod value;
 mod windows;
 
-use ::table::{QueryReadings, ReadRegistry, ReadRollupState, ReadRollups};
+use ::table::{QueryReadings, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen};
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
@@ -57,7 +57,7 @@ const DATABASE: &str = "home";
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState + ReadSeen),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -121,7 +121,7 @@ async fn run(
     statement: &Statement,
     request: &QueryRequest,
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadRollupState + ReadSeen),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {
@@ -153,7 +153,8 @@ async fn run(
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
     let policy = request.policy();
-    let context = Context { snapshot: &snapshot, policy, horizon: &horizon, densities, now };
+    let (snapshot, horizon) = (&*snapshot, &horizon);
+    let context = Context { snapshot, policy, horizon, known_state, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
         Statement::Show(it) => Ok(show::show(&context, it)?.into()),

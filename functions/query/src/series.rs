@@ -29,17 +29,19 @@ use std::sync::Arc;
 
 use api::caching::with_short_life;
 use api::{Problem, Response};
-use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use table::{
-    LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState, ReadRollups,
+    FindRegistry, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry, ReadRollupState,
+    ReadRollups, ReadSeen,
 };
 
 use crate::lists::metrics_of;
 use crate::lookup;
+use crate::presence::{self, Knowledge, Occupants};
 use about::{Explanation, Span};
 use answer::{Columns, Series};
 pub(crate) use conditions::conditions;
@@ -49,7 +51,7 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
-use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of};
+use members::{DEVICE_CONCURRENCY, LeftOut, meter_of};
 use request::SeriesRequest;
 
 /// What is asked about.
@@ -72,13 +74,16 @@ struct Subject {
     read: BTreeMap<DeviceId, Device>,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
+    /// The devices that are or were in the rooms.
+    occupants: BTreeSet<DeviceId>,
+    knowledge: Option<Knowledge>,
 }
 
 impl Subject {
     async fn of(
         about: About,
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + PageRegistry + LookUpRegistry),
+        store: &(impl ReadRegistry + LookUpRegistry),
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms) = (None, None);
@@ -92,42 +97,49 @@ impl Subject {
             About::All => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
-        let mut read = BTreeMap::new();
-        if let Some(rooms) = rooms.as_ref().filter(|_| !snapshot.has_all_devices) {
-            let page = lookup::devices_of_rooms(store, rooms, None, MAX_DEVICES + 1, call).await?;
-            read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
-            lookup::add_meters(&mut read, store, &snapshot, call).await?;
-        }
-        Ok(Self { snapshot, read, device, rooms })
+        let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
+        Ok(Self { snapshot, read, device, rooms, occupants, knowledge })
     }
 
     const fn is_shared(&self) -> bool {
         self.device.is_none()
     }
 
-    async fn devices(
-        &self,
-        store: &(impl ReadRollups + QueryReadings),
-        grid: &Grid,
-        horizon: &Horizon,
+    /// Finds the devices of the rooms that are asked about.
+    async fn find_occupants(
+        &mut self,
+        store: &(
+             impl PageRegistry
+             + LookUpRegistry
+             + FindRegistry
+             + ReadSeen
+             + ReadRollupState
+             + ReadRollups
+             + QueryReadings
+         ),
+        (known_state, horizon): (&KnownState, &Horizon),
+        (range, now): (TimeRange, Timestamp),
         call: &mut Call<'_>,
-    ) -> Result<Vec<&Device>, Problem> {
-        let found = match (&self.device, &self.rooms) {
-            (Some(device), _) => return Ok(vec![device]),
-            (None, Some(_)) if !self.snapshot.has_all_devices => {
-                members::now(self.read.values().filter(|device| self.has_now(device)).collect())
-            }
-            (None, Some(rooms)) => {
-                let range = grid.range();
-                let invocation = call.invocation;
-                members::of_rooms(store, &self.snapshot, rooms, range, horizon, invocation).await
-            }
-            (None, None) => members::all(&self.snapshot),
-        };
-        found.map_err(|failure| failure.problem(call))
+    ) -> Result<(), Problem> {
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let (known, asked) = ((known_state, horizon), (rooms, range));
+        let found = presence::in_rooms(store, known, &self.snapshot, asked, now, call);
+        let Occupants { ids, read, knowledge } = Box::pin(found).await?;
+        (self.occupants, self.read, self.knowledge) = (ids, read, Some(knowledge));
+        lookup::add_meters(&mut self.read, store, &self.snapshot, call).await
     }
 
-    /// Those of the devices that may have been in the rooms that are or were there.
+    fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
+        let known = |id| self.snapshot.devices.get(id).or_else(|| self.read.get(id));
+        match (&self.device, &self.rooms) {
+            (Some(device), _) => Ok(vec![device]),
+            (None, Some(_)) => Ok(self.occupants.iter().filter_map(known).collect()),
+            (None, None) => members::all(&self.snapshot).map_err(|it| it.problem(call)),
+        }
+    }
+
+    /// Those of the devices that may have been in the rooms that are or were there: they are there now, or have
+    /// readings or a share of a step there.
     fn present<'a, T>(
         &self,
         found: Vec<T>,
@@ -136,9 +148,15 @@ impl Subject {
         let is_present = |it: &T| {
             let it = values(it);
             let mut pieces = it.gathered.pieces.iter();
-            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere)
+            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
         };
         found.into_iter().filter(is_present).collect()
+    }
+
+    /// What it costs, about, to know which devices these are, beside the registry in memory.
+    fn units(&self) -> f64 {
+        let rooms = self.rooms.as_ref().map_or(0, BTreeSet::len);
+        f64::from(u32::try_from(rooms).unwrap_or(u32::MAX)) / 2.0
     }
 
     /// Whether a device is in the rooms now.
@@ -166,6 +184,8 @@ pub(crate) async fn series(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -174,9 +194,11 @@ pub(crate) async fn series(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let devices = subject.devices(call)?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
         None => metrics_of(devices.iter().copied()),
@@ -209,7 +231,7 @@ pub(crate) async fn series(
         if columns.has_sums() { subject.left_out(&devices, &devices) } else { Vec::new() };
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
     let series = Series {
         request: &request,
         grid: &grid,
@@ -219,7 +241,7 @@ pub(crate) async fn series(
         is_shared: subject.is_shared(),
         now,
     };
-    Ok(cached(call, &grid, now, series.respond(span, explain)?))
+    Ok(cached(call, &grid, now, series.respond(span.of_rooms(&subject), explain)?))
 }
 
 /// `GET .../energy`
@@ -230,6 +252,8 @@ pub(crate) async fn energy(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -246,9 +270,11 @@ pub(crate) async fn energy(
             return Err(Problem::field("metric", message));
         }
     };
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let devices = subject.devices(call)?;
     let metered: Vec<(&Device, Meter<'_>)> =
         devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
     if metered.is_empty() {
@@ -286,7 +312,7 @@ pub(crate) async fn energy(
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
@@ -316,7 +342,7 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    Ok(cached(call, &grid, now, energy.respond(span, events, explain)?))
+    Ok(cached(call, &grid, now, energy.respond(span.of_rooms(&subject), events, explain)?))
 }
 
 /// `GET /devices/{id}/events`

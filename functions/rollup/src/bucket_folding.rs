@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow};
+use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms};
 use runtime::clock::Clock;
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::chain;
@@ -14,6 +14,7 @@ use table::{Invocation, StoreError, StoreResult};
 use crate::log::Done;
 use crate::refold::Refolded;
 use crate::registry::Registered;
+use crate::room_walk::Walked;
 use crate::state::StateMemory;
 use crate::{Settings, Store};
 
@@ -27,6 +28,8 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: Registered,
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
+    pub(crate) seen: SeenRooms,
+    pub(crate) walked: Walked,
 }
 
 /// Why something is not folded.
@@ -62,6 +65,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             registered: Registered::default(),
             state: StateMemory::default(),
             refolded: Refolded::default(),
+            seen: SeenRooms::default(),
+            walked: Walked::default(),
         }
     }
 
@@ -208,8 +213,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     fn fold<'a>(&'a self, device: &'a DeviceRules, invocation: &'a Invocation) -> Fold<'a, S> {
-        let Self { store, settings, clock, .. } = self;
-        Fold { store, device, retention: &settings.retention, now: clock.now(), invocation }
+        let Self { store, settings, seen, clock, .. } = self;
+        let retention = &settings.retention;
+        Fold { store, device, seen, retention, now: clock.now(), invocation }
     }
 }
 

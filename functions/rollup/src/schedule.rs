@@ -102,7 +102,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             swept.extend(groups);
         }
         log.set("rollup.groups", swept);
-        self.refold(&sealed_until, (state.zone, now), run).await
+        self.refold(&sealed_until, (state.zone, now), run).await?;
+        self.walk_rooms((state.zone, now), run).await
     }
 
     /// The groups that are swept in this invocation, by the time until which they are sealed.

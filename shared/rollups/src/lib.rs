@@ -15,6 +15,7 @@ mod device_rules;
 mod fold;
 mod retention;
 mod sealing;
+mod seen_rooms;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -23,4 +24,5 @@ pub use device_rules::DeviceRules;
 pub use fold::{Assumed, Fold, Folded, Store};
 pub use retention::{Retention, is_closing};
 pub use sealing::{GRACE, SKEW, is_over, newest_sealable_edge};
+pub use seen_rooms::{NamedRooms, SeenRooms, named_by_readings, named_by_rollup};
 pub use window::FoldedWindow;

@@ -24,6 +24,7 @@ mod range_query;
 mod rollup;
 mod rollup_ports;
 mod search;
+mod seen;
 mod stay_query;
 
 pub use companion::{Companion, companions, entry_companions, search_companions};
@@ -54,4 +55,5 @@ pub use rollup_ports::{
     ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, SetConditionsReady,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
+pub use seen::{NoteSeen, ReadSeen, RoomWalk, Seen};
 pub use stay_query::{StayKey, StayPage, StayQuery};

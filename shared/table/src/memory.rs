@@ -3,6 +3,7 @@
 mod conditions;
 mod deletions;
 mod rollups;
+mod seen;
 mod stays;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
     Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
     PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, SearchDevices,
-    SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup,
-    TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
+    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, RoomWalk,
+    SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey, StoreError, StoreResult,
+    StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
     DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit, Hints,
@@ -41,6 +42,8 @@ struct State {
     rollups: BTreeMap<RollupKey, StoredRollup>,
     sealing: Option<RollupState>,
     refolds: BTreeMap<DeviceId, Refold>,
+    seen: BTreeMap<(RoomId, DeviceId), Seen>,
+    room_walk: Option<RoomWalk>,
     conditions: conditions::State,
     index: Index,
     failures: Vec<Option<StoreError>>,
@@ -363,6 +366,10 @@ impl QueryReadings for MemoryStore {
 }
 
 impl QueryRoomReadings for MemoryStore {
+    fn has_room_index(&self) -> bool {
+        true
+    }
+
     async fn room_readings(
         &self,
         room: &RoomId,

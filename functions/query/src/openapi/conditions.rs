@@ -29,6 +29,7 @@ pub(super) fn schemas() -> Value {
                 "basis": reference("Basis"),
                 "devices": {"type": "array", "items": reference("Id")},
                 "rollups_lack": reference("RollupsLack"),
+                "rooms_lack": reference("RoomsLack"),
                 "explain": reference("Explanation"),
             },
         },

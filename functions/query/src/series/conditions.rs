@@ -20,8 +20,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings, ReadConditionsSchema,
-    ReadRegistry, ReadRollupState, ReadRollups,
+    FindRegistry, Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings,
+    ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
 };
 
 use super::failure::Failure;
@@ -47,6 +47,8 @@ pub(crate) async fn conditions(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -57,11 +59,13 @@ pub(crate) async fn conditions(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let grid = Grid::quarters(request.range);
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (request.range, now), call).await?;
+    let devices = subject.devices(call)?;
     known(&request.names(), &devices)?;
     let has_all = |device: &&Device| {
         request.conditions.iter().all(|it| device.metrics.contains_key(&it.metric))
@@ -87,6 +91,7 @@ pub(crate) async fn conditions(
         devices: devices.iter().map(|device| &device.id).collect(),
         episodes: &found,
         lag: horizon.lag(now),
+        knowledge: subject.knowledge,
     };
     Ok(cached(call, &grid, now, answer.respond(explain)?))
 }

@@ -1,6 +1,7 @@
 //! How far the rollups of a table reach. Reads no rollup.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
@@ -84,7 +85,11 @@ const BACKLOG_VALIDITY: TimeDelta = TimeDelta::minutes(2);
 ///
 /// An older state is right as well: what was sealed since then is folded from readings.
 #[derive(Debug, Default)]
-pub(crate) struct KnownState(Mutex<Option<(Timestamp, RollupState)>>);
+pub(crate) struct KnownState {
+    state: Mutex<Option<(Timestamp, RollupState)>>,
+    /// Whether it is known that the rooms of all rollups are noted. That stays true.
+    has_noted_rooms: AtomicBool,
+}
 
 /// The age at which the state is read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
@@ -107,8 +112,22 @@ impl KnownState {
         Ok(horizon)
     }
 
+    /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.
+    pub(crate) async fn has_noted_rooms(
+        &self,
+        store: &impl ReadRollupState,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        if !self.has_noted_rooms.load(Ordering::Relaxed) {
+            let walk = store.room_walk(invocation).await?;
+            let is_done = walk.is_some_and(|walk| walk.is_done);
+            self.has_noted_rooms.store(is_done, Ordering::Relaxed);
+        }
+        Ok(self.has_noted_rooms.load(Ordering::Relaxed))
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, Option<(Timestamp, RollupState)>> {
-        self.0.lock().expect("nothing panics while it is held")
+        self.state.lock().expect("nothing panics while it is held")
     }
 }
 

@@ -9,6 +9,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
+use crate::presence::Knowledge;
 use crate::series::horizon::Lag;
 use crate::series::write::{Line, respond};
 use crate::sheet::Cell;
@@ -20,6 +21,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
     /// What the rollups lack.
     pub(crate) lag: Option<Lag>,
+    /// How it is known which devices these are.
+    pub(crate) knowledge: Option<Knowledge>,
 }
 
 /// What is to be said of the episodes.
@@ -32,6 +35,8 @@ struct About<'a> {
     devices: &'a [&'a DeviceId],
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<&'a Lag>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms_lack: Option<Knowledge>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
@@ -50,6 +55,7 @@ impl Answer<'_> {
             basis: request.basis().as_str(),
             devices: &self.devices,
             rollups_lack: self.lag.as_ref(),
+            rooms_lack: self.knowledge.filter(|it| *it == Knowledge::NotedInPart),
             explain,
         };
         respond(request.format, || columns(&names), &rows, &about)
