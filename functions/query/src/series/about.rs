@@ -135,7 +135,7 @@ fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
     let halves = asked.map(|level| u32::try_from(bytes_of(level) / 4_096 + 1).unwrap_or(u32::MAX));
     let beside =
         if it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge) { 2.0 } else { 0.0 };
-    (halves.map(f64::from).sum::<f64>() + beside) / 2.0
+    0.5 * (halves.map(f64::from).sum::<f64>() + beside)
 }
 
 /// The kinds of items that the rows are made from, the finest first.
