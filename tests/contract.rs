@@ -12,6 +12,7 @@ mod readings;
 mod registry;
 mod rollups;
 mod search;
+mod seen;
 mod shards;
 mod stays;
 mod tokens;
@@ -23,10 +24,10 @@ use table::memory::MemoryStore;
 use table::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, KeepRollupState,
     ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkLateChanges, MergeReadings,
-    PageRegistry, PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState,
-    ReadRollups, ReadStays, ReadStoredReadings, RegisterDevices, RemoveBelongings, RemoveRooms,
-    RestoreStays, SetConditionsReady, TeachDevice, UpdateRegistry,
+    NoteSeen, PageRegistry, PutConditionsSchema, PutReadings, PutRollups, QueryConditions,
+    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, RegisterDevices,
+    RemoveBelongings, RemoveRooms, RestoreStays, SetConditionsReady, TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table};
@@ -36,8 +37,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + TeachDevice + EditRegistry + FindToken + ManageTokens + ReadRollups + ReadStoredReadings + PutRollups
-        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry
-        + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays
+        + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays + RestoreStays + NoteSeen + ReadSeen
 }
 
 table::store! {
@@ -225,7 +225,7 @@ macro_rules! ports {
                 a_deletion_ends_only_where_nothing_was_found_since
                 a_tombstone_gives_way_to_a_new_device
                 all_that_belongs_to_a_device_is_found_and_removed
-                of_a_stay_the_rooms_side_is_removed_first
+                of_a_stay_both_sides_are_removed_together
                 a_room_is_removed_and_put_back
                 a_room_leaves_only_the_home_that_is_named
                 a_deleted_device_that_has_readings_again_keeps_them;
@@ -241,6 +241,11 @@ macro_rules! ports {
                 readings_come_with_their_expiry
                 every_device_is_listed
                 deleted_twice_is_deleted_once;
+            seen(store):
+                what_is_noted_of_a_room_widens_by_compare_and_swap
+                devices_seen_in_a_room_in_some_months_are_found
+                what_is_noted_goes_with_the_device
+                a_walk_that_is_done_stays_done;
             shards(store):
                 pages_hold_every_device_once_and_in_order
                 pages_hold_every_room_once_and_in_order

@@ -25,6 +25,7 @@ mod permissions;
 mod registry_costs;
 mod rollup_costs;
 mod rollup_model;
+mod rooms;
 mod schedules;
 mod source;
 mod template;

@@ -4,26 +4,27 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Quarter, Rollup,
-    Room, RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
+    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, Quarter,
+    Rollup, Room, RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
 use table::keys::{
-    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX, ROOMS, STATE,
-    STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
+    self, ATTRIBUTE_PREFIX, CONDITIONS, DEVICES, Key, LATE, ROLLUP_PREFIX, ROOMS, SEEN_IN_PREFIX,
+    STATE, STAYS_IN_PREFIX, STAYS_OF_PREFIX, TOKENS,
 };
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::shards::Shard;
 use table::{
     Action, AddArrival, Backlog, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry,
     FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
-    MarkDeletions, MarkLateChanges, MergeReadings, PageRegistry, Permission, PutConditionsSchema,
-    PutReadings, PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
-    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, RemoveBelongings, RemoveRooms,
-    RestoreStays, RollupKey, RollupState, SearchDevices, SearchQuery, SetConditionsReady,
-    StayQuery, StoredRollup, Target, TeachDevice, UpdateRegistry,
+    MarkDeletions, MarkLateChanges, MergeReadings, NoteSeen, PageRegistry, Permission,
+    PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
+    QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, ReadingKey, Refold,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupKey, RollupState, RoomWalk,
+    SearchDevices, SearchQuery, Seen, SetConditionsReady, StayQuery, StoredRollup, Target,
+    TeachDevice, UpdateRegistry,
 };
 
 use crate::engine::Engine;
@@ -97,6 +98,7 @@ fn target(pk: &str) -> Target {
         CONDITIONS => Target::ConditionsSchema,
         pk if pk.starts_with(ATTRIBUTE_PREFIX) => Target::Attributes,
         rollup if rollup.starts_with(ROLLUP_PREFIX) => Target::Rollups,
+        seen if seen.starts_with(SEEN_IN_PREFIX) => Target::SeenIn,
         pk if [STAYS_OF_PREFIX, STAYS_IN_PREFIX].iter().any(|it| pk.starts_with(it)) => {
             Target::Stays
         }
@@ -254,6 +256,7 @@ async fn each_port_asks_what_it_declares() {
     let mut belongings: Vec<_> =
         parts.iter().map(|key| Belonging(vec![ItemKey::of(key)])).collect();
     belongings.push(Belonging::of_stay(&other, &room("room-c"), at(0)));
+    belongings.push(Belonging::of_seen(&other, &room("room-c")));
     let value = ItemKey { pk: keys::search_pk(&other), sk: "name".to_owned() };
     belongings.push(Belonging(vec![value]));
     check!(RemoveBelongings:
@@ -289,6 +292,12 @@ async fn each_port_asks_what_it_declares() {
         store.rollup(&rollup.key, invocation),
         store.quarters(&d, always(), true, invocation),
         store.days(&d, (date, date), Order::Ascending, 1, invocation));
+    let seen = Seen::begun(a.clone(), d.clone(), Month::of(at(0)));
+    check!(NoteSeen:
+        store.seen(&a, &d, invocation),
+        store.put_seen(&seen, Expected::Absent, invocation),
+        store.put_seen(&seen, Expected::Version(1), invocation));
+    check!(ReadSeen: store.seen_in(&a, (seen.first, seen.last), 10, invocation));
     check!(PutRollups: store.put_rollup(&rollup, Expected::Absent, invocation));
     let state = RollupState {
         zone: "UTC".to_owned(),
@@ -296,7 +305,8 @@ async fn each_port_asks_what_it_declares() {
         sealed: [at(0); SWEEP_GROUPS],
         queue: None,
     };
-    check!(ReadRollupState: store.rollup_state(invocation));
+    let walk = RoomWalk { begun: at(0), after: None, is_done: false };
+    check!(ReadRollupState: store.rollup_state(invocation), store.room_walk(invocation));
     check!(ReadLateChanges: store.late_changes(invocation));
     check!(MarkLateChanges: store.put_late_marks(&[], 0, invocation));
     let schema = schema(1);
@@ -315,6 +325,7 @@ async fn each_port_asks_what_it_declares() {
         store.note_backlog(Backlog { since: at(0), at: at(1) }, invocation),
         without_index.distrust_conditions(invocation),
         store.set_rebuilt(at(0), "UTC", invocation),
+        store.set_room_walk(&walk, invocation),
         store.refold(&d, invocation),
         store.set_refold(&d, &Refold::default(), invocation));
 }

@@ -472,6 +472,7 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
                 keys::ROLLUP_PREFIX,
                 keys::STAYS_OF_PREFIX,
                 keys::STAYS_IN_PREFIX,
+                keys::SEEN_IN_PREFIX,
                 keys::ATTRIBUTE_PREFIX,
             ];
             let text = prefixes.iter().fold(statement.to_string(), |text, prefix| {
@@ -562,6 +563,7 @@ const PARTITIONS: [(Target, &str); 12] = [
     (Target::ConditionsSchema, keys::CONDITIONS),
     (Target::Stays, "STAYS_OF#some-device"),
     (Target::Stays, "STAYS_IN#some-room"),
+    (Target::SeenIn, "SEEN_IN#some-room"),
 ];
 
 /// Whether statements about one resource permit an action on the partitions that a request names.

@@ -180,7 +180,7 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
     assert!(nothing.cause.is_none());
 }
 
-pub(super) async fn of_a_stay_the_rooms_side_is_removed_first(store: &impl Ports) {
+pub(super) async fn of_a_stay_both_sides_are_removed_together(store: &impl Ports) {
     registered(store, "d").await;
     let patch = DevicePatch { room: Edit::Set(room("room-a")), ..DevicePatch::default() };
     store.edit_device(&device("d"), &patch, at(10), &invocation()).await.expect("asked");

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::TimeDelta;
 use domain::{
     ConditionsSchema, Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate,
-    Hints, HomeId, LocalDate, Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange, Timestamp,
-    Token, TokenHash,
+    Hints, HomeId, LocalDate, Month, Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange,
+    Timestamp, Token, TokenHash,
 };
 use serde_json::Value;
 use table::keys::Key;
@@ -16,13 +16,14 @@ use table::{
     AddArrival, Added, Backlog, BegunDeletion, Belonging, Belongings, ConditionsPage,
     DeleteReadings, EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter,
     InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, ListDevices, ListPage,
-    Listing, LookUpRegistry, MarkDeletions, MarkLateChanges, MergeReadings, Page, PageRegistry,
-    PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions, QueryReadings,
-    QueryRoomReadings, QueueDepth, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, Registration, RemoveBelongings, RemoveRooms, RollupKey, RollupState,
-    SearchDevices, SearchPage, SearchQuery, StayPage, StayQuery, StoreResult, StoredReading,
-    StoredRollup, StoredSchema, TeachDevice, UpdateOutcome, UpdateRegistry,
+    Listing, LookUpRegistry, MarkDeletions, MarkLateChanges, MergeReadings, NoteSeen, Page,
+    PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions,
+    QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery, ReadConditionsSchema,
+    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
+    ReadStoredReadings, ReadingKey, Refold, RegisterDevices, Registration, RemoveBelongings,
+    RemoveRooms, RollupKey, RollupState, RoomWalk, SearchDevices, SearchPage, SearchQuery, Seen,
+    StayPage, StayQuery, StoreResult, StoredReading, StoredRollup, StoredSchema, TeachDevice,
+    UpdateOutcome, UpdateRegistry,
 };
 
 use crate::faults::registry::record;
@@ -197,8 +198,6 @@ macro_rules! gated {
 gated! {
     AddArrival: add_arrival(reading: &Reading, id: &str, retention: Option<TimeDelta>) -> Added;
     QueryReadings: device_readings(device: &DeviceId, query: &RangeQuery) -> Page;
-    QueryRoomReadings:
-        room_readings(room: &RoomId, devices: &[DeviceId], query: &RangeQuery) -> Page;
     PageRegistry:
         room_page(after: Option<&RoomId>, limit: usize) -> ListPage<Room>,
         room_device_page(
@@ -237,8 +236,14 @@ gated! {
         days(
             device: &DeviceId, dates: (LocalDate, LocalDate), order: Order, limit: usize
         ) -> Vec<StoredRollup>;
+    NoteSeen:
+        seen(room: &RoomId, device: &DeviceId) -> Option<Seen>,
+        put_seen(seen: &Seen, expected: Expected) -> bool;
+    ReadSeen: seen_in(room: &RoomId, months: (Month, Month), limit: usize) -> Vec<Seen>;
     PutRollups: put_rollup(stored: &StoredRollup, expected: Expected) -> bool;
-    ReadRollupState: rollup_state() -> Option<RollupState>;
+    ReadRollupState:
+        rollup_state() -> Option<RollupState>,
+        room_walk() -> Option<RoomWalk>;
     ReadLateChanges: late_changes() -> LateChanges;
     MarkLateChanges:
         put_late_marks(marks: &[LateMark], expected: u64) -> Option<LateChanges>;
@@ -250,6 +255,7 @@ gated! {
         set_back_sealed(groups: &BTreeSet<usize>, sealed: Timestamp) -> (),
         note_backlog(backlog: Backlog) -> (),
         distrust_conditions() -> (),
+        set_room_walk(walk: &RoomWalk) -> (),
         set_rebuilt(since: Timestamp, zone: &str) -> (),
         refold(device: &DeviceId) -> Refold,
         set_refold(device: &DeviceId, refold: &Refold) -> ();
@@ -260,6 +266,22 @@ gated! {
             of: (&DeviceId, Timestamp), addresses: (&[u8], &[u8]),
             after: Option<&IndexedQuarter>, limit: usize
         ) -> ConditionsPage;
+}
+
+impl QueryRoomReadings for Steps {
+    fn has_room_index(&self) -> bool {
+        true
+    }
+
+    async fn room_readings(
+        &self,
+        room: &RoomId,
+        devices: &[DeviceId],
+        query: &RangeQuery,
+        invocation: &Invocation,
+    ) -> StoreResult<Page> {
+        self.gate.step(self.memory.room_readings(room, devices, query, invocation)).await
+    }
 }
 
 /// The table has no index by conditions.

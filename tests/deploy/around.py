@@ -70,11 +70,12 @@ def without_action(policy, action):
 
 
 # What each role may do with which partitions - a device's, the registry's with one of several of its devices, the
-# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, and the values by which a device is
-# found - and nothing else. The transaction puts an item.
+# tokens', a device's rollups', the state's, the schema's of conditions, the stays of a device and in a room, who was seen in a room, and the values by which a
+# device is found - and nothing else. The transaction puts an item.
 DEVICE, REGISTRY, TOKEN, ROLLUP, STATE = "some-device", ("DEVICE", "DEVICE#3", "ROOM"), "TOKEN", "ROLLUP#some-device", "STATE#"
 STAYS, VALUES, SCHEMA = ("STAYS_OF#some-device", "STAYS_IN#some-room"), "ATTR#some-device", "CONDITIONS#"
-PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, VALUES)
+SEEN = "SEEN_IN#some-room"
+PARTITIONS = (DEVICE, *REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, *STAYS, SEEN, VALUES)
 PERMITTED = {
     "IngestRole": {
         "batch_execute_statement": {DEVICE}, "batch_write_item": {DEVICE}, "put_item": {DEVICE, *REGISTRY}, "transact_write_items": {DEVICE, *REGISTRY},
@@ -82,16 +83,16 @@ PERMITTED = {
     },
     "QueryRole": {
         "put_item": {"ROOM", SCHEMA, *STAYS, VALUES}, "transact_write_items": {"ROOM", SCHEMA, *STAYS, VALUES},
-        "update_item": {*REGISTRY}, "batch_get_item": {*REGISTRY}, "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, VALUES},
-        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES}, "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, VALUES},
+        "update_item": {*REGISTRY}, "batch_get_item": {*REGISTRY}, "query": {DEVICE, *REGISTRY, ROLLUP, *STAYS, SEEN, VALUES},
+        "get_item": {*REGISTRY, TOKEN, ROLLUP, STATE, SCHEMA, VALUES}, "delete_item": {DEVICE, "ROOM", ROLLUP, *STAYS, SEEN, VALUES},
     },
     "RegistryRole": {
         "put_item": {*REGISTRY, *STAYS}, "update_item": {*REGISTRY}, "transact_write_items": {*REGISTRY, *STAYS},
         "batch_get_item": {*REGISTRY}, "query": {DEVICE, "DEVICE", "DEVICE#3"},
     },
     "RollupRole": {
-        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA},
-        "put_item": {ROLLUP, STATE}, "transact_write_items": {ROLLUP, STATE}, "update_item": {ROLLUP, STATE, SCHEMA},
+        "query": {DEVICE, "DEVICE", "DEVICE#3", ROLLUP}, "batch_get_item": {*REGISTRY}, "get_item": {ROLLUP, STATE, SCHEMA, SEEN},
+        "put_item": {ROLLUP, STATE, SEEN}, "transact_write_items": {ROLLUP, STATE, SEEN}, "update_item": {ROLLUP, STATE, SCHEMA},
     },
 }
 

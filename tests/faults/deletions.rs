@@ -121,7 +121,16 @@ impl Bench {
             self.schedule().await;
         }
         let kinds = self.kinds("d").await;
-        for kind in ["TS#", "M15#", "DAY#", "REFOLD", "STAYS_IN#", "STAYS_OF#", "DEVICE"] {
+        for kind in [
+            "TS#",
+            "M15#",
+            "DAY#",
+            "REFOLD",
+            "SEEN_IN#room-a d",
+            "STAYS_IN#",
+            "STAYS_OF#",
+            "DEVICE",
+        ] {
             assert!(kinds.iter().any(|it| it.contains(kind)), "{kind} is missing: {kinds:?}");
         }
     }

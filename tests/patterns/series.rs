@@ -122,6 +122,7 @@ impl Meter {
         let answer = function.handle(request("GET", path, query, None), minute()).await;
         let answer = crate::given::Answer::of(&answer);
         assert_eq!(answer.status, 200, "{}", answer.body);
+        super::assert_estimate(path, &answer);
         let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
         assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
         let units = |name: &str| {
@@ -137,9 +138,9 @@ const DAYS_KEY: &str = "pk = `ROLLUP#<device>`, sk BETWEEN `DAY#<from>` AND `DAY
 
 pub(super) async fn rows() -> Vec<Row> {
     let meter = Meter::build().await;
-    let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d";
-    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m";
-    let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m";
+    let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d&explain=1";
+    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m&explain=1";
+    let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m&explain=1";
     let row = |number, pattern, operation, condition, expected, measured| Row {
         number,
         pattern,
@@ -243,7 +244,7 @@ async fn late(store: &DynamoStore) -> Vec<Row> {
     });
     vec![
         Row {
-            number: "15a",
+            number: "17a",
             pattern: "mark that readings of the past are stored, once in ten seconds and instance",
             operation: "UpdateItem, if it is as it was read",
             condition: LATE_KEY,
@@ -251,7 +252,7 @@ async fn late(store: &DynamoStore) -> Vec<Row> {
             measured: marked,
         },
         Row {
-            number: "15b",
+            number: "17b",
             pattern: "tell what rollups may lack, for each answer that reads rollups",
             operation: "GetItem, consistent",
             condition: LATE_KEY,

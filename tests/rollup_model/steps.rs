@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
+use domain::{Device, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
     Backlog, Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices,
-    ListPage, Listing, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery,
+    ListPage, Listing, NoteSeen, Page, PutRollups, QueryReadings, QueueDepth, RangeQuery,
     ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings, Refold, RollupKey,
-    RollupState, StoreResult, StoredReading, StoredRollup, StoredSchema,
+    RollupState, RoomWalk, Seen, StoreResult, StoredReading, StoredRollup, StoredSchema,
 };
 
 use super::design::Design;
@@ -95,9 +95,33 @@ impl PutRollups for Steps {
     }
 }
 
+impl NoteSeen for Steps {
+    async fn seen(
+        &self,
+        room: &RoomId,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Seen>> {
+        self.gate.step(self.memory.seen(room, device, invocation)).await
+    }
+
+    async fn put_seen(
+        &self,
+        seen: &Seen,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        self.gate.step(self.memory.put_seen(seen, expected, invocation)).await
+    }
+}
+
 impl ReadRollupState for Steps {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.gate.step(self.memory.rollup_state(invocation)).await
+    }
+
+    async fn room_walk(&self, invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
+        self.gate.step(self.memory.room_walk(invocation)).await
     }
 }
 
@@ -147,6 +171,10 @@ impl KeepRollupState for Steps {
         self.gate.step(self.memory.note_backlog(backlog, invocation)).await
     }
 
+    async fn set_room_walk(&self, walk: &RoomWalk, invocation: &Invocation) -> StoreResult<()> {
+        self.gate.step(self.memory.set_room_walk(walk, invocation)).await
+    }
+
     async fn distrust_conditions(&self, invocation: &Invocation) -> StoreResult<()> {
         self.memory.distrust_conditions(invocation).await
     }
@@ -185,7 +213,7 @@ impl FindRegistry for Steps {
 
     async fn find_rooms(
         &self,
-        ids: &[domain::RoomId],
+        ids: &[RoomId],
         invocation: &Invocation,
     ) -> StoreResult<Listing<domain::Room>> {
         self.gate.step(self.memory.find_rooms(ids, invocation)).await

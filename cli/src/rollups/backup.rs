@@ -14,6 +14,7 @@ use dynamodb::DynamoStore;
 use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
 use indicatif::{ProgressBar, ProgressStyle};
+use rollups::{SeenRooms, named_by_rollup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
@@ -120,6 +121,7 @@ pub(crate) async fn restore(
     let (mut reader, bar) = open(path)?;
     let (mut restored, mut known, mut expired, mut line) = (0, 0, 0, 0);
     let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
+    let seen = SeenRooms::default();
     let mut is_over = false;
     while !is_over {
         let mut batch = Vec::with_capacity(CONCURRENCY);
@@ -152,6 +154,8 @@ pub(crate) async fn restore(
         }
         let put = async |rollup: &StoredRollup| {
             patiently(async |invocation| {
+                let (device, named) = (&rollup.key.device, named_by_rollup(rollup));
+                seen.note(store, device, &named, now, invocation).await?;
                 store.put_rollup(rollup, Expected::Absent, invocation).await
             })
             .await

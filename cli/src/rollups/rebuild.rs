@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, bail};
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, Fold, Folded, Retention};
+use domain::{Bucket, Device, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp, Zone};
+use rollups::{Assumed, DeviceRules, Fold, Folded, Retention, SeenRooms};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{
-    Expected, Indexing, Invocation, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
-    StoreResult, StoredReading, StoredRollup,
+    Expected, Indexing, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings,
+    RollupKey, Seen, StoreResult, StoredReading, StoredRollup,
 };
 
 use super::progress::Progress;
@@ -98,7 +98,8 @@ pub(super) async fn run(
     // Of a day that is given up in part, the rest is no rollup of that day.
     let whole_from = args.time_zone.map(|_| args.scope.range(clock.now())).transpose()?;
     let whole_from = whole_from.map_or(Timestamp::MIN, TimeRange::from);
-    let rebuild = RebuildDay { store, zone, retention, whole_from, indexing, clock };
+    let seen = SeenRooms::default();
+    let rebuild = RebuildDay { store, zone, seen, retention, whole_from, indexing, clock };
     let add = |sum: &mut Rebuilt, day: Rebuilt| {
         sum.quarters += day.quarters;
         sum.days += day.days;
@@ -124,6 +125,7 @@ pub(super) async fn run(
 struct RebuildDay<'a, S, C> {
     store: &'a S,
     zone: Zone,
+    seen: SeenRooms,
     retention: Retention,
     /// Days that begin earlier are not folded.
     whole_from: Timestamp,
@@ -169,8 +171,8 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
     ) -> StoreResult<Option<Rebuilt>> {
         let store = &Unflagged::of(self.store);
         let now = self.clock.now();
-        let retention = &self.retention;
-        let fold = Fold { store, device, retention, now, invocation };
+        let (seen, retention) = (&self.seen, &self.retention);
+        let fold = Fold { store, device, seen, retention, now, invocation };
         let mut folded = 0;
         if let Some(quarters) = day.quarters {
             let window = fold.quarters_of(quarters, Assumed::Nothing).await?;
@@ -181,7 +183,7 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
             // What is not folded again is in the index as it is stored.
             if self.indexing != Indexing::Off && store.stored().0 < folded {
                 let store = self.store;
-                let fold = Fold { store, device, retention, now, invocation };
+                let fold = Fold { store, device, seen, retention, now, invocation };
                 fold.index_quarters(quarters).await?;
             }
         }
@@ -234,6 +236,26 @@ impl<S: PutRollups> PutRollups for Unflagged<'_, S> {
         };
         count.fetch_add(u64::from(is_stored), Ordering::Relaxed);
         Ok(is_stored)
+    }
+}
+
+impl<S: NoteSeen> NoteSeen for Unflagged<'_, S> {
+    async fn seen(
+        &self,
+        room: &RoomId,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Seen>> {
+        self.store.seen(room, device, invocation).await
+    }
+
+    async fn put_seen(
+        &self,
+        seen: &Seen,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        self.store.put_seen(seen, expected, invocation).await
     }
 }
 

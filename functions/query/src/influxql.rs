@@ -32,7 +32,9 @@ mod transform;
 mod value;
 mod windows;
 
-use ::table::{QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups};
+use ::table::{
+    QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+};
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
@@ -57,7 +59,9 @@ const DATABASE: &str = "home";
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState),
+    store: &(
+         impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState + ReadSeen
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -121,7 +125,9 @@ async fn run(
     statement: &Statement,
     request: &QueryRequest,
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState),
+    store: &(
+         impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState + ReadSeen
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {
@@ -153,7 +159,8 @@ async fn run(
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
     let policy = request.policy();
-    let context = Context { snapshot: &snapshot, policy, horizon: &horizon, densities, now };
+    let (snapshot, horizon) = (&*snapshot, &horizon);
+    let context = Context { snapshot, policy, horizon, known_state, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
         Statement::Show(it) => Ok(show::show(&context, it)?.into()),

@@ -21,6 +21,7 @@ mod openapi;
 mod page;
 mod pagination;
 mod patch;
+mod presence;
 mod ranges;
 mod remove;
 mod rows;
@@ -51,7 +52,8 @@ use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
     MarkDeletions, MarkLateChanges, PageRegistry, PutConditionsSchema, QueryConditions,
     QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadStays, RemoveBelongings, RemoveRooms, SearchDevices,
+    ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
+    SearchDevices,
 };
 
 /// The settings of the function.
@@ -85,8 +87,7 @@ table::store! {
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
         + SearchDevices + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
-        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions
-        + ReadLateChanges + MarkLateChanges
+        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
 }
 
 /// The function.
@@ -169,9 +170,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::ShowRoom => Box::pin(lists::room(registry, store, call)),
             Operation::EditRoom => Box::pin(edit::room(registry, store, call)),
             Operation::RoomDevices => Box::pin(lists::devices_of_room(registry, store, call)),
-            Operation::RoomReadings => {
-                Box::pin(ranges::of_room(registry, store, clock.now(), call))
-            }
+            Operation::RoomReadings => Box::pin(ranges::of_room(known, store, clock.now(), call)),
             Operation::RoomLatest => Box::pin(latest::of_room(registry, store, call)),
             Operation::ListHomes => Box::pin(homes::homes(registry, store, call)),
             Operation::ShowHome => Box::pin(homes::home(registry, store, call)),

@@ -16,6 +16,7 @@ use table::{
 };
 
 use crate::pagination::{ListRequest, ensure_all_rooms};
+use crate::presence::ROOM_CONCURRENCY;
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
@@ -159,9 +160,6 @@ impl Members {
         }
     }
 }
-
-/// The number of rooms that are asked at once.
-const ROOM_CONCURRENCY: usize = 8;
 
 /// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold.
 pub(crate) async fn devices_of_rooms(

@@ -7,15 +7,16 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, ReadingKey, StoreResult,
+    FindRegistry, Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, QueryRoomReadings,
+    RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadingKey, StoreResult,
 };
 
 use crate::latest::bytes;
 use crate::lists::metrics_of;
 use crate::rows::{READING_COLUMNS, ReadingRow};
+use crate::series::KnownState;
 use crate::sheet::{Columns, Sheet};
-use crate::{cursor, lookup, page};
+use crate::{cursor, lookup, page, presence};
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.
@@ -39,15 +40,33 @@ pub(crate) async fn of_device(
 
 /// `GET /rooms/{id}/readings`
 pub(crate) async fn of_room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings),
+    (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+    store: &(
+         impl ReadRegistry
+         + PageRegistry
+         + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
+         + ReadRollupState
+         + ReadRollups
+         + QueryReadings
+         + QueryRoomReadings
+     ),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let (room, snapshot) = lookup::room(registry, store, call).await?;
-    let page;
-    let devices = if snapshot.has_all_devices {
+    let (page, occupants);
+    let devices = if !store.has_room_index() {
+        let horizon = known_state.horizon(store, now, call.invocation).await;
+        let horizon = horizon.map_err(|error| call.failed(&error))?;
+        let (known, rooms) = ((known_state, &horizon), [room.id.clone()].into());
+        let asked = (&rooms, range.query.range);
+        occupants = presence::in_rooms(store, known, &snapshot, asked, now, call).await?;
+        let known = |id| snapshot.devices.get(id).or_else(|| occupants.read.get(id));
+        occupants.ids.iter().filter_map(known).collect()
+    } else if snapshot.has_all_devices {
         snapshot.devices_in(&room.id).collect()
     } else {
         // The index has the readings. The devices are asked for their metrics, which are columns of CSV.
@@ -110,7 +129,7 @@ async fn read_until_full(
 /// The owner of a range's readings.
 enum RangeOf<'a> {
     Device(&'a Device),
-    /// A room, and the devices that the registry says are in it.
+    /// A room, and its devices: without the index by room also those that were in it.
     Room(&'a RoomId, Vec<&'a Device>),
 }
 

@@ -39,12 +39,13 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use table::{
-    LookUpRegistry, PageRegistry, QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState,
-    ReadRollups,
+    FindRegistry, LookUpRegistry, PageRegistry, QueryReadings, ReadLateChanges, ReadRegistry,
+    ReadRollupState, ReadRollups, ReadSeen,
 };
 
 use crate::lists::metrics_of;
 use crate::lookup;
+use crate::presence::{self, Knowledge, Occupants};
 use about::{Explanation, Span, sources};
 use answer::{Columns, Series};
 use by_room::Place;
@@ -57,7 +58,7 @@ use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
 pub(crate) use lacking::Lacking;
 use lacking::Lag;
-use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES};
+use members::{DEVICE_CONCURRENCY, LeftOut};
 use request::SeriesRequest;
 pub(crate) use verdicts::check_verdicts;
 
@@ -81,13 +82,16 @@ struct Subject {
     read: BTreeMap<DeviceId, Device>,
     device: Option<Device>,
     rooms: Option<BTreeSet<RoomId>>,
+    /// The devices that are or were in the rooms.
+    occupants: BTreeSet<DeviceId>,
+    knowledge: Option<Knowledge>,
 }
 
 impl Subject {
     async fn of(
         about: About,
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + PageRegistry + LookUpRegistry),
+        store: &(impl ReadRegistry + LookUpRegistry),
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms) = (None, None);
@@ -101,13 +105,8 @@ impl Subject {
             About::All => {}
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
-        let mut read = BTreeMap::new();
-        if let Some(rooms) = rooms.as_ref().filter(|_| !snapshot.has_all_devices) {
-            let page = lookup::devices_of_rooms(store, rooms, None, MAX_DEVICES + 1, call).await?;
-            read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
-            lookup::add_meters(&mut read, store, &snapshot, call).await?;
-        }
-        Ok(Self { snapshot, read, device, rooms })
+        let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
+        Ok(Self { snapshot, read, device, rooms, occupants, knowledge })
     }
 
     /// The rooms that are asked about, each by itself.
@@ -123,29 +122,41 @@ impl Subject {
         self.device.is_none()
     }
 
-    async fn devices(
-        &self,
-        store: &(impl ReadRollups + QueryReadings),
-        grid: &Grid,
-        horizon: &Horizon,
+    /// Finds the devices of the rooms that are asked about.
+    async fn find_occupants(
+        &mut self,
+        store: &(
+             impl PageRegistry
+             + LookUpRegistry
+             + FindRegistry
+             + ReadSeen
+             + ReadRollupState
+             + ReadRollups
+             + QueryReadings
+         ),
+        (known_state, horizon): (&KnownState, &Horizon),
+        (range, now): (TimeRange, Timestamp),
         call: &mut Call<'_>,
-    ) -> Result<Vec<&Device>, Problem> {
-        let found = match (&self.device, &self.rooms) {
-            (Some(device), _) => return Ok(vec![device]),
-            (None, Some(_)) if !self.snapshot.has_all_devices => {
-                members::now(self.read.values().filter(|device| self.has_now(device)).collect())
-            }
-            (None, Some(rooms)) => {
-                let range = grid.range();
-                let invocation = call.invocation;
-                members::of_rooms(store, &self.snapshot, rooms, range, horizon, invocation).await
-            }
-            (None, None) => members::all(&self.snapshot),
-        };
-        found.map_err(|failure| failure.problem(call))
+    ) -> Result<(), Problem> {
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let (known, asked) = ((known_state, horizon), (rooms, range));
+        let found = presence::in_rooms(store, known, &self.snapshot, asked, now, call);
+        let Occupants { ids, read, knowledge } = Box::pin(found).await?;
+        (self.occupants, self.read, self.knowledge) = (ids, read, Some(knowledge));
+        lookup::add_meters(&mut self.read, store, &self.snapshot, call).await
     }
 
-    /// Those of the devices that may have been in the rooms that are or were there.
+    fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
+        let known = |id| self.snapshot.devices.get(id).or_else(|| self.read.get(id));
+        match (&self.device, &self.rooms) {
+            (Some(device), _) => Ok(vec![device]),
+            (None, Some(_)) => Ok(self.occupants.iter().filter_map(known).collect()),
+            (None, None) => members::all(&self.snapshot).map_err(|it| it.problem(call)),
+        }
+    }
+
+    /// Those of the devices that may have been in the rooms that are or were there: they are there now, or have
+    /// readings or a share of a step there.
     fn present<'a, T>(
         &self,
         found: Vec<T>,
@@ -154,9 +165,15 @@ impl Subject {
         let is_present = |it: &T| {
             let it = values(it);
             let mut pieces = it.gathered.pieces.iter();
-            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere)
+            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
         };
         found.into_iter().filter(is_present).collect()
+    }
+
+    /// What it costs, about, to know which devices these are, beside the registry in memory.
+    fn units(&self) -> f64 {
+        let rooms = self.rooms.as_ref().map_or(0, BTreeSet::len);
+        f64::from(u32::try_from(rooms).unwrap_or(u32::MAX)) / 2.0
     }
 
     /// Whether a device is in the rooms now.
@@ -187,6 +204,8 @@ pub(crate) async fn series(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -196,10 +215,12 @@ pub(crate) async fn series(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, &request, now, call).await?;
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let devices = subject.devices(call)?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
         None => metrics_of(devices.iter().copied()),
@@ -228,8 +249,9 @@ pub(crate) async fn series(
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
-    let span = span.lacking(lack_of(lacking.as_ref(), &subject, &grid, found.iter()));
+        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
+    let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
+    let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     let asked = (&request, &grid, now);
     if request.is_by_room {
@@ -279,6 +301,8 @@ pub(crate) async fn energy(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -296,10 +320,12 @@ pub(crate) async fn energy(
             return Err(Problem::field("metric", message));
         }
     };
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, &request, now, call).await?;
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let devices = subject.devices(call)?;
     let metered: Vec<(&Device, Meter<'_>)> =
         devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
     if metered.is_empty() {
@@ -337,7 +363,7 @@ pub(crate) async fn energy(
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
     let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
@@ -368,7 +394,7 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
-    let span = span.lacking(lag);
+    let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))
 }

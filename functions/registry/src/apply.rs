@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, DeviceObservation, Order, Place, RoomId, TimeRange, Timestamp};
 use runtime::panic::catching;
 use runtime::registry::{self, Registered, RegisteredDevice, is_gone};
 use runtime::stream::BatchResult;
@@ -150,7 +150,8 @@ async fn apply_observation(
         let is_known = |room: &RoomId| current.rooms.contains_key(room);
         let mut update = device.diff(&seen.observation, is_known);
         if let Some(named) = update.room.take() {
-            update.room = newest_room(store, &device, named, current, invocation).await?;
+            let newest = newest_room(store, &device, named, current, invocation).await?;
+            update.room = newest.map(|newest| begin_of_stay(&device, &seen.observation, newest));
         }
         if update.is_empty() {
             return settle(store, device, seen.observation.last, invocation).await;
@@ -166,6 +167,21 @@ async fn apply_observation(
         }
     }
     Err(kept_changing(&device.id))
+}
+
+/// A move with the first reading that names the room, as far as the batch tells: a batch may hold days. A room in
+/// which the device is already is only confirmed.
+fn begin_of_stay(
+    device: &Device,
+    observation: &DeviceObservation,
+    (at, room): (Timestamp, RoomId),
+) -> (Timestamp, RoomId) {
+    let since = match &device.place {
+        Place::Learned(known, _) if *known == room => at,
+        Place::Learned(_, earliest) => observation.since(&room, at).max(*earliest),
+        Place::Unknown | Place::Chosen(_) => observation.since(&room, at),
+    };
+    (since, room)
 }
 
 /// Begins a stay where the device's room has held up to `newest`, the timestamp of a reading.

@@ -400,6 +400,39 @@ async fn a_room_that_holds_for_15_minutes_becomes_a_stay_once() {
     assert_eq!(stays(&bench).await, [stay("a", 0, Some(101)), stay("b", 101, None)]);
 }
 
+/// Days in one batch, a reading a batch, and what lies between; posted one after the other, or all before the
+/// stream delivers the first.
+#[tokio::test]
+async fn a_stay_begins_with_the_first_reading_in_the_room_whatever_the_batches_are() {
+    let room = |minute: i64| match minute {
+        ..1_000 => "a",
+        1_000..2_500 => "b",
+        _ => "c",
+    };
+    let minutes = (0..4_000).step_by(10);
+    let readings: Vec<_> = minutes.map(|it| reading("d", it, Some(room(it)))).collect();
+    for size in [1, 3, 7, 60, 130, 400] {
+        let bench = Bench::new();
+        for batch in readings.chunks(size) {
+            bench.write(batch).await;
+        }
+        let all = stays(&bench).await;
+        let last = stay("c", 2_500, None);
+        assert_eq!(all.last(), Some(&last), "batches of {size}");
+        if size < 100 {
+            let former = [stay("a", 0, Some(1_000)), stay("b", 1_000, Some(2_500))];
+            assert_eq!(all[..2], former, "batches of {size}");
+        }
+        let before = all.len();
+        let mut again: Vec<_> = readings.chunks(size).collect();
+        again.reverse();
+        for batch in again {
+            bench.deliver(batch).await;
+        }
+        assert_eq!(stays(&bench).await.len(), before, "delivered again in another order");
+    }
+}
+
 #[tokio::test]
 async fn a_device_that_flaps_and_a_late_reading_begin_no_stay() {
     let bench = Bench::new();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, LocalDate, Quarter, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow};
+use rollups::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms};
 use runtime::clock::Clock;
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::chain;
@@ -15,6 +15,7 @@ use crate::backlog::LastNote;
 use crate::log::Done;
 use crate::refold::Refolded;
 use crate::registry::Registered;
+use crate::room_walk::Walked;
 use crate::state::StateMemory;
 use crate::{Settings, Store};
 
@@ -29,6 +30,8 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) state: StateMemory,
     pub(crate) refolded: Refolded,
     pub(crate) backlog: LastNote,
+    pub(crate) seen: SeenRooms,
+    pub(crate) walked: Walked,
 }
 
 /// Why something is not folded.
@@ -65,6 +68,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             state: StateMemory::default(),
             refolded: Refolded::default(),
             backlog: LastNote::default(),
+            seen: SeenRooms::default(),
+            walked: Walked::default(),
         }
     }
 
@@ -211,8 +216,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     fn fold<'a>(&'a self, device: &'a DeviceRules, invocation: &'a Invocation) -> Fold<'a, S> {
-        let Self { store, settings, clock, .. } = self;
-        Fold { store, device, retention: &settings.retention, now: clock.now(), invocation }
+        let Self { store, settings, seen, clock, .. } = self;
+        let retention = &settings.retention;
+        Fold { store, device, seen, retention, now: clock.now(), invocation }
     }
 }
 

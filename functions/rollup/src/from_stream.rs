@@ -1,11 +1,12 @@
-//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Reads keys only: what
-//! a reading says is read from the table.
+//! Folds the buckets that a batch of the stream touches, or leaves them to the sweep. Reads keys and rooms only:
+//! what a reading says is read from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_lambda_events::event::dynamodb::EventRecord;
-use domain::{DeviceId, LocalDate, Quarter, Timestamp, Zone};
-use rollups::{Assumed, DeviceRules, is_over};
+use domain::{DeviceId, LocalDate, Month, Quarter, RoomId, Timestamp, Zone};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
+use rollups::{Assumed, DeviceRules, NamedRooms, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
 use runtime::stream::{self, BatchResult, Consumer, Recorded, TouchedReading};
@@ -18,6 +19,9 @@ use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, reason};
 use crate::log::Done;
 use crate::state::State;
+
+/// The number of devices whose rooms are noted at once.
+const NOTE_CONCURRENCY: usize = 8;
 
 /// The quarters of one device and local day that a batch touches, and the first record that does.
 #[derive(Debug)]
@@ -75,9 +79,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
-        let touched = changes.len();
-        changes.retain(|it| !self.is_left_to_sweep(&it.change, &stored, now));
-        log.set("rollup.left_to_sweep", touched - changes.len());
+        let left = changes.extract_if(.., |it| self.is_left_to_sweep(&it.change, &stored, now));
+        let left: Vec<_> = left.map(|it| it.change).collect();
+        log.set("rollup.left_to_sweep", left.len());
+        self.note_rooms(&left, now, invocation).await.map_err(failed)?;
         if changes.is_empty() {
             return Ok(());
         }
@@ -106,6 +111,33 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             folding.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Notes the rooms of readings that are not folded yet: whoever asks for a room finds its devices by what is
+    /// noted, and a device that names two rooms within a quarter is registered in one.
+    async fn note_rooms(
+        &self,
+        left: &[TouchedReading],
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> StoreResult<()> {
+        let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
+        for TouchedReading { key, room, .. } in left {
+            let month = Month::of(key.at);
+            let is_unknown = |room: &&RoomId| !self.seen.knows(&key.device, room, month, now);
+            if let Some(room) = room.as_ref().filter(is_unknown) {
+                unknown.entry(&key.device).or_default().insert((room.clone(), month));
+            }
+        }
+        let devices: Vec<DeviceId> = unknown.keys().copied().cloned().collect();
+        // Of a device that is gone nothing is noted.
+        let rules = self.rules(&devices, invocation).await?;
+        let noting = unknown.iter().filter_map(|(device, named)| {
+            rules.get(*device)?.as_ref().ok()?;
+            Some(Box::pin(self.seen.note(&self.store, device, named, now, invocation)))
+        });
+        let noting: Vec<_> = noting.collect();
+        futures::iter(noting).buffer_unordered(NOTE_CONCURRENCY).try_collect().await
     }
 
     /// Notes that the function is behind, if a change of that time is still to be folded: then answers say that

@@ -15,6 +15,7 @@ mod log;
 mod pace;
 mod refold;
 mod registry;
+mod room_walk;
 mod schedule;
 mod settings;
 mod state;
@@ -31,8 +32,8 @@ use runtime::stream::StreamFunction;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::WorkQueue;
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, PutRollups, QueryReadings, ReadConditionsSchema,
-    ReadRollupState, ReadRollups, ReadStoredReadings,
+    FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
+    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings,
 };
 
 pub use event::{Event, Reply};
@@ -53,7 +54,7 @@ pub struct Rollup<S, W, Q, C> {
 
 table::store! {
     /// The ports of the table that the function uses.
-    pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups
+    pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
         + ReadRollupState + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
 }
 

@@ -116,7 +116,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             swept.extend(groups);
         }
         log.set("rollup.groups", swept);
-        self.refold(&sealed_until, (state.zone, now), run).await
+        self.refold(&sealed_until, (state.zone, now), run).await?;
+        self.walk_rooms((state.zone, now), run).await
     }
 
     /// Sets marks that lie ahead of the clock back: a sweep had a clock that was ahead, and passed over quarters

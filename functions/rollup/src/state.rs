@@ -77,7 +77,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             queue: None,
         };
         match self.store.begin_rollups(&state, invocation).await? {
-            InsertOutcome::Inserted => Ok(state),
+            InsertOutcome::Inserted => {
+                if is_new {
+                    self.skip_room_walk(invocation).await?;
+                }
+                Ok(state)
+            }
             InsertOutcome::Exists(known) => Ok(known),
         }
     }

@@ -1,5 +1,6 @@
 //! The function on a table in memory that fails on demand. Interleavings are tested by the workspace's model.
 
+mod rooms;
 mod schedule;
 mod stream;
 

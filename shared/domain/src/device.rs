@@ -73,6 +73,8 @@ pub struct DeviceObservation {
     pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
+    /// Which of them each reading named, so that a move is known to the reading.
+    named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
     /// What the sender teaches beside them; the stream of readings holds none of it.
@@ -96,6 +98,7 @@ impl DeviceObservation {
             first: reading.at,
             last: reading.at,
             rooms: BTreeMap::new(),
+            named: BTreeMap::new(),
             metrics: BTreeSet::new(),
             hints: Hints::default(),
         };
@@ -111,12 +114,25 @@ impl DeviceObservation {
             let once = Span { first: reading.at, last: reading.at };
             let span = self.rooms.entry(room.clone()).or_insert(once);
             *span = Span { first: span.first.min(reading.at), last: span.last.max(reading.at) };
+            // Of two at one time the greater counts, in whichever order they come.
+            let named = self.named.entry(reading.at).or_insert_with(|| room.clone());
+            if *named < *room {
+                named.clone_from(room);
+            }
         }
         for name in reading.metrics().keys() {
             if !self.metrics.contains(name) {
                 self.metrics.insert(name.clone());
             }
         }
+    }
+
+    /// The first of the readings that named a room one after the other, and no other room between them, up to
+    /// `at`; `at` itself where the last of them named another.
+    #[must_use]
+    pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
+        let before = self.named.range(..=at).rev();
+        before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
     }
 
     /// The device to register when the registry has none of this id. It introduces rooms that are not
@@ -131,7 +147,7 @@ impl DeviceObservation {
             .iter()
             .filter(|(room, _)| registered(room))
             .max_by_key(|(room, span)| (span.last, *room))
-            .map(|(room, span)| Place::Learned(room.clone(), span.last));
+            .map(|(room, span)| Place::Learned(room.clone(), self.since(room, span.last)));
         let device = Device {
             id,
             name: None,

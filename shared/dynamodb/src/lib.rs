@@ -25,6 +25,7 @@ mod restore_stays;
 mod rollup_state;
 mod rollups;
 mod search_devices;
+mod seen;
 mod shards;
 mod stays;
 mod teach_device;

@@ -1,21 +1,18 @@
 //! Reads a range of a device or a room; without the index, a room's range is merged from its devices.
 //! Writes nothing.
 
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
-
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use std::cmp::Ordering;
 
 use crate::DynamoStore;
 use crate::attribute::to_sdk;
 use crate::range::{Range, RangePage};
-use domain::{DeviceId, Order, Reading, RoomId, TimeRange, Timestamp};
+use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use table::item::{self, Attribute};
 use table::keys::{self, Key};
 use table::layout::ROOM_INDEX;
 use table::{
-    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadStays as _, ReadingKey,
-    StayQuery, StoreResult,
+    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadingKey, StoreResult,
 };
 
 impl QueryReadings for DynamoStore {
@@ -30,6 +27,10 @@ impl QueryReadings for DynamoStore {
 }
 
 impl QueryRoomReadings for DynamoStore {
+    fn has_room_index(&self) -> bool {
+        self.layout.room_index
+    }
+
     async fn room_readings(
         &self,
         room: &RoomId,
@@ -40,8 +41,7 @@ impl QueryRoomReadings for DynamoStore {
         if self.layout.room_index {
             return self.readings(room_range(room, query), |_| true, invocation).await;
         }
-        let devices = self.with_former_devices(room, devices, query.range, invocation).await?;
-        self.merge(room, &devices, query, invocation).await
+        self.merge(room, devices, query, invocation).await
     }
 }
 
@@ -89,21 +89,6 @@ impl DynamoStore {
         Ok(Page { readings: items, has_more })
     }
 
-    /// The devices, and those of which a stay in the room overlaps the range.
-    async fn with_former_devices(
-        &self,
-        room: &RoomId,
-        devices: &[DeviceId],
-        range: TimeRange,
-        invocation: &Invocation,
-    ) -> StoreResult<Vec<DeviceId>> {
-        let query = StayQuery { range, after: None, limit: MAX_STAYS };
-        let stays = self.stays_in(room, &query, invocation).await?.stays;
-        let former = stays.into_iter().map(|of| of.device);
-        let all: BTreeSet<DeviceId> = devices.iter().cloned().chain(former).collect();
-        Ok(all.into_iter().collect())
-    }
-
     /// A room's range without the index: its devices, merged.
     ///
     /// Each round asks the devices that may still hold a reading of the page, several at once, for
@@ -146,9 +131,6 @@ impl DynamoStore {
         Ok(Page { readings: merged, has_more })
     }
 }
-
-/// How many stays in a room are read for a range of it: more than a room has in years.
-const MAX_STAYS: usize = 10_000;
 
 /// How many devices of a room are asked at once.
 const MERGE_CONCURRENCY: usize = 8;

@@ -1,4 +1,5 @@
-//! `Query` on the partitions of a device, and `DeleteItem` on what is there. Chooses nothing.
+//! `Query` on the partitions of a device, and `DeleteItem` on what is there, or `TransactWriteItems` on what has
+//! two sides. Chooses nothing.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use domain::DeviceId;
@@ -10,7 +11,8 @@ use crate::{DynamoStore, note_read, note_write};
 use table::item::attribute::STAY_ROOM;
 use table::keys::{self, Key, PK, SK};
 use table::{
-    Belonging, Belongings, Invocation, ItemKey, PutOutcome, RemoveBelongings, StoreResult,
+    Belonging, Belongings, Invocation, ItemKey, PutOutcome, RemoveBelongings, StoreError,
+    StoreResult,
 };
 
 /// How many belongings are removed at once. A role that may delete in batches may also put in batches, and
@@ -100,10 +102,13 @@ impl DynamoStore {
         Belonging(keys): &Belonging,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        for ItemKey { pk, sk } in keys {
-            self.delete_item(pk.clone(), sk.clone(), invocation).await?;
+        if let [ItemKey { pk, sk }] = &keys[..] {
+            return self.delete_item(pk.clone(), sk.clone(), invocation).await;
         }
-        Ok(())
+        let parts = keys.iter().map(|key| self.delete_part(key.clone())).collect();
+        self.transact(parts, invocation)
+            .await?
+            .map_err(|_| StoreError::Contended(format!("{keys:?}")))
     }
 
     /// Deletes an item, whatever it is. Done twice, it changes nothing.
@@ -133,6 +138,7 @@ fn belonging(item: &SdkItem) -> Option<Belonging> {
     let room = text(STAY_ROOM).and_then(|room| room.parse().ok());
     Some(match (Key::parse(&pk, &sk), room) {
         (Some(Key::StayOf(device, since)), Some(room)) => Belonging::of_stay(&device, &room, since),
+        (Some(Key::SeenOf(device, room)), _) => Belonging::of_seen(&device, &room),
         _ => Belonging(vec![ItemKey { pk, sk }]),
     })
 }

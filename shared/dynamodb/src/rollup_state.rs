@@ -7,17 +7,24 @@ use domain::{DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::attribute::SdkItem;
 use crate::update::Update;
-use table::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE};
+use table::item::attribute::{
+    AFTER, BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE,
+};
 use table::item::{self, Attribute, group_name};
 use table::keys::Key;
 use table::{
     Backlog, InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, MarkLateChanges,
-    QueueDepth, ReadLateChanges, ReadRollupState, Refold, RollupState, StoreResult, UpdateOutcome,
+    QueueDepth, ReadLateChanges, ReadRollupState, Refold, RollupState, RoomWalk, StoreResult,
+    UpdateOutcome,
 };
 
 impl ReadRollupState for DynamoStore {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         self.find(&Key::RollupState, invocation).await
+    }
+
+    async fn room_walk(&self, invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
+        self.find(&Key::RoomWalk, invocation).await
     }
 }
 
@@ -116,6 +123,20 @@ impl KeepRollupState for DynamoStore {
         let mut update = Update::of(Key::RollupState);
         update.set(&[SINCE], Attribute::S(since.to_string()));
         update.set(&[ZONE], Attribute::S(zone.to_owned()));
+        update.send(self, invocation).await.map(drop)
+    }
+
+    async fn set_room_walk(&self, walk: &RoomWalk, invocation: &Invocation) -> StoreResult<()> {
+        let mut update = Update::or_put(Key::RoomWalk);
+        update.only_if_still(&[DONE], None);
+        update.set(&[SINCE], Attribute::S(walk.begun.to_string()));
+        match &walk.after {
+            Some(after) => update.set(&[AFTER], Attribute::S(after.to_string())),
+            None => update.remove(&[AFTER]),
+        }
+        if walk.is_done {
+            update.set(&[DONE], item::mark());
+        }
         update.send(self, invocation).await.map(drop)
     }
 

@@ -1,4 +1,5 @@
-//! A device's `UpdateItem`, or a `TransactWriteItems` of it and its companions. Works out no companion.
+//! A device's `UpdateItem`, or a `TransactWriteItems` of it and its companions; the transactions of others.
+//! Works out no companion.
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
@@ -14,8 +15,8 @@ use crate::{DynamoStore, note_write};
 use domain::{Device, DeviceId};
 use table::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION};
 use table::item::{self, Attribute, Item};
-use table::keys::Key;
-use table::{Companion, Expected, Invocation, StoreError, StoreResult, UpdateOutcome};
+use table::keys::{Key, PK, SK};
+use table::{Companion, Expected, Invocation, ItemKey, StoreError, StoreResult, UpdateOutcome};
 
 /// The outcome of a device's write with its companions.
 pub(super) enum DeviceWrite {
@@ -94,6 +95,24 @@ impl DynamoStore {
                 .into_iter()
                 .chain(companions)
                 .collect();
+        let reasons = match self.transact(parts, invocation).await {
+            Ok(Ok(())) => return Ok(ItemWrite::Done(None)),
+            Ok(Err(reasons)) => reasons,
+            Err(error @ StoreError::Throttled(_)) => return Ok(ItemWrite::Busy(error)),
+            Err(error) => return Err(error),
+        };
+        Ok(match reasons.into_iter().next().filter(failed) {
+            Some(device) => ItemWrite::Lost(device.item),
+            None => ItemWrite::CompanionRefused,
+        })
+    }
+
+    /// Writes all parts or none; the reasons of each where a condition does not hold.
+    pub(super) async fn transact(
+        &self,
+        parts: Vec<TransactWriteItem>,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<(), Vec<CancellationReason>>> {
         let answer = self
             .client
             .transact_write_items()
@@ -104,7 +123,7 @@ impl DynamoStore {
             Ok(answer) => {
                 let units = answer.consumed_capacity().iter();
                 units.for_each(|units| note_write(invocation, Some(units)));
-                return Ok(ItemWrite::Done(None));
+                return Ok(Ok(()));
             }
             Err(error) => error,
         };
@@ -115,30 +134,24 @@ impl DynamoStore {
         };
         let reasons = cancelled.cancellation_reasons();
         reasons.iter().for_each(|_| invocation.add_write(CANCELLED_ITEM));
-        if let Some(device) = reasons.first().filter(|it| failed(it)) {
-            return Ok(ItemWrite::Lost(device.item.clone()));
-        }
         if reasons.iter().any(failed) {
-            return Ok(ItemWrite::CompanionRefused);
+            return Ok(Err(reasons.to_vec()));
         }
-        if reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it))) {
-            return Ok(ItemWrite::Busy(StoreError::Throttled(Box::new(error))));
-        }
-        Err(store_error(error))
+        let is_busy = reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it)));
+        Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
     }
 
     /// The parts of a transaction that write a companion.
     pub(super) fn parts(&self, companion: Companion) -> Vec<TransactWriteItem> {
         match companion {
             Companion::RegisterRoom(room) => {
-                let put = Put::new(item::from_room(&room), Expected::Absent).transact(self);
-                vec![TransactWriteItem::builder().put(put).build()]
+                vec![self.conditional_part(Put::new(item::from_room(&room), Expected::Absent))]
             }
             Companion::KeepEntry(device, entry) => {
                 vec![self.put_part(item::from_search_entry(&device, &entry, self.layout))]
             }
             Companion::DropEntry(device, entry) => {
-                vec![self.delete_part(&Key::SearchEntry(device, entry))]
+                vec![self.delete_part(ItemKey::of(&Key::SearchEntry(device, entry)))]
             }
             Companion::KeepStay(stay) => item::from_stay(&stay).map(|it| self.put_part(it)).into(),
             Companion::NoteBehind(meter, device) => {
@@ -183,15 +196,22 @@ impl DynamoStore {
             .expect("key, table and condition are set")
     }
 
-    /// A deletion, likewise.
-    fn delete_part(&self, key: &Key) -> TransactWriteItem {
-        let key = Some(to_sdk(item::key(key)));
-        let delete = Delete::builder().table_name(&self.table).set_key(key);
+    /// A deletion without a condition.
+    pub(super) fn delete_part(&self, ItemKey { pk, sk }: ItemKey) -> TransactWriteItem {
+        let delete = Delete::builder()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk))
+            .key(SK, AttributeValue::S(sk));
         TransactWriteItem::builder().delete(delete.build().expect("key and table are set")).build()
     }
 
-    /// A put without a condition: the condition on the device holds for it too.
-    fn put_part(&self, item: Item) -> TransactWriteItem {
+    /// A put with its condition.
+    pub(super) fn conditional_part(&self, put: Put) -> TransactWriteItem {
+        TransactWriteItem::builder().put(put.transact(self)).build()
+    }
+
+    /// A put without a condition: that of another part holds for it too.
+    pub(super) fn put_part(&self, item: Item) -> TransactWriteItem {
         let put = TransactPut::builder().table_name(&self.table).set_item(Some(to_sdk(item)));
         TransactWriteItem::builder().put(put.build().expect("item and table are set")).build()
     }

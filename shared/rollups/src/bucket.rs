@@ -4,6 +4,7 @@ use domain::{Bucket, LocalDate, Quarter, Rollup, TimeRange, Timestamp, Zone};
 use table::{StoreResult, StoredReading};
 
 use crate::fold::{Fold, Store};
+use crate::seen_rooms::{NamedRooms, named_by_readings, named_by_rollup};
 
 /// A bucket, its timestamps, and the zone of a day.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub(crate) struct Source {
     pub(crate) until: Option<Timestamp>,
     /// The newest settings that a part of the source was folded with.
     pub(crate) settings: u64,
+    /// The rooms that the readings name.
+    pub(crate) named: NamedRooms,
     /// Whether the rollup is stored even where none is stored yet.
     pub(crate) is_stored_even_if_new: bool,
 }
@@ -62,6 +65,7 @@ impl<S: Store> Fold<'_, S> {
             rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
             until: kept().filter_map(|it| it.expires).min(),
             settings: 0,
+            named: named_by_readings(kept()),
             is_stored_even_if_new: true,
         }
     }
@@ -74,6 +78,7 @@ impl<S: Store> Fold<'_, S> {
             if quarter.rollup.is_empty() || quarter.is_expired(self.now) {
                 continue;
             }
+            source.named.extend(named_by_rollup(&quarter));
             source.rollup.append(&quarter.rollup, &self.device.rules);
             source.until = source.until.into_iter().chain(quarter.expires).min();
             source.settings = source.settings.max(quarter.settings);

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use domain::{Bucket, LocalDate, Quarter, Timestamp, Zone};
 use table::{
-    Expected, Invocation, PutRollups, ReadRollups, ReadStoredReadings, RollupKey, StoreError,
-    StoreResult, StoredRollup,
+    Expected, Invocation, NoteSeen, PutRollups, ReadRollups, ReadStoredReadings, RollupKey,
+    StoreError, StoreResult, StoredRollup,
 };
 
 use crate::bucket::{Bounds, Source};
 use crate::retention::{emptied_expires, is_closing};
-use crate::{DeviceRules, Retention};
+use crate::{DeviceRules, NamedRooms, Retention, SeenRooms};
 
 /// The ports of the table that a fold uses.
-pub trait Store: ReadStoredReadings + ReadRollups + PutRollups {}
+pub trait Store: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen {}
 
-impl<S: ReadStoredReadings + ReadRollups + PutRollups> Store for S {}
+impl<S: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen> Store for S {}
 
 /// The folds of one device: reads what is stored, folds it, and puts the rollup.
 ///
@@ -26,6 +26,8 @@ pub struct Fold<'a, S> {
     pub store: &'a S,
     /// The device. Its rules must be read after the change of a reading that is to be folded.
     pub device: &'a DeviceRules,
+    /// The rooms that are known to be noted.
+    pub seen: &'a SeenRooms,
     /// The times for which readings and rollups are kept.
     pub retention: &'a Retention,
     /// The time of day.
@@ -101,16 +103,25 @@ impl<S: Store> Fold<'_, S> {
                 Step::Done(folded) => return Ok(folded),
                 Step::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // What is folded is read after the version: whoever reads it later puts later.
-                Step::Fold => match self.next(bounds, known.as_ref(), self.read(bounds).await?) {
-                    Ok(rollup) => (rollup, Folded::Stored),
-                    Err(folded) => return Ok(folded),
-                },
+                Step::Fold => {
+                    let source = self.read(bounds).await?;
+                    self.note(&source.named).await?;
+                    match self.next(bounds, known.as_ref(), source) {
+                        Ok(rollup) => (rollup, Folded::Stored),
+                        Err(folded) => return Ok(folded),
+                    }
+                }
             };
             if self.put(&rollup, known.as_ref()).await? {
                 return Ok(folded);
             }
         }
         Err(StoreError::Contended(format!("the rollup {key:?}")))
+    }
+
+    /// Notes the rooms of what is folded, before the rollup is stored that has it.
+    pub(crate) async fn note(&self, named: &NamedRooms) -> StoreResult<()> {
+        self.seen.note(self.store, &self.device.id, named, self.now, self.invocation).await
     }
 
     /// The next step, by the stored rollup.

@@ -17,6 +17,7 @@ mod following;
 mod late;
 mod retention;
 mod sealing;
+mod seen_rooms;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -27,4 +28,5 @@ pub use following::{Following, MARKED_AHEAD, is_late};
 pub use late::LateMarking;
 pub use retention::{Retention, is_closing};
 pub use sealing::{GRACE, SKEW, is_over, newest_sealable_edge};
+pub use seen_rooms::{NamedRooms, SeenRooms, named_by_readings, named_by_rollup};
 pub use window::FoldedWindow;

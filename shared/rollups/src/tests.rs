@@ -5,20 +5,21 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{
     Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, FoldRules, LocalDate, Quarter, Reading,
-    Rollup, SchemaMetric, TimeRange, Timestamp, Zone,
+    Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
 };
 use table::memory::MemoryStore;
 use table::{
-    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, PutReadings as _, PutRollups,
-    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, StoreError, StoreResult, StoredReading,
-    StoredRollup,
+    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _,
+    PutRollups, ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, Seen, StoreError,
+    StoreResult, StoredReading, StoredRollup,
 };
 
-use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention};
+use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention, SeenRooms};
 
 struct Bench {
     store: MemoryStore,
     device: DeviceRules,
+    seen: SeenRooms,
     retention: Retention,
     now: Timestamp,
     invocation: Invocation,
@@ -30,6 +31,7 @@ impl Bench {
         Self {
             store: MemoryStore::default(),
             device: DeviceRules::of_unknown(device()),
+            seen: SeenRooms::default(),
             retention: Retention::default(),
             now: at(60),
             invocation: Invocation::until(Deadline::after(Duration::from_secs(60))),
@@ -48,8 +50,8 @@ impl Bench {
     }
 
     fn fold_on<'a, S>(&'a self, store: &'a S) -> Fold<'a, S> {
-        let Self { device, retention, now, invocation, .. } = self;
-        Fold { store, device, retention, now: *now, invocation }
+        let Self { device, seen, retention, now, invocation, .. } = self;
+        Fold { store, device, seen, retention, now: *now, invocation }
     }
 
     async fn write(&self, minute: i64, value: &str) {
@@ -382,6 +384,26 @@ impl ReadStoredReadings for Contended {
         invocation: &Invocation,
     ) -> StoreResult<Vec<StoredReading>> {
         self.0.stored_readings(device, range, invocation).await
+    }
+}
+
+impl NoteSeen for Contended {
+    async fn seen(
+        &self,
+        room: &RoomId,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> StoreResult<Option<Seen>> {
+        self.0.seen(room, device, invocation).await
+    }
+
+    async fn put_seen(
+        &self,
+        seen: &Seen,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        self.0.put_seen(seen, expected, invocation).await
     }
 }
 

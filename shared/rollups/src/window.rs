@@ -8,6 +8,7 @@ use table::{StoreResult, StoredReading, StoredRollup};
 
 use crate::bucket::Bounds;
 use crate::fold::{Assumed, Fold, Folded, Step, Store};
+use crate::seen_rooms::named_by_readings;
 
 /// The result of folding the quarters of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,6 +96,7 @@ impl<S: Store> Fold<'_, S> {
     }
 
     async fn fold_window(&self, found: Window) -> StoreResult<FoldedWindow> {
+        self.note(&named_by_readings(found.values().flat_map(|(_, readings)| readings))).await?;
         let folding: Vec<_> =
             found.iter().map(|(quarter, it)| self.in_window(*quarter, it)).collect();
         let folded: Vec<(Quarter, Folded)> =

@@ -17,8 +17,8 @@ pub struct ItemKey {
     pub sk: String,
 }
 
-/// Something of a device, by the keys of its items in the order in which they are removed: the last is the
-/// one by which it is found.
+/// Something of a device, by the keys of its items. Several are removed together, or none of them: a fold that
+/// is still at work writes both of its own together too, so nobody leaves one alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Belonging(pub Vec<ItemKey>);
 
@@ -31,11 +31,19 @@ impl ItemKey {
 }
 
 impl Belonging {
-    /// A stay. The room's side is removed first: as long as the device's is there, the other is found.
+    /// A stay, with its side among those in the room.
     #[must_use]
     pub fn of_stay(device: &DeviceId, room: &RoomId, since: Timestamp) -> Self {
         let in_room = Key::StayIn(room.clone(), since, device.clone());
         let of_device = Key::StayOf(device.clone(), since);
+        Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
+    }
+
+    /// That the device was seen in a room.
+    #[must_use]
+    pub fn of_seen(device: &DeviceId, room: &RoomId) -> Self {
+        let in_room = Key::SeenIn(room.clone(), device.clone());
+        let of_device = Key::SeenOf(device.clone(), room.clone());
         Self(vec![ItemKey::of(&in_room), ItemKey::of(&of_device)])
     }
 }
@@ -97,6 +105,7 @@ pub trait RemoveBelongings: Send + Sync {
         (Action::DeleteItem, Target::Readings),
         (Action::DeleteItem, Target::Rollups),
         (Action::DeleteItem, Target::Stays),
+        (Action::DeleteItem, Target::SeenIn),
         (Action::DeleteItem, Target::Attributes),
     ];
 

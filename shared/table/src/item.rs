@@ -10,6 +10,7 @@ mod reading;
 mod rollup;
 mod room;
 mod search_entry;
+mod seen;
 mod shards;
 mod stay;
 mod token;
@@ -27,6 +28,7 @@ pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, ma
 pub use self::rollup::{from_queue_depth, from_refold, from_rollup, from_rollup_state, group_name};
 pub use self::room::from_room;
 pub use self::search_entry::from_search_entry;
+pub use self::seen::{from_room_walk, from_seen, seen_of};
 pub use self::shards::from_shards;
 pub use self::stay::{from_stay, newest_stay};
 pub use self::token::from_token;

@@ -38,6 +38,9 @@ pub const CONDITIONS: &str = "CONDITIONS#";
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
 /// What the partition of a room's stays begins with.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
+/// What the partition of the devices begins with that were seen in a room. It is neither the room's own nor
+/// that of its stays, because the function that folds rollups writes it and may write no other.
+pub const SEEN_IN_PREFIX: &str = "SEEN_IN#";
 /// What the sort key of the rollup of 15 minutes begins with.
 const QUARTER_PREFIX: &str = "M15#";
 /// What the sort key of the rollup of a day begins with.
@@ -56,6 +59,8 @@ const ROLLUP_STATE: &str = "rollup";
 const CHANGES: &str = "changes";
 /// The sort key of the number of partitions that the registry's devices are spread over: no device's id.
 const SHARDS: &str = "#shards";
+/// The sort key, beside the state of the rollups, of how far the rooms of older rollups are noted.
+const ROOM_WALK: &str = "rooms";
 /// The sort key, among a device's rollups, of how far they are folded again.
 const REFOLD: &str = "REFOLD";
 
@@ -95,8 +100,14 @@ pub enum Key {
     LateChanges,
     /// How far the rollups of a device are folded again after a change of its settings.
     Refold(DeviceId),
+    /// How far it is noted which rooms older rollups name.
+    RoomWalk,
     /// The schema of the index by conditions.
     ConditionsSchema,
+    /// That a device was seen in a room, among its rollups: what a deletion of the device finds.
+    SeenOf(DeviceId, RoomId),
+    /// The months in which a device was seen in a room, among all that were seen there.
+    SeenIn(RoomId, DeviceId),
     /// A stay, among those of its device.
     StayOf(DeviceId, Timestamp),
     /// A stay, among those in its room.
@@ -113,10 +124,13 @@ impl Key {
             Self::Shards => DEVICES.to_owned(),
             Self::Room(_) => ROOMS.to_owned(),
             Self::Token(_) => TOKENS.to_owned(),
-            Self::Rollup(device, _) | Self::Refold(device) => rollup_pk(device),
+            Self::Rollup(device, _) | Self::Refold(device) | Self::SeenOf(device, _) => {
+                rollup_pk(device)
+            }
+            Self::SeenIn(room, _) => seen_in_pk(room),
             Self::SearchEntry(device, _) => search_pk(device),
             Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
-            Self::RollupState => STATE.to_owned(),
+            Self::RollupState | Self::RoomWalk => STATE.to_owned(),
             Self::LateChanges => LATE.to_owned(),
             Self::ConditionsSchema => CONDITIONS.to_owned(),
             Self::StayOf(device, _) => stays_of_pk(device),
@@ -141,7 +155,10 @@ impl Key {
             Self::Indexed => INDEXED.to_owned(),
             Self::RollupState => ROLLUP_STATE.to_owned(),
             Self::LateChanges => CHANGES.to_owned(),
+            Self::RoomWalk => ROOM_WALK.to_owned(),
             Self::Refold(_) => REFOLD.to_owned(),
+            Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
+            Self::SeenIn(_, device) => device.to_string(),
             Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
             Self::StayOf(_, since) => since.to_string(),
             Self::StayIn(_, since, device) => format!("{since}#{device}"),
@@ -163,6 +180,7 @@ impl Key {
             ATTRIBUTE_PREFIX => (sk == INDEXED).then_some(Self::Indexed),
             STATE if sk == ROLLUP_STATE => Some(Self::RollupState),
             LATE if sk == CHANGES => Some(Self::LateChanges),
+            STATE if sk == ROOM_WALK => Some(Self::RoomWalk),
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             pk => {
                 if let Some(device) = pk.strip_prefix(ATTRIBUTE_PREFIX) {
@@ -176,7 +194,13 @@ impl Key {
                     if sk == REFOLD {
                         return Some(Self::Refold(device));
                     }
+                    if let Some(room) = sk.strip_prefix(SEEN_IN_PREFIX) {
+                        return Some(Self::SeenOf(device, room.parse().ok()?));
+                    }
                     return Some(Self::Rollup(device, parse_bucket(sk)?));
+                }
+                if let Some(room) = pk.strip_prefix(SEEN_IN_PREFIX) {
+                    return Some(Self::SeenIn(room.parse().ok()?, sk.parse().ok()?));
                 }
                 if let Some(device) = pk.strip_prefix(STAYS_OF_PREFIX) {
                     return Some(Self::StayOf(device.parse().ok()?, parse_timestamp(sk)?));
@@ -323,6 +347,18 @@ pub fn stays_in_pk(room: &RoomId) -> String {
     format!("{STAYS_IN_PREFIX}{room}")
 }
 
+/// The partition key of the devices that were seen in a room.
+#[must_use]
+pub fn seen_in_pk(room: &RoomId) -> String {
+    format!("{SEEN_IN_PREFIX}{room}")
+}
+
+/// Bounds for `BETWEEN`: all ids of devices.
+#[must_use]
+pub fn all_ids() -> (String, String) {
+    (String::from(BEFORE_IDS), String::from(BEHIND_IDS))
+}
+
 fn bucket_sk(bucket: Bucket) -> String {
     match bucket {
         Bucket::Quarter(quarter) => format!("{QUARTER_PREFIX}{}", quarter.start()),
@@ -413,6 +449,13 @@ mod tests {
             Just(Key::Indexed),
             Just(Key::RollupState),
             Just(Key::LateChanges),
+            Just(Key::RoomWalk),
+            (id(), id()).prop_map(|(id, room)| {
+                Key::SeenOf(id.parse().expect("an id"), room.parse().expect("an id"))
+            }),
+            (id(), id()).prop_map(|(room, id)| {
+                Key::SeenIn(room.parse().expect("an id"), id.parse().expect("an id"))
+            }),
             Just(Key::ConditionsSchema),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
             (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),

@@ -26,6 +26,7 @@ mod range_query;
 mod rollup;
 mod rollup_ports;
 mod search;
+mod seen;
 mod stay_query;
 
 pub use companion::{Companion, companions, entry_companions, search_companions};
@@ -61,4 +62,5 @@ pub use rollup_ports::{
     ReadStoredReadings, SetConditionsReady,
 };
 pub use search::{SearchHit, SearchPage, SearchQuery};
+pub use seen::{NoteSeen, ReadSeen, RoomWalk, Seen};
 pub use stay_query::{StayKey, StayPage, StayQuery};

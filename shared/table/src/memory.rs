@@ -3,6 +3,7 @@
 mod conditions;
 mod deletions;
 mod rollups;
+mod seen;
 mod stays;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ use super::{
     Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, MeterChange, Page,
     PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery,
     ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState,
-    SearchDevices, SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult,
-    StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
+    RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey, StoreError,
+    StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
     BehindError, DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DevicePatchError,
@@ -42,6 +43,8 @@ struct State {
     sealing: Option<RollupState>,
     late: crate::LateChanges,
     refolds: BTreeMap<DeviceId, Refold>,
+    seen: BTreeMap<(RoomId, DeviceId), Seen>,
+    room_walk: Option<RoomWalk>,
     conditions: conditions::State,
     index: Index,
     failures: Vec<Option<StoreError>>,
@@ -395,6 +398,10 @@ impl QueryReadings for MemoryStore {
 }
 
 impl QueryRoomReadings for MemoryStore {
+    fn has_room_index(&self) -> bool {
+        true
+    }
+
     async fn room_readings(
         &self,
         room: &RoomId,

@@ -40,6 +40,8 @@ pub enum Target {
     AttributeIndex,
     /// The stays, each in the partitions of its device's and its room's.
     Stays,
+    /// The devices that were seen in a room, each room's in a partition of its own.
+    SeenIn,
     /// The index by room.
     RoomIndex,
     /// The index by conditions.

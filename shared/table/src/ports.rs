@@ -97,16 +97,16 @@ pub trait QueryReadings: Send + Sync {
 /// Pattern 6: readings of a room in a range.
 pub trait QueryRoomReadings: Send + Sync {
     /// What the port must be permitted.
-    const PERMISSIONS: &'static [Permission] = &[
-        (Action::Query, Target::RoomIndex),
-        (Action::Query, Target::Readings),
-        (Action::Query, Target::Stays),
-    ];
+    const PERMISSIONS: &'static [Permission] =
+        &[(Action::Query, Target::RoomIndex), (Action::Query, Target::Readings)];
+
+    /// Whether the table has the index by room.
+    fn has_room_index(&self) -> bool;
 
     /// A page of one room's readings, all its devices merged in time order.
     ///
-    /// `devices` are those that the registry says are in the room; a table without its index by room
-    /// is asked for them one by one, and for those whose stays in the room overlap the range.
+    /// `devices` are those that are or were in the room; a table without its index by room is asked for them
+    /// one by one.
     fn room_readings(
         &self,
         room: &RoomId,

@@ -9,7 +9,7 @@ use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Ti
 use crate::{
     Action, Backlog, ConditionsPage, Expected, IndexedQuarter, Indexing, InsertOutcome, Invocation,
     LateChanges, LateMark, ListPage, Listing, Permission, QueueDepth, Refold, RollupKey,
-    RollupState, StoreResult, StoredReading, StoredRollup, StoredSchema, Target,
+    RollupState, RoomWalk, StoreResult, StoredReading, StoredRollup, StoredSchema, Target,
 };
 
 /// Patterns 8 and 9: rollups of a device in a range.
@@ -88,6 +88,12 @@ pub trait ReadRollupState: Send + Sync {
         &self,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<RollupState>>> + Send;
+
+    /// How far it is noted which rooms older rollups name; `None` before rooms are noted at all.
+    fn room_walk(
+        &self,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<RoomWalk>>> + Send;
 }
 
 /// Reads what is known of changes of past readings that rollups may lack.
@@ -170,6 +176,12 @@ pub trait KeepRollupState: Send + Sync {
         &self,
         since: Timestamp,
         zone: &str,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
+    /// Stores how far rooms of older rollups are noted. A walk that is done stays done.
+    fn set_room_walk(
+        &self,
+        walk: &RoomWalk,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<()>> + Send;
     /// How far the rollups of a device are folded again; nothing is folded with newer settings than 0 where

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey};
 
 use super::density::{Densities, Density};
@@ -15,6 +16,7 @@ use super::group::{Found, counts};
 use crate::series::gather::{Ask, Level, gather, readings};
 use crate::series::grid::{Grid, intersection};
 use crate::series::horizon::Horizon;
+use crate::series::members::DEVICE_CONCURRENCY;
 
 /// The read units of a statement, as estimated before anything is read.
 const MAX_UNITS: f64 = 2_000.0;
@@ -67,21 +69,18 @@ pub(super) async fn read(
     wanted: &[Wanted<'_>],
     invocation: &Invocation,
 ) -> Result<Vec<Found>, Failure> {
-    let mut levels = Vec::new();
-    let mut units = 0.0;
-    for it in wanted {
-        let (level, cost) = Box::pin(plan.level(store, it, invocation)).await?;
-        levels.push(level);
-        units += cost;
-    }
+    let levels = wanted.iter().map(|it| Box::pin(plan.level(store, it, invocation)));
+    let levels: Vec<_> = levels.collect();
+    let levels: Vec<(Level, f64)> =
+        stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+    let units = levels.iter().map(|(_, units)| units).sum();
     if units > MAX_UNITS {
         return Err(too_dear(units).into());
     }
-    let mut found = Vec::new();
-    for (it, level) in wanted.iter().zip(levels) {
-        found.push(Box::pin(plan.found(store, it, level, invocation)).await?);
-    }
-    Ok(found)
+    let found = wanted.iter().zip(levels);
+    let found = found.map(|(it, (level, _))| Box::pin(plan.found(store, it, level, invocation)));
+    let found: Vec<_> = found.collect();
+    stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
 
 fn too_dear(units: f64) -> QueryError {

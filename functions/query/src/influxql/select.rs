@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
-use table::{Invocation, QueryReadings, ReadLateChanges, ReadRollups};
+use table::{Invocation, QueryReadings, ReadLateChanges, ReadRollupState, ReadRollups, ReadSeen};
 
 use super::answer::{OutSeries, OutValue, Outcome};
 use super::ast::{Select, Source};
@@ -20,10 +21,11 @@ use super::read::{Plan, Wanted, Way, milliseconds, read};
 use super::series::{ROOM, Schema, Series, series_of};
 use super::table::{Frame, rows};
 use super::windows::MAX_WINDOWS;
+use crate::presence::{self, Knowledge};
 use crate::series::Lacking;
 use crate::series::grid::Grid;
-use crate::series::horizon::Horizon;
-use crate::series::members::may_have_been_in;
+use crate::series::horizon::{Horizon, KnownState};
+use crate::series::members::{DEVICE_CONCURRENCY, may_have_been_in};
 
 /// The series of an answer.
 const MAX_SERIES: usize = 500;
@@ -37,6 +39,7 @@ pub(super) struct Context<'a> {
     /// The retention policy of the request, for measurements that name none.
     pub(super) policy: Option<&'a str>,
     pub(super) horizon: &'a Horizon,
+    pub(super) known_state: &'a KnownState,
     pub(super) densities: &'a Densities,
     pub(super) now: Timestamp,
 }
@@ -63,7 +66,7 @@ impl Context<'_> {
 
 /// Runs a `SELECT`.
 pub(super) async fn select(
-    store: &(impl ReadRollups + QueryReadings + ReadLateChanges),
+    store: &(impl ReadRollups + QueryReadings + ReadLateChanges + ReadSeen + ReadRollupState),
     context: &Context<'_>,
     select: &Select,
     invocation: &Invocation,
@@ -294,34 +297,68 @@ fn wanted<'a>(series: &'a [Series<'a>], query: &Query) -> Vec<Wanted<'a>> {
     devices.into_values().collect()
 }
 
+/// The most rooms of which it is asked who was in them: beyond that, devices are read for nothing.
+const MAX_ROOMS: usize = 50;
+
 /// Leaves out devices that were in none of the rooms for which the condition may hold.
 async fn leave_out_absent<'a>(
     wanted: &mut Vec<Wanted<'a>>,
     series: &[Series<'a>],
     query: &Query,
-    store: &(impl ReadRollups + QueryReadings),
+    store: &(impl ReadRollups + QueryReadings + ReadSeen + ReadRollupState),
     context: &Context<'_>,
     range: TimeRange,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
     let condition = query.condition.as_ref();
-    let mut kept = Vec::new();
-    for it in std::mem::take(wanted) {
+    let Context { snapshot, horizon, known_state, now, .. } = *context;
+    // Of each device the rooms in which it would be wanted; `None` where it is wanted wherever it was.
+    let rooms_of = |it: &Wanted<'a>| {
         let own: Vec<&Series<'a>> =
             series.iter().filter(|series| series.device.id == it.device.id).collect();
         let may_be_in =
             |room: Option<&RoomId>| own.iter().any(|it| may_hold(it, room, true, condition));
         let rooms: BTreeSet<RoomId> =
-            context.snapshot.rooms.keys().filter(|room| may_be_in(Some(room))).cloned().collect();
-        let is_anywhere = may_be_in(None) || rooms.len() == context.snapshot.rooms.len();
-        let horizon = context.horizon;
-        if is_anywhere
-            || Box::pin(may_have_been_in(store, it.device, &rooms, range, horizon, invocation))
-                .await?
-        {
-            kept.push(it);
-        }
+            snapshot.rooms.keys().filter(|room| may_be_in(Some(room))).cloned().collect();
+        let is_anywhere = may_be_in(None) || rooms.len() == snapshot.rooms.len();
+        (!is_anywhere).then_some(rooms)
+    };
+    let asked: Vec<(Wanted<'a>, Option<BTreeSet<RoomId>>)> = std::mem::take(wanted)
+        .into_iter()
+        .map(|it| (rooms_of(&it), it))
+        .map(|(r, w)| (w, r))
+        .collect();
+    let all: BTreeSet<&RoomId> = asked.iter().filter_map(|(_, it)| it.as_ref()).flatten().collect();
+    if all.len() > MAX_ROOMS {
+        wanted.extend(asked.into_iter().map(|(it, _)| it));
+        return Ok(());
     }
-    *wanted = kept;
+    let known = (known_state, horizon);
+    let knowledge = presence::knowledge(store, known, snapshot, range, now, invocation).await?;
+    let seen = match knowledge {
+        Knowledge::Noted => presence::seen(store, all, range, invocation).await?,
+        Knowledge::AllAsked | Knowledge::NotedInPart => BTreeMap::new(),
+    };
+    let asked = asked.into_iter().map(|(it, rooms)| {
+        let seen = &seen;
+        Box::pin(async move {
+            let Some(rooms) = rooms else { return Ok(Some(it)) };
+            let is_now = it.device.place.room().is_some_and(|room| rooms.contains(room));
+            let is_seen =
+                |room: &RoomId| seen.get(room).is_some_and(|it_| it_.contains(&it.device.id));
+            let is_there = match knowledge {
+                Knowledge::Noted => is_now || rooms.iter().any(is_seen),
+                // Of a device that is asked in vain nothing is lost but units.
+                Knowledge::NotedInPart => true,
+                Knowledge::AllAsked => {
+                    may_have_been_in(store, it.device, &rooms, range, horizon, invocation).await?
+                }
+            };
+            Ok::<_, Failure>(is_there.then_some(it))
+        })
+    });
+    let asked: Vec<_> = asked.collect();
+    let kept: Vec<_> = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+    wanted.extend(kept.into_iter().flatten());
     Ok(())
 }

@@ -30,6 +30,7 @@ pub(super) fn schemas() -> Value {
                 "devices": {"type": "array", "items": reference("Id")},
                 "left_out": {"type": "array", "items": reference("NotOfRoom")},
                 "rollups_lack": reference("RollupsLack"),
+                "rooms_lack": reference("RoomsLack"),
                 "explain": reference("Explanation"),
             },
         },

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use domain::{CalendarUnit, Timestamp, Zone};
+use domain::{CalendarUnit, MetricRule, Timestamp, Zone};
 use serde::Serialize;
 use table::Invocation;
 
+use super::Subject;
 use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
 use super::lacking::Lag;
+use crate::presence::Knowledge;
 
 /// The range and the unit of the rows.
 #[derive(Debug, Serialize)]
@@ -20,6 +22,9 @@ pub(crate) struct Span {
     tz: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<Lag>,
+    /// What the answer may lack because it is not known of all devices where they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms_lack: Option<Knowledge>,
 }
 
 impl Span {
@@ -27,7 +32,14 @@ impl Span {
     pub(crate) fn of(grid: &Grid, unit: Option<CalendarUnit>, zone: Zone) -> Self {
         let range = grid.range();
         let every = unit.map(CalendarUnit::as_str);
-        Self { from: range.from(), to: range.to(), every, tz: zone.name(), rollups_lack: None }
+        let (from, to, tz) = (range.from(), range.to(), zone.name());
+        Self { from, to, every, tz, rollups_lack: None, rooms_lack: None }
+    }
+
+    /// The same of these rooms.
+    pub(crate) fn of_rooms(self, subject: &Subject) -> Self {
+        let rooms_lack = subject.knowledge.filter(|it| *it == Knowledge::NotedInPart);
+        Self { rooms_lack, ..self }
     }
 
     /// With what the rollups may lack.
@@ -47,6 +59,9 @@ pub(crate) struct Explanation {
     /// What it reads; what the rollups lack comes from the level below.
     reads: &'static str,
     sources: Vec<&'static str>,
+    /// How it is known which devices were in the rooms that are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<Knowledge>,
     /// The number of rollups, and of rows' parts folded from readings.
     pieces: usize,
     /// Rollups of older settings whose readings are not read again.
@@ -62,12 +77,12 @@ impl Explanation {
     /// That of the devices' rows.
     pub(crate) fn of(
         devices: &[DeviceValues<'_>],
+        subject: &Subject,
         coarsest: Level,
-        grid: &Grid,
         invocation: &Invocation,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
-        let estimated = devices.iter().map(|it| estimate(it.device.metrics.len(), coarsest, grid));
+        let estimated = devices.iter().map(|it| estimate(it, coarsest));
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
@@ -77,38 +92,52 @@ impl Explanation {
                 Level::Readings => "the readings of a device between two timestamps",
             },
             sources: sources(devices),
+            devices: subject.knowledge,
             pieces: gathered().map(|it| it.pieces.len()).sum(),
             outdated: gathered().map(|it| it.outdated).sum(),
             frozen: gathered().map(|it| it.frozen).sum(),
-            estimated_read_units: estimated.sum::<f64>() + STATE_UNITS,
+            estimated_read_units: estimated.sum::<f64>() + subject.units(),
             consumed_read_units: invocation.read_units(),
             zone_database: Zone::database_version(),
         }
     }
 }
 
-/// The read units of the state of the rollups and of late changes.
-const STATE_UNITS: f64 = 2.0;
 /// The size of a rollup's keys and own attributes, about.
 pub(crate) const ROLLUP_BYTES: i64 = 150;
 /// The size of one metric of a rollup, about.
 pub(crate) const METRIC_BYTES: i64 = 70;
-/// The time between two readings where nothing is known of it.
-const READING_INTERVAL: i64 = 60_000;
+/// The size of a reading's keys and own attributes, about.
+const READING_BYTES: usize = 110;
+/// The size of one metric of a reading, about.
+const VALUE_BYTES: usize = 18;
 
-/// What one device costs, about: what it has of items of the coarsest kind, read to their ends.
-fn estimate(metrics: usize, coarsest: Level, grid: &Grid) -> f64 {
-    let each = match coarsest {
-        Level::Days => 86_400_000,
-        Level::Quarters => 900_000,
-        Level::Readings => READING_INTERVAL,
+/// What one device costs, about: a query for each kind of items down to readings, and the items that there are,
+/// of the metrics that they have. A device that sends seldom has fewer than its range has quarters.
+fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
+    let bytes_of = |level: Level| -> usize {
+        let pieces = it.gathered.pieces.iter().filter(|piece| piece.level == level);
+        let bytes = pieces.map(|piece| {
+            let metrics = &piece.rollup.metrics;
+            let most = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
+            let rollup =
+                ROLLUP_BYTES + METRIC_BYTES * i64::try_from(metrics.len()).unwrap_or(i64::MAX);
+            match level {
+                Level::Readings => {
+                    let count = usize::try_from(most).unwrap_or(usize::MAX);
+                    count.saturating_mul(READING_BYTES + VALUE_BYTES * metrics.len())
+                }
+                Level::Quarters | Level::Days => usize::try_from(rollup).unwrap_or(usize::MAX),
+            }
+        });
+        bytes.fold(0, usize::saturating_add)
     };
-    let range = grid.range();
-    let items = range.to().since(range.from()).num_milliseconds() / each + 1;
-    let metrics = i64::try_from(metrics).unwrap_or(i64::MAX);
-    let bytes = items.saturating_mul(ROLLUP_BYTES + METRIC_BYTES.saturating_mul(metrics));
-    let halves = u32::try_from(bytes / 4_096 + 1).unwrap_or(u32::MAX);
-    f64::from(halves) / 2.0
+    let levels = [Level::Readings, Level::Quarters, Level::Days];
+    let asked = levels.into_iter().filter(|level| *level <= coarsest);
+    let halves = asked.map(|level| u32::try_from(bytes_of(level) / 4_096 + 1).unwrap_or(u32::MAX));
+    let beside =
+        if it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge) { 2.0 } else { 0.0 };
+    0.5 * (halves.map(f64::from).sum::<f64>() + beside)
 }
 
 /// The kinds of items that the rows are made from, the finest first.

@@ -22,8 +22,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings, ReadConditionsSchema,
-    ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups,
+    FindRegistry, Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings,
+    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
 };
 
 use super::failure::Failure;
@@ -51,6 +51,8 @@ pub(crate) async fn conditions(
          impl ReadRegistry
          + PageRegistry
          + LookUpRegistry
+         + FindRegistry
+         + ReadSeen
          + QueryReadings
          + ReadRollups
          + ReadRollupState
@@ -62,13 +64,15 @@ pub(crate) async fn conditions(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let subject = Subject::of(about, registry, store, call).await?;
+    let mut subject = Subject::of(about, registry, store, call).await?;
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
     let grid = Grid::quarters(request.range);
-    let devices = subject.devices(store, &grid, &horizon, call).await?;
+    let known_rooms = (known_state, &horizon);
+    subject.find_occupants(store, known_rooms, (request.range, now), call).await?;
+    let devices = subject.devices(call)?;
     known(&request.names(), &devices)?;
     let has_all = |device: &&Device| {
         request.conditions.iter().all(|it| device.metrics.contains_key(&it.metric))
@@ -98,6 +102,7 @@ pub(crate) async fn conditions(
         episodes: &found,
         left_out,
         lag: lacking.of(grid.range(), subject.device.as_ref().map(|device| &device.id)),
+        knowledge: subject.knowledge,
     };
     let is_lacking = answer.lag.is_some();
     Ok(cached(call, &grid, is_lacking, now, answer.respond(explain)?))

@@ -30,6 +30,14 @@ pub(crate) struct MetricValues {
     pub(crate) rows: Vec<RowValues>,
 }
 
+impl DeviceValues<'_> {
+    /// Whether a row has a part of a step or of a power that spans its edges.
+    pub(crate) fn has_share(&self) -> bool {
+        let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
+        rows.any(|row| row.increase.amount.is_some() || row.area.is_some())
+    }
+}
+
 /// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
 /// what comes from their neighbours.
 pub(crate) async fn device_values<'a>(

@@ -104,6 +104,15 @@ pub(crate) struct Piece {
     pub(crate) is_elsewhere: bool,
 }
 
+impl Piece {
+    /// The time from its first reading on: until then the device may have been where it was before.
+    pub(crate) fn since_first_reading(&self) -> TimeRange {
+        let first = self.rollup.metrics.values().map(|metric| metric.first.at).min();
+        let from = first.unwrap_or(self.range.from()).max(self.range.from());
+        TimeRange::new(from, self.range.to()).unwrap_or(self.range)
+    }
+}
+
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {

@@ -1,6 +1,7 @@
 //! How far the rollups of a table reach. Reads no rollup.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
@@ -54,6 +55,8 @@ impl Horizon {
 pub(crate) struct KnownState {
     known: Mutex<Option<(Timestamp, RollupState)>>,
     following: Following,
+    /// Whether it is known that the rooms of all rollups are noted. That stays true.
+    has_noted_rooms: AtomicBool,
 }
 
 /// The age at which the state is read again.
@@ -62,7 +65,8 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 impl KnownState {
     /// Knows nothing yet.
     pub(crate) const fn new(following: Following) -> Self {
-        Self { known: Mutex::new(None), following }
+        let has_noted_rooms = AtomicBool::new(false);
+        Self { known: Mutex::new(None), following, has_noted_rooms }
     }
 
     /// The state, at most a minute old.
@@ -94,6 +98,20 @@ impl KnownState {
 
     fn of(&self, state: Option<RollupState>, now: Timestamp) -> Horizon {
         Horizon { state, edge: newest_sealable_edge(now), following: self.following }
+    }
+
+    /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.
+    pub(crate) async fn has_noted_rooms(
+        &self,
+        store: &impl ReadRollupState,
+        invocation: &Invocation,
+    ) -> StoreResult<bool> {
+        if !self.has_noted_rooms.load(Ordering::Relaxed) {
+            let walk = store.room_walk(invocation).await?;
+            let is_done = walk.is_some_and(|walk| walk.is_done);
+            self.has_noted_rooms.store(is_done, Ordering::Relaxed);
+        }
+        Ok(self.has_noted_rooms.load(Ordering::Relaxed))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Option<(Timestamp, RollupState)>> {

@@ -1,9 +1,9 @@
-//! Which devices a series is about. Reads only what tells where a device has been.
+//! Which devices a series is about, apart from rooms (`presence.rs`), and where one device has been, as far as
+//! its rollups and readings tell.
 
 use std::collections::BTreeSet;
 
 use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
 use serde::Serialize;
 use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
@@ -26,40 +26,12 @@ pub(crate) struct LeftOut<'a> {
     behind: &'a DeviceId,
 }
 
-/// The devices that may have readings of some rooms in a range: those that the registry says are in one, and
-/// those of which a rollup or a reading says so. A late reading names a room in which the device is no more.
-pub(crate) async fn of_rooms<'a>(
-    store: &(impl ReadRollups + QueryReadings),
-    snapshot: &'a Snapshot,
-    rooms: &BTreeSet<RoomId>,
-    range: TimeRange,
-    horizon: &Horizon,
-    invocation: &Invocation,
-) -> Result<Vec<&'a Device>, Failure> {
-    let asked = snapshot.devices.values().map(|device| async move {
-        let is_in = may_have_been_in(store, device, rooms, range, horizon, invocation).await?;
-        Ok::<_, Failure>(is_in.then_some(device))
-    });
-    let asked: Vec<_> = asked.collect();
-    let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect::<Vec<_>>().await?;
-    limited(found.into_iter().flatten().collect())
-}
-
 /// All devices.
 pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
     if !snapshot.has_all_devices {
         return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
     }
     limited(snapshot.devices.values().collect())
-}
-
-/// The devices that are in rooms now, of a registry that memory does not hold: more than an answer may be about
-/// are not all of them.
-pub(crate) fn now(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
-    if devices.len() > MAX_DEVICES {
-        return Err(too_many(format_args!("more than {MAX_DEVICES}")));
-    }
-    Ok(devices)
 }
 
 fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
@@ -69,7 +41,8 @@ fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
     }
 }
 
-fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
+/// Why an answer is about too many devices.
+pub(crate) fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
     Failure::OutOfReach(format!(
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
          device by device."

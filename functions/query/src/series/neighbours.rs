@@ -245,8 +245,35 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
         if self.order == Order::Descending {
             found.reverse();
         }
-        found.iter().for_each(|it| self.see_rollup(it, at));
+        for quarter in &found {
+            if self.missing.is_empty() {
+                break;
+            }
+            if self.is_mixed(quarter) {
+                let (near, far) = self.in_order(quarter.range, at);
+                self.read(near, far, FURTHER).await?;
+                // What is beyond is beyond a reading in another room.
+                self.missing.clear();
+            } else {
+                self.see_rollup(quarter, at);
+            }
+        }
         Ok(())
+    }
+
+    /// Whether a rollup has readings in the rooms that are asked for and in others: only the level below tells
+    /// which of its values are there.
+    fn is_mixed(&self, stored: &StoredRollup) -> bool {
+        let Some(rooms) = self.ask.rooms else { return false };
+        stored.rollup.may_be_of(rooms) && !stored.rollup.is_only_of(rooms)
+    }
+
+    /// The ends of a bucket in the direction of the search, as far as they lie beyond `at`.
+    fn in_order(&self, bucket: TimeRange, at: Timestamp) -> (Timestamp, Timestamp) {
+        match self.order {
+            Order::Ascending => (bucket.from().max(at), bucket.to()),
+            Order::Descending => (bucket.to().min(at), bucket.from()),
+        }
     }
 
     /// Searches days; whether there are no more.
@@ -266,7 +293,17 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
             let device = &self.ask.device.id;
             let days = self.store.days(device, (from, to), self.order, limit, self.invocation);
             let days = days.await?;
-            days.iter().for_each(|day| self.see_rollup(day, at));
+            for day in &days {
+                if self.missing.is_empty() {
+                    break;
+                }
+                if self.is_mixed(day) {
+                    let (near, far) = self.in_order(day.range, at);
+                    Box::pin(self.read_quarters(near, far, at)).await?;
+                } else {
+                    self.see_rollup(day, at);
+                }
+            }
             match days.last().map(|day| day.key.bucket) {
                 Some(Bucket::Day(date)) if days.len() == limit => next = date,
                 _ => return Ok(true),

@@ -39,7 +39,8 @@ pub(crate) fn values(
     now: Timestamp,
 ) -> Vec<RowValues> {
     let mut values = vec![RowValues::default(); grid.rows().len()];
-    let elsewhere = pieces.iter().filter(|piece| piece.is_elsewhere).map(|piece| piece.range);
+    let elsewhere = pieces.iter().filter(|piece| piece.is_elsewhere);
+    let elsewhere = elsewhere.map(Piece::since_first_reading);
     for stay in uncovered(grid.range(), elsewhere) {
         add_stay(&mut values, stay, pieces, grid, metric, now);
     }

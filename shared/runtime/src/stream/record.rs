@@ -1,11 +1,11 @@
 //! Parses one stream record into words of the domain. Reads and writes no table.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
-use domain::{Reading, Timestamp, excerpt};
+use domain::{Reading, RoomId, Timestamp, excerpt};
 use serde_dynamo::AttributeValue;
 use table::ReadingKey;
 use table::item::{Attribute, Decode as _, ItemError};
-use table::keys::{Key, PK, READING_PREFIX, SK};
+use table::keys::{Key, PK, READING_PREFIX, ROOM, SK};
 
 /// The two parts of a record's key, cut short.
 pub(super) fn describe_key(record: &EventRecord) -> (String, String) {
@@ -35,13 +35,15 @@ pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError
 pub struct TouchedReading {
     /// Its key.
     pub key: ReadingKey,
+    /// The room that it names since.
+    pub room: Option<RoomId>,
     /// Whether it was deleted.
     pub is_deleted: bool,
     /// When it was written or deleted, to the second; `None` where the record does not say.
     pub touched: Option<Timestamp>,
 }
 
-/// The reading that a record says was touched, by its key alone. `None` for an item of another kind and for
+/// The reading that a record says was touched, by its key and its room. `None` for an item of another kind and for
 /// a deletion by `DynamoDB`'s own expiry, which changes nothing that is kept of a reading.
 pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, ItemError> {
     let part = |name| match record.change.keys.get(name) {
@@ -62,7 +64,11 @@ pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, I
     };
     let touched = record.change.approximate_creation_date_time.timestamp_millis();
     let touched = Timestamp::from_millis(touched).ok().filter(|_| touched > 0);
-    Ok(Some(TouchedReading { key: ReadingKey { at, device }, is_deleted, touched }))
+    let room = match record.change.new_image.get(ROOM) {
+        Some(AttributeValue::S(text)) => text.parse().ok(),
+        _ => None,
+    };
+    Ok(Some(TouchedReading { key: ReadingKey { at, device }, room, is_deleted, touched }))
 }
 
 /// `DynamoDB` names itself in records of its own deletions only.

@@ -96,6 +96,11 @@ pub const QUEUE: &str = "queue";
 pub const MARKS: &str = "marks";
 /// When the oldest of changes that came late was written, and when that was noted.
 pub const BACKLOG: &str = "backlog";
+/// The first and the last month in which a device was seen in a room.
+pub const FIRST_MONTH: &str = "first";
+pub const LAST_MONTH: &str = "last";
+/// The device up to which it is noted which rooms older rollups name.
+pub const AFTER: &str = "after";
 pub const SCOPE: &str = "scope";
 pub const DEVICES: &str = "devices";
 /// What the devices of a write token begin with.

@@ -87,6 +87,8 @@ impl RemoveBelongings for MemoryStore {
         let mut found: Vec<Belonging> = all.map(|key| Belonging(vec![ItemKey::of(&key)])).collect();
         let stays = state.stays.iter().filter(|(key, _)| key.device == *id);
         found.extend(stays.map(|(key, stay)| Belonging::of_stay(id, &stay.room, key.since)));
+        let seen = state.seen.keys().filter(|(_, device)| device == id);
+        found.extend(seen.map(|(room, _)| Belonging::of_seen(id, room)));
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok(Belongings { found, has_more })
@@ -116,8 +118,9 @@ impl RemoveBelongings for MemoryStore {
                 Some(Key::StayOf(device, since)) => {
                     state.stays.remove(&crate::StayKey { since, device });
                 }
-                // Both sides of a stay are one here.
-                Some(Key::StayIn(..)) => {}
+                Some(Key::SeenOf(device, room)) => drop(state.seen.remove(&(room, device))),
+                // Both sides are one here.
+                Some(Key::StayIn(..) | Key::SeenIn(..)) => {}
                 other => unreachable!("nothing else belongs to a device: {other:?}"),
             }
         }

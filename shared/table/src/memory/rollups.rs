@@ -9,7 +9,7 @@ use crate::{
     Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, LateChanges,
     LateMark, ListDevices, ListPage, Listing, MarkLateChanges, PutOutcome, PutRollups, QueueDepth,
     ReadLateChanges, ReadRollupState, ReadRollups, ReadStoredReadings, ReadingKey, Refold,
-    RollupKey, RollupState, StoreResult, StoredReading, StoredRollup,
+    RollupKey, RollupState, RoomWalk, StoreResult, StoredReading, StoredRollup,
 };
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, TimeRange, Timestamp};
 
@@ -137,6 +137,10 @@ impl ReadRollupState for MemoryStore {
     async fn rollup_state(&self, _invocation: &Invocation) -> StoreResult<Option<RollupState>> {
         Ok(self.read()?.sealing.clone())
     }
+
+    async fn room_walk(&self, _invocation: &Invocation) -> StoreResult<Option<RoomWalk>> {
+        Ok(self.read()?.room_walk.clone())
+    }
 }
 
 impl ReadLateChanges for MemoryStore {
@@ -226,6 +230,14 @@ impl KeepRollupState for MemoryStore {
         if let Some(state) = &mut self.write()?.sealing {
             state.since = since;
             zone.clone_into(&mut state.zone);
+        }
+        Ok(())
+    }
+
+    async fn set_room_walk(&self, walk: &RoomWalk, _invocation: &Invocation) -> StoreResult<()> {
+        let known = &mut self.write()?.room_walk;
+        if known.as_ref().is_none_or(|known| !known.is_done) {
+            *known = Some(walk.clone());
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
+use crate::presence::Knowledge;
 use crate::series::lacking::Lag;
 use crate::series::not_combined::NotCombined;
 use crate::series::write::{Line, respond};
@@ -23,6 +24,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) left_out: Vec<NotCombined<'a>>,
     /// What the rollups lack.
     pub(crate) lag: Option<Lag>,
+    /// How it is known which devices these are.
+    pub(crate) knowledge: Option<Knowledge>,
 }
 
 /// What is to be said of the episodes.
@@ -37,6 +40,8 @@ struct About<'a> {
     left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<&'a Lag>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rooms_lack: Option<Knowledge>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<Explanation>,
 }
@@ -56,6 +61,7 @@ impl Answer<'_> {
             devices: &self.devices,
             left_out: &self.left_out,
             rollups_lack: self.lag.as_ref(),
+            rooms_lack: self.knowledge.filter(|it| *it == Knowledge::NotedInPart),
             explain,
         };
         respond(request.format, || columns(&names), &rows, &about)

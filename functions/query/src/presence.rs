@@ -1,0 +1,167 @@
+//! Which devices are or were in rooms: the one answer for lists, ranges, series, energy, conditions and InfluxQL.
+//! Reads no value.
+//!
+//! Now, a device is where the registry says. In a range, those devices may have something of a room that were
+//! noted there in its months (`SEEN_IN#`, which the rollup function writes before each rollup), and those that are
+//! there now. A device that is silent in the range is among them, because what is noted spans the months from its
+//! first reading in the room to its last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::Problem;
+use chrono::TimeDelta;
+use domain::{Device, DeviceId, Month, RoomId, TimeRange, Timestamp};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use runtime::http::Call;
+use runtime::registry::Snapshot;
+use serde::Serialize;
+use table::{
+    FindRegistry, Invocation, PageRegistry, QueryReadings, ReadRollupState, ReadRollups, ReadSeen,
+    StoreResult,
+};
+
+use crate::lookup;
+use crate::series::failure::Failure;
+use crate::series::horizon::{Horizon, KnownState};
+use crate::series::members::{DEVICE_CONCURRENCY, MAX_DEVICES, may_have_been_in, too_many};
+
+/// The number of rooms that are asked at once.
+pub(crate) const ROOM_CONCURRENCY: usize = 8;
+/// The largest number of devices that are asked one by one whether they were in a room, where it is not noted.
+const MAX_ASKED: usize = 500;
+/// The time for which the value before a range may reach into it, if it is that of a power.
+const MAX_HOLD: TimeDelta = TimeDelta::days(1);
+/// How far what is rolled up may be behind: what is noted of the time since may lack rooms.
+const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
+
+/// How it is known which devices were in rooms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum Knowledge {
+    /// It is noted of each room.
+    #[serde(rename = "the devices that were seen in the rooms")]
+    Noted,
+    /// It is not noted yet of all rollups, so each device was asked.
+    #[serde(rename = "all devices, because it is not noted yet who was in which room")]
+    AllAsked,
+    /// It is not noted yet of all rollups, and there are too many devices to ask each.
+    #[serde(
+        rename = "the devices that are in the rooms now and those noted so far; others that were there may be missing"
+    )]
+    NotedInPart,
+}
+
+/// The devices that may have readings of rooms in a range, or a share of what spans it.
+#[derive(Debug)]
+pub(crate) struct Occupants {
+    pub(crate) ids: BTreeSet<DeviceId>,
+    /// Those that memory does not hold.
+    pub(crate) read: BTreeMap<DeviceId, Device>,
+    pub(crate) knowledge: Knowledge,
+}
+
+/// How it is known of a range who was in which room.
+pub(crate) async fn knowledge(
+    store: &impl ReadRollupState,
+    (known_state, horizon): (&KnownState, &Horizon),
+    snapshot: &Snapshot,
+    range: TimeRange,
+    now: Timestamp,
+    invocation: &Invocation,
+) -> StoreResult<Knowledge> {
+    let is_behind = |sealed: Timestamp| range.to().min(now).since(sealed) > MAX_BEHIND;
+    let is_told = horizon
+        .state()
+        .is_some_and(|state| state.since <= range.from() && !is_behind(state.sealed()));
+    Ok(if is_told && known_state.has_noted_rooms(store, invocation).await? {
+        Knowledge::Noted
+    } else if snapshot.has_all_devices && snapshot.devices.len() <= MAX_ASKED {
+        Knowledge::AllAsked
+    } else {
+        Knowledge::NotedInPart
+    })
+}
+
+/// The devices that were seen in each of some rooms in the months of a range.
+pub(crate) async fn seen(
+    store: &impl ReadSeen,
+    rooms: impl IntoIterator<Item = &RoomId>,
+    range: TimeRange,
+    invocation: &Invocation,
+) -> StoreResult<BTreeMap<RoomId, BTreeSet<DeviceId>>> {
+    let first = Month::of(range.from().saturating_add(-MAX_HOLD));
+    let months = (first, Month::of(range.last()));
+    let asked = rooms.into_iter().map(|room| async move {
+        // One more than an answer may be about tells that there are more.
+        let seen = store.seen_in(room, months, MAX_DEVICES + 1, invocation).await?;
+        Ok((room.clone(), seen.into_iter().map(|it| it.device).collect()))
+    });
+    let asked: Vec<_> = asked.collect();
+    stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await
+}
+
+/// The devices that may have something of some rooms in a range.
+pub(crate) async fn in_rooms(
+    store: &(
+         impl PageRegistry + FindRegistry + ReadSeen + ReadRollupState + ReadRollups + QueryReadings
+     ),
+    (known_state, horizon): (&KnownState, &Horizon),
+    snapshot: &Snapshot,
+    (rooms, range): (&BTreeSet<RoomId>, TimeRange),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Occupants, Problem> {
+    let invocation = call.invocation;
+    let known = (known_state, horizon);
+    let knowledge = knowledge(store, known, snapshot, range, now, invocation).await;
+    let knowledge = knowledge.map_err(|error| call.failed(&error))?;
+    let (mut ids, mut read) = (BTreeSet::new(), BTreeMap::new());
+    if snapshot.has_all_devices {
+        let is_there = |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
+        ids.extend(snapshot.devices.values().filter(is_there).map(|it| it.id.clone()));
+    } else {
+        let page = lookup::devices_of_rooms(store, rooms, None, MAX_DEVICES + 1, call).await?;
+        read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
+        ids.extend(read.keys().cloned());
+    }
+    let former = match knowledge {
+        Knowledge::AllAsked => asked(store, snapshot, (rooms, range), horizon, invocation).await,
+        Knowledge::Noted | Knowledge::NotedInPart => {
+            let seen = seen(store, rooms, range, invocation).await;
+            seen.map(|it| it.into_values().flatten().collect()).map_err(Failure::from)
+        }
+    };
+    ids.append(&mut former.map_err(|failure| failure.problem(call))?);
+    if ids.len() > MAX_DEVICES {
+        return Err(too_many(format_args!("more than {MAX_DEVICES}")).problem(call));
+    }
+    if snapshot.has_all_devices {
+        // What is noted of a device stays a moment longer than the device.
+        ids.retain(|id| snapshot.devices.contains_key(id));
+    } else {
+        let unread: Vec<_> = ids.iter().filter(|id| !read.contains_key(*id)).cloned().collect();
+        if !unread.is_empty() {
+            let found = store.find_devices(&unread, invocation).await;
+            let found = found.map_err(|error| call.failed(&error))?.found;
+            read.extend(found.into_iter().map(|it| (it.id.clone(), it)));
+        }
+        ids.retain(|id| read.contains_key(id));
+    }
+    Ok(Occupants { ids, read, knowledge })
+}
+
+/// Those of all devices whose rollups or readings say that they were in one of the rooms.
+async fn asked(
+    store: &(impl ReadRollups + QueryReadings),
+    snapshot: &Snapshot,
+    (rooms, range): (&BTreeSet<RoomId>, TimeRange),
+    horizon: &Horizon,
+    invocation: &Invocation,
+) -> Result<BTreeSet<DeviceId>, Failure> {
+    let asked = snapshot.devices.values().map(|device| async move {
+        let is_in = may_have_been_in(store, device, rooms, range, horizon, invocation).await?;
+        Ok::<_, Failure>(is_in.then(|| device.id.clone()))
+    });
+    let asked: Vec<_> = asked.collect();
+    let found: Vec<_> = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}

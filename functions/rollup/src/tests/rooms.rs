@@ -1,0 +1,155 @@
+//! Which devices were seen in which rooms: noted before a rollup, with the stream, and once of older rollups.
+
+use domain::{MAX_ROLLUP_ROOMS, Month, RoomId};
+use table::{ReadRollupState as _, RemoveBelongings as _, StoreError};
+
+use super::*;
+
+fn in_room(device: &str, minute: i64, room: &str) -> Reading {
+    let new = reading(device, minute, "1");
+    let room: Option<RoomId> = Some(room.parse().expect("an id"));
+    Reading::new(new.device.clone(), new.at, room, new.metrics().clone()).expect("a reading")
+}
+
+impl Bench {
+    /// Stores a reading that names a room; its record.
+    async fn write_in(&self, device: &str, minute: i64, room: &str) -> Value {
+        let reading = in_room(device, minute, room);
+        self.store.put_readings(&[reading], None, &self.invocation).await;
+        let mut record = record("INSERT", device, minute);
+        record["dynamodb"]["NewImage"]["room"] = json!({"S": room});
+        record
+    }
+
+    /// Device, room, first and last month of all that is noted.
+    fn noted(&self) -> Vec<(String, String, String)> {
+        let seen = self.store.all_seen().into_iter();
+        let months = |first: Month, last: Month| format!("{first} to {last}");
+        seen.map(|it| (it.device.to_string(), it.room.to_string(), months(it.first, it.last)))
+            .collect()
+    }
+
+    async fn is_walked(&self) -> bool {
+        let walk = self.store.room_walk(&self.invocation).await.expect("memory");
+        walk.is_some_and(|walk| walk.is_done)
+    }
+}
+
+fn row(device: &str, room: &str, months: &str) -> (String, String, String) {
+    (device.to_owned(), room.to_owned(), months.to_owned())
+}
+
+#[tokio::test]
+async fn a_room_is_noted_before_the_rollup_and_once_in_a_month() {
+    let bench = Bench::new().await;
+    let record = bench.write_in("d", -30, "hall").await;
+    // State, devices, the rollup, its readings, what is noted: then the put of it fails.
+    bench.store.fail_registry_writes_with([StoreError::Throttled("busy".into())]);
+    assert_eq!(bench.deliver(std::slice::from_ref(&record)).await, Some(0));
+    assert_eq!((bench.quarter("d", -30), bench.noted()), (None, Vec::new()));
+    bench.deliver(&[record]).await;
+    assert_eq!(bench.noted(), [row("d", "hall", "2026-01 to 2026-01")]);
+    assert!(bench.quarter("d", -30).is_some());
+
+    let writes = || bench.store.calls().registry_writes;
+    let before = writes();
+    let same = bench.write_in("d", -29, "hall").await;
+    bench.deliver(&[same]).await;
+    assert_eq!(writes() - before, 1, "the rollup alone");
+    let months = [(-60_000, "2025-12 to 2026-01"), (-200_000, "2025-08 to 2026-01")];
+    for (minute, months) in months {
+        let other = bench.write_in("d", minute, "hall").await;
+        bench.deliver(&[other]).await;
+        assert_eq!(bench.noted(), [row("d", "hall", months)]);
+    }
+}
+
+#[tokio::test]
+async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
+    let bench = Bench::new().await;
+    let records = [bench.write_in("d", 0, "hall").await, bench.write_in("d", 1, "attic").await];
+    bench.deliver(&records).await;
+    assert_eq!(bench.quarter("d", 0), None);
+    let both = [row("d", "attic", "2026-01 to 2026-01"), row("d", "hall", "2026-01 to 2026-01")];
+    assert_eq!(bench.noted(), both);
+    let before = bench.store.calls();
+    bench.deliver(&records).await;
+    assert_eq!(bench.store.calls(), before, "an instance asks once");
+
+    // What is remembered of a device that was deleted counts for six hours.
+    let all = bench.store.belongings(&id("d"), 100, &bench.invocation).await.expect("memory");
+    bench.store.remove_belongings(&all.found, &bench.invocation).await;
+    assert_eq!(bench.noted(), []);
+    bench.clock.set(at(361));
+    let again = bench.write_in("d", 360, "hall").await;
+    bench.deliver(&[again]).await;
+    assert_eq!(bench.noted(), [row("d", "hall", "2026-01 to 2026-01")]);
+}
+
+#[tokio::test]
+async fn all_rooms_of_a_quarter_are_noted_however_many_a_rollup_names() {
+    let bench = Bench::new().await;
+    let many = i64::try_from(MAX_ROLLUP_ROOMS).expect("small") + 9;
+    let readings: Vec<Reading> = (0..many)
+        .map(|n| {
+            let new = in_room("d", -30, &format!("room-{n:02}"));
+            let at = new.at.saturating_add(TimeDelta::seconds(n));
+            Reading::new(new.device.clone(), at, new.room.clone(), new.metrics().clone())
+                .expect("a reading")
+        })
+        .collect();
+    bench.store.put_readings(&readings, None, &bench.invocation).await;
+    bench.deliver(&[record("INSERT", "d", -30)]).await;
+    assert_eq!(bench.quarter("d", -30).expect("folded").rollup.rooms.len(), MAX_ROLLUP_ROOMS);
+    assert_eq!(bench.noted().len(), readings.len());
+}
+
+#[tokio::test]
+async fn a_new_table_has_nothing_to_walk() {
+    let bench = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    assert!(!bench.is_walked().await);
+    bench.schedule().await;
+    assert!(bench.is_walked().await);
+}
+
+#[tokio::test]
+async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_work() {
+    let bench = Bench::new().await;
+    for device in ["e", "f"] {
+        bench.register(device).await;
+    }
+    for (device, minute, room) in [
+        ("d", -30, "hall"),
+        ("e", -3 * 1_440, "attic"),
+        ("e", -60_000, "hall"),
+        ("f", -90, "cellar"),
+    ] {
+        let record = bench.write_in(device, minute, room).await;
+        bench.deliver(&[record]).await;
+    }
+    let expected = bench.noted();
+    assert_eq!(expected.len(), 4);
+    // As a version left it that noted no rooms.
+    let old = Bench::on(MemoryStore::default(), "Asia/Tokyo");
+    for device in ["d", "e", "f"] {
+        old.register(device).await;
+    }
+    for rollup in bench.store.rollups() {
+        let put = old.store.put_rollup(&rollup, Expected::Absent, &old.invocation).await;
+        assert!(put.expect("memory"));
+    }
+    for minute in 0..10 {
+        old.minutes(minute, minute).await;
+        assert_eq!((old.is_walked().await, old.noted()), (false, Vec::new()), "minute {minute}");
+    }
+    // The walk is interrupted anywhere, and goes on.
+    for calls in 0..12 {
+        old.store.fail_after(calls, StoreError::Throttled("busy".into()));
+        old.clock.set(at(11));
+        drop(old.rollup.handle_schedule(deadline()).await);
+        old.store.end_failures();
+    }
+    old.schedule().await;
+    assert!(old.is_walked().await);
+    assert_eq!(old.noted(), expected);
+}

@@ -1,0 +1,109 @@
+//! Which devices were seen in a room, and when: what is stored of it, and its ports. Chooses no room.
+
+use std::future::Future;
+
+use domain::{DeviceId, Month, RoomId, Timestamp};
+
+use crate::{Action, Expected, Invocation, Permission, StoreResult, Target};
+
+/// A device of which readings named a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The room.
+    pub room: RoomId,
+    /// The device.
+    pub device: DeviceId,
+    /// The month of the earliest such reading that has been folded.
+    pub first: Month,
+    /// The month of the latest.
+    pub last: Month,
+    /// The number of times that this was written.
+    pub version: u64,
+}
+
+impl Seen {
+    /// What is noted of the first reading of a device that names a room.
+    #[must_use]
+    pub const fn begun(room: RoomId, device: DeviceId, month: Month) -> Self {
+        Self { room, device, first: month, last: month, version: 1 }
+    }
+
+    /// Whether the months from the first to the last contain these.
+    #[must_use]
+    pub fn covers(&self, (first, last): (Month, Month)) -> bool {
+        self.first <= first && last <= self.last
+    }
+
+    /// The same with these months as well, to be put in its place.
+    #[must_use]
+    pub fn widened(&self, (first, last): (Month, Month)) -> Self {
+        Self {
+            first: self.first.min(first),
+            last: self.last.max(last),
+            version: self.version + 1,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a month lies within both these and the months from the first to the last.
+    #[must_use]
+    pub fn overlaps(&self, (first, last): (Month, Month)) -> bool {
+        self.first <= last && first <= self.last
+    }
+}
+
+/// How far it is noted of rollups in which rooms devices were: those that were folded before this was noted at
+/// all are walked once, device by device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomWalk {
+    /// When a function first noted rooms.
+    pub begun: Timestamp,
+    /// The device up to which all is noted.
+    pub after: Option<DeviceId>,
+    /// Whether all is noted of every device.
+    pub is_done: bool,
+}
+
+/// Notes which devices were seen in which rooms.
+///
+/// What is noted only widens. It may say more than there is: a reading may be deleted.
+pub trait NoteSeen: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::SeenIn),
+        (Action::PutItem, Target::SeenIn),
+        (Action::PutItem, Target::Rollups),
+    ];
+
+    /// What is noted of a device in a room, as it is this moment.
+    fn seen(
+        &self,
+        room: &RoomId,
+        device: &DeviceId,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Option<Seen>>> + Send;
+
+    /// Puts what is noted, with the device's side where there was none; returns whether there was as
+    /// `expected`. Done twice, the second is refused.
+    fn put_seen(
+        &self,
+        seen: &Seen,
+        expected: Expected,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
+/// Pattern 15: the devices that were seen in a room.
+pub trait ReadSeen: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[(Action::Query, Target::SeenIn)];
+
+    /// The devices that were seen in a room in some months, both inside, sorted by id: at most `limit`.
+    fn seen_in(
+        &self,
+        room: &RoomId,
+        months: (Month, Month),
+        limit: usize,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<Vec<Seen>>> + Send;
+}

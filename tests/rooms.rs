@@ -1,0 +1,247 @@
+//! Rooms of devices that move, fall silent and send late: any partition of a room's or a home's range adds up,
+//! and each part is what an oracle of its own counts. The oracle knows readings only, and computes in integers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aws_lambda_events::event::dynamodb::Event;
+use domain::{DeviceObservation, Edit, Reading, RoomPatch};
+use fastrand::Rng;
+use query::Query;
+use rollup::Rollup;
+use runtime::clock::TestClock;
+use runtime::dead_letters::MemoryQueue;
+use runtime::telemetry::Telemetry;
+use runtime::work_queue::MemoryWorkQueue;
+use serde_json::{Value, json};
+use table::memory::MemoryStore;
+use table::{EditRegistry as _, PutReadings as _, RegisterDevices as _};
+
+use crate::faults::registry::record;
+use crate::given::{Answer, at, device, invocation, minute, placed, reading, request, room};
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 86_400_000;
+/// The length of a story.
+const END: i64 = 4 * DAY;
+const ROOMS: [&str; 3] = ["room-a", "room-b", "room-c"];
+/// The rooms of the home.
+const HOME: [&str; 2] = ["room-a", "room-b"];
+
+/// What a device measured: watt hours, which never fall.
+#[derive(Debug, Clone)]
+struct Measured {
+    at: i64,
+    room: &'static str,
+    watt_hours: i64,
+}
+
+/// A device's readings in order; it moves and falls silent as it likes.
+fn story(random: &mut Rng) -> Vec<Measured> {
+    let (mut now, mut watt_hours) = (random.i64(0..DAY), random.i64(1..500_000));
+    let mut room = *random.choice(ROOMS.iter()).expect("there are rooms");
+    let mut all = Vec::new();
+    while now < END {
+        all.push(Measured { at: now, room, watt_hours });
+        now += match random.u8(0..40) {
+            0 => random.i64(6..40) * 60 * MINUTE,
+            1..4 => random.i64(1..5) * 60 * MINUTE,
+            _ => random.i64(1..25) * MINUTE + random.i64(0..999),
+        };
+        watt_hours += random.i64(0..1_500);
+        if random.u8(0..25) == 0 {
+            room = *random.choice(ROOMS.iter()).expect("there are rooms");
+        }
+    }
+    all
+}
+
+/// The billionths of a kWh that a device counted in some rooms in a range: its share of each step between two
+/// neighbours there, the part before an edge being rounded down.
+fn counted(story: &[Measured], rooms: &[&str], (from, to): (i64, i64)) -> i128 {
+    let steps = story.windows(2).filter(|pair| pair.iter().all(|it| rooms.contains(&it.room)));
+    let share = |pair: &[Measured]| {
+        let (begin, end) = (pair[0].at, pair[1].at);
+        let step = i128::from(pair[1].watt_hours - pair[0].watt_hours) * 1_000_000;
+        let until = |edge: i64| {
+            let elapsed = i128::from(edge.clamp(begin, end) - begin);
+            (step * elapsed).div_euclid(i128::from(end - begin))
+        };
+        until(to) - until(from)
+    };
+    steps.map(share).sum()
+}
+
+struct House {
+    store: MemoryStore,
+    clock: TestClock,
+    rollup: Rollup<MemoryStore, MemoryWorkQueue, MemoryQueue, TestClock>,
+    sent: usize,
+}
+
+impl House {
+    async fn new() -> Self {
+        let (store, clock) = (MemoryStore::default(), TestClock::at(at(0)));
+        let settings = rollup::Settings {
+            zone: "Europe/Berlin".parse().expect("a zone"),
+            retention: rollup::Retention::default(),
+            max_read_units: u32::MAX,
+            max_write_units: u32::MAX,
+        };
+        let (work, letters) = (MemoryWorkQueue::default(), MemoryQueue::default());
+        let (of, silent) = (store.clone(), Telemetry::silent());
+        let rollup = Rollup::new(of, work, letters, clock.clone(), silent, settings);
+        let house = Self { store, clock, rollup, sent: 0 };
+        house.schedule().await;
+        for id in HOME {
+            house
+                .store
+                .register_room(&domain::Room::new(room(id), at(0)), &invocation())
+                .await
+                .expect("written");
+            let home = RoomPatch {
+                home: Edit::Set("home".parse().expect("an id")),
+                ..RoomPatch::default()
+            };
+            house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
+        }
+        let other = domain::Room::new(room(ROOMS[2]), at(0));
+        house.store.register_room(&other, &invocation()).await.expect("written");
+        house
+    }
+
+    async fn schedule(&self) {
+        Box::pin(self.rollup.handle_schedule(minute())).await.expect("nothing fails");
+    }
+
+    /// Stores readings, and delivers them to the function that rolls them up.
+    async fn send(&mut self, readings: &[Reading]) {
+        assert!(self.store.put_readings(readings, None, &invocation()).await.cause.is_none());
+        for batch in readings.chunks(50) {
+            let records: Vec<Value> =
+                batch.iter().enumerate().map(|(n, it)| record(self.sent + n, it)).collect();
+            self.sent += records.len();
+            let event: Event =
+                serde_json::from_value(json!({"Records": records})).expect("a batch");
+            let answer = Box::pin(self.rollup.handle_stream(event, minute())).await;
+            assert!(answer.batch_item_failures.is_empty());
+        }
+    }
+
+    fn query(&self) -> Query<MemoryStore, TestClock> {
+        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        Query::new(self.store.clone(), self.clock.clone(), Telemetry::silent(), settings)
+    }
+}
+
+fn sent(id: &str, measured: &Measured) -> Reading {
+    let kwh = format!("{}.{:03}", measured.watt_hours / 1_000, measured.watt_hours % 1_000);
+    placed(reading(id, measured.at, &[("cumulative_kwh_p", &kwh)]), measured.room)
+}
+
+/// The billionths of a kWh of an answer; nothing is none.
+async fn answered(
+    query: &Query<MemoryStore, TestClock>,
+    path: &str,
+    (from, to): (i64, i64),
+) -> i128 {
+    let asked = format!("from={}&to={}&explain=1", at(from), at(to));
+    let answer =
+        Answer::of(&Box::pin(query.handle(request("GET", path, &asked, None), minute())).await);
+    assert_eq!(answer.status, 200, "{path} {asked}: {}", answer.body);
+    assert_eq!(answer.body["explain"]["devices"], "the devices that were seen in the rooms");
+    let kwh = answer.body["total_kwh"].as_f64().unwrap_or(0.0);
+    #[expect(clippy::cast_possible_truncation, reason = "a few thousand kWh")]
+    let billionths = (kwh * 1e9).round() as i128;
+    billionths
+}
+
+#[tokio::test]
+async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
+    let (mut silent, mut moved) = (0, 0);
+    for seed in 0..12 {
+        let mut random = Rng::with_seed(seed);
+        let stories: Vec<Vec<Measured>> = (0..4).map(|_| story(&mut random)).collect();
+        let mut house = House::new().await;
+        let mut waiting: Vec<Reading> = Vec::new();
+        for (n, story) in stories.iter().enumerate() {
+            let id = format!("meter-{n}");
+            let mut observation = DeviceObservation::of(&sent(&id, &story[0]));
+            story.iter().for_each(|it| observation.see(&sent(&id, it)));
+            let new = observation.new_device(device(&id), |_| true);
+            house.store.register_device(&new, &invocation()).await.expect("registered");
+            waiting.extend(story.iter().map(|it| sent(&id, it)));
+        }
+        waiting.sort_by_key(|it| it.at);
+        // Some come late, and some are first stored with another room and another figure.
+        let (late, waiting): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|_| random.u8(0..20) == 0);
+        let wrong = |it: &Reading| {
+            placed(
+                reading(
+                    it.device.as_str(),
+                    it.at.as_millis() - at(0).as_millis(),
+                    &[("cumulative_kwh_p", "7")],
+                ),
+                "room-c",
+            )
+        };
+        let (overwritten, _): (Vec<_>, Vec<_>) =
+            waiting.clone().into_iter().partition(|_| random.u8(0..30) == 0);
+        for begin in (0..END).step_by(usize::try_from(DAY / 4).expect("small")) {
+            let is_now = |it: &&Reading| (at(begin)..at(begin + DAY / 4)).contains(&it.at);
+            house.clock.set(at(begin + DAY / 8));
+            let now: Vec<Reading> = waiting.iter().filter(is_now).cloned().collect();
+            let first: Vec<Reading> = overwritten.iter().filter(is_now).map(wrong).collect();
+            house.send(&first).await;
+            house.send(&now).await;
+            house.clock.set(at(begin + DAY / 4 + 30 * MINUTE));
+            house.schedule().await;
+        }
+        house.send(&late).await;
+        house.clock.set(at(END + 60 * MINUTE));
+        for _ in 0..3 {
+            house.schedule().await;
+        }
+        let query = house.query();
+        let subjects = ROOMS.iter().map(|it| (format!("/rooms/{it}/energy"), vec![*it]));
+        for (path, rooms) in subjects.chain([("/homes/home/energy".to_owned(), HOME.to_vec())]) {
+            for _ in 0..4 {
+                let mut edges: BTreeSet<i64> =
+                    (0..random.usize(2..7)).map(|_| random.i64(0..END)).collect();
+                // Quarters of an hour and days are read as rollups.
+                edges.extend(
+                    (0..random.usize(0..3)).map(|_| random.i64(0..END / MINUTE / 15) * 15 * MINUTE),
+                );
+                let edges: Vec<i64> = edges.into_iter().collect();
+                let mut sum = 0;
+                for part in edges.windows(2).map(|it| (it[0], it[1])) {
+                    let expected: i128 = stories.iter().map(|it| counted(it, &rooms, part)).sum();
+                    let found = answered(&query, &path, part).await;
+                    assert_eq!(found, expected, "seed {seed}: {path} {part:?}");
+                    sum += found;
+                    silent += stories
+                        .iter()
+                        .filter(|story| {
+                            let is_silent =
+                                !story.iter().any(|it| (part.0..part.1).contains(&it.at));
+                            is_silent && counted(story, &rooms, part) > 0
+                        })
+                        .count();
+                }
+                if let (Some(first), Some(last)) = (edges.first(), edges.last())
+                    && first < last
+                {
+                    assert_eq!(
+                        answered(&query, &path, (*first, *last)).await,
+                        sum,
+                        "seed {seed}: {path}"
+                    );
+                }
+                moved += 1;
+            }
+        }
+    }
+    assert!(silent > 30, "only {silent} silent devices had a share");
+    assert!(moved > 100, "{moved} partitions");
+}
