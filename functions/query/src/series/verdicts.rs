@@ -139,6 +139,6 @@ impl Step<'_> {
         };
         let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
         let mut found = neighbours(store, &ask, &rules, invocation).await?;
-        Ok(found.remove(self.name).and_then(|it| it.before))
+        Ok(found.values.remove(self.name).and_then(|it| it.before))
     }
 }
