@@ -177,8 +177,9 @@ export async function showEvents(place, events, judged) {
     const step = event.from && event.to ? `from ${quantity(event.from.value, unit, digits)} to ${quantity(event.to.value, unit, digits)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
     const problem = h("p", { class: "warn", role: "alert" });
     const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
-    // The others are for the rare day on which a person knows better.
-    const offered = (event.verdicts ?? []).filter((it) => isOpen(event) || it === "discard");
+    // A dip cancels by itself, and what nobody doubts needs no acceptance.
+    const isOpen = event.events.includes("suspect") || event.events.includes("ambiguous");
+    const offered = event.events.includes("dip") ? [] : (event.verdicts ?? []).filter((it) => isOpen || it !== "accept");
     return h(
       "li",
       null,
@@ -192,12 +193,6 @@ export async function showEvents(place, events, judged) {
   };
   fill(place, h("ul", null, ...events.map(entry)));
 }
-
-/**
- * Whether nobody knows yet what a step was.
- * @param {EventRow} event
- */
-const isOpen = (event) => event.events.includes("suspect") || event.events.includes("ambiguous");
 
 /**
  * Adds a verdict to those of the device, which the API takes as a whole, or takes it back.

@@ -6,7 +6,7 @@ use domain::{Deletion, Device, DeviceId, Timestamp};
 use crate::DynamoStore;
 use crate::pause::Pauses;
 use crate::update::Update;
-use crate::write_device::{DeviceWrite, only_if_version};
+use crate::write_device::{ItemWrite, only_if_version};
 use table::item::attribute::{DELETED, ENDED, FOUND};
 use table::item::{self, Attribute, DeviceItem};
 use table::keys::TTL;
@@ -45,12 +45,12 @@ impl MarkDeletions for DynamoStore {
             item::DESCRIPTION.iter().for_each(|name| update.remove(&[name]));
             let companions = companions.expect("it is put behind no meter");
             match self.write(update, companions, invocation).await? {
-                DeviceWrite::Done(_) => {
+                ItemWrite::Done(_) => {
                     let begun = Deletion::begin(at, device.fold_settings.number);
                     return Ok(BegunDeletion::Deletion(begun));
                 }
                 // Somebody has done the same, or has changed something.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
+                ItemWrite::Lost(_) | ItemWrite::CompanionRefused | ItemWrite::Busy(_) => {
                     if !pauses.pause(invocation).await {
                         break;
                     }

@@ -17,12 +17,24 @@ use table::item::{self, Attribute, Item};
 use table::keys::Key;
 use table::{Companion, Expected, Invocation, StoreError, StoreResult, UpdateOutcome};
 
-/// The outcome of a device's write with its companions. `T` is the device now.
-pub(super) enum DeviceWrite<T = Device> {
-    /// All is written.
-    Done(T),
+/// The outcome of a device's write with its companions.
+pub(super) enum DeviceWrite {
+    /// All is written; this is the device now.
+    Done(Device),
     /// Nothing is written: the device was this, or was not there.
     Lost(Option<Device>),
+    /// Nothing is written: a companion's condition does not hold.
+    CompanionRefused,
+    /// Nothing is written: it succeeds later.
+    Busy(StoreError),
+}
+
+/// The outcome of a write of a device's item with its companions.
+pub(super) enum ItemWrite {
+    /// All is written; this is the item now, where it was written alone.
+    Done(Option<SdkItem>),
+    /// Nothing is written: the item was this, or was not there.
+    Lost(Option<SdkItem>),
     /// Nothing is written: a companion's condition does not hold.
     CompanionRefused,
     /// Nothing is written: it succeeds later.
@@ -53,26 +65,27 @@ impl DynamoStore {
         only_if_version(&mut update, old);
         update.set(&[DEVICE_VERSION], version(new.version));
         Ok(match self.write(update, companions, invocation).await? {
-            DeviceWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
-            DeviceWrite::Done(None) => DeviceWrite::Done(new.clone()),
-            DeviceWrite::Lost(was) => DeviceWrite::Lost(was),
-            DeviceWrite::CompanionRefused => DeviceWrite::CompanionRefused,
-            DeviceWrite::Busy(error) => DeviceWrite::Busy(error),
+            ItemWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
+            ItemWrite::Done(None) => DeviceWrite::Done(new.clone()),
+            ItemWrite::Lost(was) => {
+                DeviceWrite::Lost(was.map_or(Ok(None), attribute::read_present)?)
+            }
+            ItemWrite::CompanionRefused => DeviceWrite::CompanionRefused,
+            ItemWrite::Busy(error) => DeviceWrite::Busy(error),
         })
     }
 
-    /// Writes a device's item with its companions; what is done is told by the item only where it is alone.
+    /// Writes a device's item with its companions.
     pub(super) async fn write(
         &self,
         update: Update,
         companions: Vec<Companion>,
         invocation: &Invocation,
-    ) -> StoreResult<DeviceWrite<Option<SdkItem>>> {
-        let read = |was: Option<SdkItem>| was.map_or(Ok(None), attribute::read_present);
+    ) -> StoreResult<ItemWrite> {
         if companions.is_empty() {
             return Ok(match update.send(self, invocation).await? {
-                UpdateOutcome::Updated(now) => DeviceWrite::Done(Some(now)),
-                UpdateOutcome::ConditionFailed(was) => DeviceWrite::Lost(read(was)?),
+                UpdateOutcome::Updated(now) => ItemWrite::Done(Some(now)),
+                UpdateOutcome::ConditionFailed(was) => ItemWrite::Lost(was),
             });
         }
         let companions = companions.into_iter().flat_map(|it| self.parts(it));
@@ -91,7 +104,7 @@ impl DynamoStore {
             Ok(answer) => {
                 let units = answer.consumed_capacity().iter();
                 units.for_each(|units| note_write(invocation, Some(units)));
-                return Ok(DeviceWrite::Done(None));
+                return Ok(ItemWrite::Done(None));
             }
             Err(error) => error,
         };
@@ -103,13 +116,13 @@ impl DynamoStore {
         let reasons = cancelled.cancellation_reasons();
         reasons.iter().for_each(|_| invocation.add_write(CANCELLED_ITEM));
         if let Some(device) = reasons.first().filter(|it| failed(it)) {
-            return Ok(DeviceWrite::Lost(read(device.item.clone())?));
+            return Ok(ItemWrite::Lost(device.item.clone()));
         }
         if reasons.iter().any(failed) {
-            return Ok(DeviceWrite::CompanionRefused);
+            return Ok(ItemWrite::CompanionRefused);
         }
         if reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it))) {
-            return Ok(DeviceWrite::Busy(StoreError::Throttled(Box::new(error))));
+            return Ok(ItemWrite::Busy(StoreError::Throttled(Box::new(error))));
         }
         Err(store_error(error))
     }

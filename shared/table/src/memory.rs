@@ -259,8 +259,10 @@ impl State {
         for companion in companions {
             match companion {
                 Companion::RegisterRoom(room) => drop(self.rooms.insert(room.id.clone(), room)),
-                // The index is made of the devices.
-                Companion::KeepEntry(..) | Companion::DropEntry(..) => {}
+                // The index is made of the devices, and nothing happens between a look and its write.
+                Companion::KeepEntry(..)
+                | Companion::DropEntry(..)
+                | Companion::StillBehind { .. } => {}
                 Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
                 Companion::NoteBehind(meter, device) => {
                     self.note(&meter.id, |it| it.behind_it.insert(device));
@@ -268,8 +270,6 @@ impl State {
                 Companion::ForgetBehind(meter, device) => {
                     self.note(&meter.id, |it| it.behind_it.remove(&device));
                 }
-                // Nothing happens between the look and the write.
-                Companion::StillBehind { .. } => {}
             }
         }
     }

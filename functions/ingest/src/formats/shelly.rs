@@ -3,7 +3,7 @@
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/>, <https://shelly-api-docs.shelly.cloud/gen1/>
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, moment, text};
 use crate::moment::Moment;
@@ -61,6 +61,9 @@ const PHASES: &[Row] = &[
     ("total_act_ret", "cumulative_kwh_n", MILLI),
 ];
 
+/// The temperature of the board, which has a component of its own where nothing switches.
+const BOARD: &[Row] = &[("tC", "device_temperature", Scale::Same)];
+
 /// A component that measures; a temperature has both units, and the first is taken.
 const MEASURING: &[Row] = &[
     ("tC", "temperature", Scale::Same),
@@ -92,6 +95,10 @@ const COMPONENTS: &[(&str, &str, &[Row])] = &[
     ("voltmeter", "voltmeter", MEASURING),
     ("smoke", "smoke", MEASURING),
 ];
+
+/// The components that measure only.
+const SENSORS: [&str; 6] =
+    ["temperature", "humidity", "illuminance", "devicepower", "voltmeter", "smoke"];
 
 /// Components without numbers. Whoever sends one of them is a Shelly.
 const SILENT: [&str; 10] =
@@ -180,14 +187,40 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         // The white of a coloured light is `cct:0` or `light:0`, of which a notification need not tell.
         let is_whole = number == "0" && kind != "rgb";
         let part = if is_whole { String::new() } else { format!("{name}:{number}") };
+        let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);
+        let (rows, temperature) =
+            if is_board { (BOARD, "device_temperature") } else { (*rows, "temperature") };
         let mut one = Payload::new(None, Moment::Arrival);
         one.take(&part, values, rows);
         if values.get("tC").is_none() {
-            one.take(&part, values, &[("tF", "temperature", FAHRENHEIT)]);
+            one.take(&part, values, &[("tF", temperature, FAHRENHEIT)]);
         }
         read.unite(component, one);
     }
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+}
+
+/// The number of the first temperature that an add-on measures by a probe.
+const FIRST_PROBE: u32 = 100;
+
+/// Whether a component `temperature:NUMBER` is the device's board: that of a device that meters or switches and
+/// has no humidity. A notification need not have the components that tell; then the model does, which is
+/// in the name of a Pro and of a meter (`shellypro3em-...`, `shelly3em63g3-...`). A wall display
+/// switches and measures its room.
+fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
+    let model = source.and_then(|it| it.rsplit_once('-')).map_or("", |(model, _)| model);
+    let model = model.to_ascii_lowercase();
+    let is_probe = number.parse::<u32>().is_ok_and(|number| number >= FIRST_PROBE);
+    if is_probe || model.contains("walldisplay") || members.contains_key("humidity:0") {
+        return false;
+    }
+    let works = |component: &str| {
+        let kind = component.split_once(':').map_or("", |(kind, _)| kind);
+        !SENSORS.contains(&kind) && COMPONENTS.iter().any(|(known, ..)| *known == kind)
+    };
+    model.starts_with("shellypro")
+        || model.contains("em")
+        || members.keys().any(|component| works(component))
 }
 
 fn is_gen1(key: &str) -> bool {
@@ -221,7 +254,11 @@ fn read_gen1(status: &Value) -> Payload {
         && status.get("temperature").is_none()
         && is_valid(sensor)
     {
-        read.take("", sensor, &[("tC", "temperature", SENSED_DEGREES)]);
+        // A dimmer tells its own heat by the name by which a thermometer tells the room's.
+        let works = ["relays", "lights", "rollers", "meters", "emeters"];
+        let is_inside = works.iter().any(|list| status.get(*list).is_some());
+        let metric = if is_inside { "device_temperature" } else { "temperature" };
+        read.take("", sensor, &[("tC", metric, SENSED_DEGREES)]);
     }
     for (list, row) in [
         ("ext_temperature", ("tC", "temperature", SENSED_DEGREES)),
@@ -246,8 +283,17 @@ fn metered(status: &Value) -> &'static str {
 }
 
 #[cfg(test)]
-pub(super) const TABLES: [&[Row]; 8] =
-    [METERED, PHASES, MEASURING, GEN1, GEN1_OUTPUT, GEN1_METER, GEN1_ENERGY_METER, PARAMETERS];
+pub(super) const TABLES: [&[Row]; 9] = [
+    METERED,
+    PHASES,
+    BOARD,
+    MEASURING,
+    GEN1,
+    GEN1_OUTPUT,
+    GEN1_METER,
+    GEN1_ENERGY_METER,
+    PARAMETERS,
+];
 
 #[cfg(test)]
 mod tests {
@@ -339,6 +385,61 @@ mod tests {
                 "X| cumulative_kwh_n=0.0095 cumulative_kwh_p=80.481 current_w=12.5 power_factor=0.5 voltage=231.5 @1970-01-01T00:00:00.000Z"
             ]
         );
+    }
+
+    #[test]
+    fn the_temperature_of_a_board_is_the_device_s_and_that_of_a_sensor_is_not() {
+        for (text, expected) in [
+            // A whole status of a Pro 3EM, and a notification of one.
+            (
+                r#"{"em:0":{"id":0,"total_act_power":2413.825},"emdata:0":{"id":0,"total_act":5415.41},
+                    "temperature:0":{"id":0,"tC":46.6,"tF":115.9},"sys":{"mac":"M"}}"#,
+                "M| cumulative_kwh_p=5.41541 current_w=2413.825 device_temperature=46.6 @arrival",
+            ),
+            (
+                r#"{"src":"shellypro3em-a","method":"NotifyStatus","params":{"temperature:0":{"tC":46.6}}}"#,
+                "shellypro3em-a| device_temperature=46.6 @arrival",
+            ),
+            (
+                r#"{"src":"shelly3em63g3-a","method":"NotifyStatus","params":{"temperature:0":{"tF":86}}}"#,
+                "shelly3em63g3-a| device_temperature=30 @arrival",
+            ),
+            (
+                r#"{"switch:0":{"output":true},"em1:0":{"act_power":1},"temperature:0":{"tC":50}}"#,
+                "| current_w=1 device_temperature=50 on=1 @arrival",
+            ),
+            (
+                r#"{"switch:0":{"output":true,"temperature":{"tC":44}},"temperature:100":{"tC":19}}"#,
+                "| device_temperature=44 on=1 @arrival|temperature:100 temperature=19 @arrival",
+            ),
+            (
+                r#"{"src":"shellyproem50-a","params":{"temperature:100":{"tC":19}}}"#,
+                "shellyproem50-a|temperature:100 temperature=19 @arrival",
+            ),
+            (
+                r#"{"src":"shellyhtg3-a","params":{"temperature:0":{"tC":21}}}"#,
+                "shellyhtg3-a| temperature=21 @arrival",
+            ),
+            (
+                r#"{"src":"shellyplusht-a","params":{"temperature:0":{"tC":21},"humidity:0":{"rh":40}}}"#,
+                "shellyplusht-a| humidity=40 temperature=21 @arrival",
+            ),
+            (
+                r#"{"src":"ShellyWallDisplay-0008","params":{"switch:0":{"output":true},"temperature:0":{"tC":21}}}"#,
+                "ShellyWallDisplay-0008| on=1 temperature=21 @arrival",
+            ),
+            // A dimmer of the first generation, and a flood sensor.
+            (
+                r#"{"lights":[{"ison":true}],"tmp":{"tC":34.1,"is_valid":true}}"#,
+                "| device_temperature=34.1 on=1 @arrival",
+            ),
+            (
+                r#"{"flood":false,"bat":{"value":80},"tmp":{"tC":12.5,"is_valid":true}}"#,
+                "| battery=80 temperature=12.5 water_leak=0 @arrival",
+            ),
+        ] {
+            assert_eq!(of(text).concat(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,12 @@ const SENSOR: &[Row] = &[
     ("RSSI", "signal_strength", Scale::Same),
 ];
 
+/// A sensor that is inside the device: it measures what the device itself warms, so the value is the device's.
+const INSIDE: &[Row] = &[("Temperature", "device_temperature", Scale::Same)];
+
+/// What the names of sections begin with that are a chip of the device: its processor or its meter.
+const CHIPS: [&str; 5] = ["ESP32", "BK72", "BL09", "AXP192", "AXP2101"];
+
 /// The state of the device itself. `Wifi/RSSI` is a percentage; `Signal` is in dBm.
 const STATE: &[Row] = &[
     ("POWER", "on", Scale::Switch),
@@ -74,19 +80,39 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         read.take("", energy, ENERGY);
     }
     is_known |= read.take("", told, STATE);
-    let in_units: Vec<Row> =
-        SENSOR.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect();
+    let in_units = |rows: &[Row]| -> Vec<Row> {
+        rows.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect()
+    };
+    let (outside, inside) = (in_units(SENSOR), in_units(INSIDE));
     let sensors = members.iter().filter(|(name, _)| !NOT_SENSORS.contains(&name.as_str()));
     for (name, sensor) in sensors.filter(|(_, it)| it.is_object()) {
-        is_known |= read.take(name, sensor, &in_units);
+        if is_inside(name, told) {
+            is_known |= read.take("", sensor, &inside);
+            let others: Vec<Row> =
+                outside.iter().filter(|it| it.0 != INSIDE[0].0).copied().collect();
+            is_known |= read.take(name, sensor, &others);
+        } else {
+            is_known |= read.take(name, sensor, &outside);
+        }
     }
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+}
+
+/// Whether a section is a sensor inside the device: a chip; or, beside a meter, the analogue input, by which plugs
+/// and relays such as Shelly's watch their own heat.
+fn is_inside(section: &str, told: &Value) -> bool {
+    CHIPS.iter().any(|chip| section.starts_with(chip))
+        || section == "ANALOG" && told.get("ENERGY").is_some()
 }
 
 /// The way from the unit that the payload names to the metric's.
 fn scale(told: &Value, metric: &str) -> Scale {
     match metric {
-        "temperature" | "dew_point" if text(told, "TempUnit") == Some("F") => FAHRENHEIT,
+        "temperature" | "device_temperature" | "dew_point"
+            if text(told, "TempUnit") == Some("F") =>
+        {
+            FAHRENHEIT
+        }
         "pressure" | "sea_level_pressure" => match text(told, "PressureUnit") {
             Some("mmHg") => Scale::By(|pressure| pressure * 1.333_223_874, 3),
             Some("inHg") => Scale::By(|pressure| pressure * 33.863_886_667, 3),
@@ -107,7 +133,7 @@ fn scale(told: &Value, metric: &str) -> Scale {
 }
 
 #[cfg(test)]
-pub(super) const TABLES: [&[Row]; 3] = [ENERGY, SENSOR, STATE];
+pub(super) const TABLES: [&[Row]; 4] = [ENERGY, SENSOR, INSIDE, STATE];
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +166,33 @@ mod tests {
         );
         let one = r#"{"Time":"2017-02-16T10:13:52","DS18B20":{"Id":"01144A0CB2AA","Temperature":20.6},"TempUnit":"C"}"#;
         assert_eq!(of(one), ["|DS18B20 temperature=20.6 @local 2017-02-16 10:13:52"]);
+    }
+
+    #[test]
+    fn the_temperature_of_a_chip_is_the_device_s_and_that_of_a_probe_is_not() {
+        for (text, expected) in [
+            (
+                r#"{"ENERGY":{"Total":1,"Power":2},"ESP32":{"Temperature":41.7},"TempUnit":"C"}"#,
+                &["| cumulative_kwh_p=1 current_w=2 device_temperature=41.7 @arrival"][..],
+            ),
+            (
+                r#"{"ESP32S3":{"Temperature":104},"DS18B20":{"Temperature":68},"TempUnit":"F"}"#,
+                &["| device_temperature=40 @arrival", "|DS18B20 temperature=20 @arrival"],
+            ),
+            (r#"{"BL0940":{"Temperature":33.3}}"#, &["| device_temperature=33.3 @arrival"]),
+            (
+                r#"{"ENERGY":{"Power":2},"ANALOG":{"Temperature":55,"Illuminance":3}}"#,
+                &["| current_w=2 device_temperature=55 @arrival", "|ANALOG illuminance=3 @arrival"],
+            ),
+            // Without a meter it is a probe that somebody has soldered on.
+            (r#"{"ANALOG":{"Temperature":19.5}}"#, &["|ANALOG temperature=19.5 @arrival"]),
+            (
+                r#"{"ENERGY":{"Power":2},"SI7021":{"Temperature":21,"Humidity":40}}"#,
+                &["| current_w=2 @arrival", "|SI7021 humidity=40 temperature=21 @arrival"],
+            ),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
     }
 
     #[test]

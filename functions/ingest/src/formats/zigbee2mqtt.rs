@@ -55,6 +55,17 @@ const EXPOSED: &[Row] = &[
     ("linkquality", "link_quality", Scale::Same),
 ];
 
+/// The members of a plug, a metered relay or a dimmer, whose `temperature` is its own: unless it has one of
+/// `SENSING`, which say that it measures the air as well, or that it tells its own apart.
+const LOAD: [&str; 5] = ["power", "energy", "consumption", "current", "brightness"];
+const SENSING: [&str; 5] = [
+    "humidity",
+    "local_temperature",
+    "device_temperature",
+    "occupied_heating_setpoint",
+    "current_heating_setpoint",
+];
+
 /// Members without numbers. Whoever sends one of them is Zigbee2MQTT.
 const SILENT: [&str; 5] = ["last_seen", "update", "update_available", "action", "click"];
 
@@ -71,7 +82,14 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     let device = payload.get("device").and_then(|device| text(device, "friendlyName"));
     let mut read = Payload::new(device, moment(payload.get("last_seen")));
     let mut is_known = SILENT.iter().any(|silent| members.contains_key(*silent));
-    is_known |= read.take("", payload, EXPOSED);
+    let has_one = |keys: &[&str]| keys.iter().any(|key| members.contains_key(*key));
+    let warms_itself = members.contains_key("state") && has_one(&LOAD) && !has_one(&SENSING);
+    let (inside, others): (Vec<Row>, Vec<Row>) =
+        EXPOSED.iter().partition(|(key, ..)| warms_itself && *key == "temperature");
+    is_known |= read.take("", payload, &others);
+    for (key, _, scale) in inside {
+        is_known |= read.take("", payload, &[(key, "device_temperature", scale)]);
+    }
     if let Some(voltage) = payload.get("voltage") {
         is_known = true;
         read.put("", "voltage", "voltage", voltage, voltage_scale(payload, voltage));
@@ -139,6 +157,32 @@ mod tests {
             ),
         ] {
             assert_eq!(of(text), [expected], "{text}");
+        }
+        for (text, expected) in [
+            // A plug and a dimmer warm themselves; these measure the air.
+            (
+                r#"{"state":"ON","power":9,"temperature":38}"#,
+                "current_w=9 device_temperature=38 on=1",
+            ),
+            (
+                r#"{"state":"OFF","brightness":9,"temperature":31}"#,
+                "brightness=9 device_temperature=31 on=0",
+            ),
+            (
+                r#"{"state":"ON","power":9,"temperature":22,"humidity":40}"#,
+                "current_w=9 humidity=40 on=1 temperature=22",
+            ),
+            (
+                r#"{"state":"ON","power":9,"temperature":22,"device_temperature":38}"#,
+                "current_w=9 device_temperature=38 on=1 temperature=22",
+            ),
+            (
+                r#"{"state":"ON","local_temperature":22,"current":1}"#,
+                "current=1 on=1 temperature=22",
+            ),
+            (r#"{"state":"ON","temperature":22}"#, "on=1 temperature=22"),
+        ] {
+            assert_eq!(of(text), [format!("| {expected} @arrival")], "{text}");
         }
         assert_eq!(
             of(r#"{"state_l1":"ON","state_l2":"OFF","power_l2":3,"linkquality":1}"#),
