@@ -6,6 +6,7 @@ mod conditions;
 mod deletions;
 mod edits;
 mod items;
+mod meters;
 mod ranges;
 mod readings;
 mod registry;
@@ -203,6 +204,14 @@ macro_rules! ports {
                 a_room_has_a_name
                 a_room_has_a_home
                 nothing_edited_is_nothing_changed;
+            meters(store):
+                a_circle_is_refused_however_long
+                what_cannot_be_a_meter_is_named
+                of_edits_at_once_that_close_a_circle_one_is_refused
+                a_meter_knows_who_is_behind_it
+                a_meter_with_devices_behind_it_is_not_deleted
+                a_device_put_behind_a_meter_or_the_meter_deleted_not_both
+                settings_are_checked_on_what_is_stored;
             stays(store):
                 a_chosen_room_is_a_stay_of_the_device_and_in_the_room
                 stays_are_restored_for_the_device_that_was_read

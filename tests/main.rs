@@ -17,6 +17,7 @@ mod given;
 mod grafana;
 mod influxql_costs;
 mod lines;
+mod meters_model;
 mod model;
 mod openapi;
 mod patterns;

@@ -17,8 +17,8 @@ use domain::{
 use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use table::{
-    AddArrival as _, Added, EditRegistry as _, FindRegistry as _, FindToken as _, Invocation,
-    LookUpRegistry as _, ManageTokens as _, MarkDeletions as _, MergeReadings as _,
+    AddArrival as _, Added, BegunDeletion, EditRegistry as _, FindRegistry as _, FindToken as _,
+    Invocation, LookUpRegistry as _, ManageTokens as _, MarkDeletions as _, MergeReadings as _,
     PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadRegistry as _,
     ReadStays as _, RegisterDevices as _, RemoveBelongings as _, StayQuery, TeachDevice as _,
     UpdateOutcome, UpdateRegistry as _,
@@ -485,6 +485,33 @@ async fn registry_write_rows(home: &Home) -> Vec<Row> {
     ]
 }
 
+/// Devices behind meters.
+async fn meter_rows(home: &Home) -> Vec<Row> {
+    let store = &home.with_index;
+    vec![Row {
+        number: "8d",
+        pattern: "put a device behind a meter that is behind another, checked to the end",
+        operation: "3 × GetItem, TransactWriteItems",
+        condition: "pk = `DEVICE`, sk = `<device>`",
+        expected: (3.0, 8.0),
+        measured: {
+            let behind = |meter: usize| DevicePatch {
+                behind: Edit::Set(device(&device_name(meter))),
+                ..DevicePatch::default()
+            };
+            let [first, second] = [1, 2].map(|n| device(&device_name(n)));
+            let given = invocation();
+            store.edit_device(&second, &behind(3), at(0), &given).await.expect("written");
+            cost(async |invocation| {
+                let edited = store.edit_device(&first, &behind(2), at(0), invocation).await;
+                let edited = edited.expect("asked");
+                assert!(matches!(edited, UpdateOutcome::Updated(_)), "{edited:?}");
+            })
+            .await
+        },
+    }]
+}
+
 /// Deletion of a device, after all else that is done with it.
 async fn deletion_rows(home: &Home) -> Vec<Row> {
     let store = &home.with_index;
@@ -497,7 +524,7 @@ async fn deletion_rows(home: &Home) -> Vec<Row> {
             expected: (1.0, 2.0),
             measured: cost(async |invocation| {
                 let begun = store.begin_deletion(&device("new"), at(9), invocation).await;
-                assert!(begun.expect("written").is_some());
+                assert!(matches!(begun.expect("written"), BegunDeletion::Deletion(_)));
             })
             .await,
         },
@@ -596,6 +623,7 @@ async fn every_pattern_costs_what_the_architecture_says() {
     rows.extend(Box::pin(conditions::rows()).await);
     rows.extend(Box::pin(write_rows(&home)).await);
     rows.extend(Box::pin(registry_write_rows(&home)).await);
+    rows.extend(Box::pin(meter_rows(&home)).await);
     rows.extend(Box::pin(stay_rows(&home)).await);
     rows.extend(Box::pin(deletion_rows(&home)).await);
     rows.extend(Box::pin(search::rows()).await);

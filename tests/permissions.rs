@@ -204,9 +204,19 @@ async fn each_port_asks_what_it_declares() {
         store.index_device(&named, invocation),
         store.end_index("1", at(0), invocation));
     let restored = store.device(&d, invocation).await.expect("asked").expect("it is registered");
+    let behind =
+        |meter: &str| DevicePatch { behind: Edit::Set(device(meter)), ..DevicePatch::default() };
+    for id in ["meter", "main"] {
+        let meter = DeviceObservation::of(&reading_in(id, 0, "room-a"));
+        let meter = meter.new_device(device(id), |_| true);
+        Box::pin(store.register_device(&meter, invocation)).await.expect("registered");
+    }
+    let (to_main, to_meter) = (behind("main"), behind("meter"));
+    store.edit_device(&device("meter"), &to_main, at(0), invocation).await.expect("edited");
     check!(EditRegistry:
         store.edit_device(&d, &rename, at(0), invocation),
         store.edit_device(&d, &move_to, at(0), invocation),
+        store.edit_device(&d, &to_meter, at(0), invocation),
         store.edit_room(&a, &RoomPatch::default(), invocation));
     check!(RestoreStays: store.restore_stays(&restored, std::slice::from_ref(begun), invocation));
     check!(ReadStays:
@@ -254,6 +264,7 @@ async fn each_port_asks_what_it_declares() {
         store.leave_home(&a, &"home".parse().expect("an id"), invocation));
     let deletion = Deletion::begin(at(0), 0);
     check!(MarkDeletions:
+        store.begin_deletion(&device("meter"), at(0), invocation),
         store.begin_deletion(&other, at(0), invocation),
         store.note_found(&other, at(1), invocation),
         store.end_deletion(&other, &deletion, at(2), invocation));

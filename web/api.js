@@ -8,7 +8,7 @@
 /** @typedef {{timestamp: string, device_id?: string, room_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
 /** @typedef {{data: Row[], units: Record<string, string | null>, rollups_lack?: Record<string, any>}} Series */
 /** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
-/** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */
+/** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value, amount_if_wrapped?: number, verdict?: string, verdicts?: string[]}} EventRow */
 /** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, left_out?: {device_id: string}[], rollups_lack?: Record<string, any>}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 

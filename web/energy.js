@@ -32,7 +32,11 @@ const MEANING = {
   exchanged: "A new meter took over.",
   accepted: "A person accepted this step.",
   discarded: "A person discarded this step.",
+  ambiguous: "A new meter, or the meter went on from 0 after its highest figure. It counts as a new meter until you judge it.",
 };
+
+/** The verdicts, as their buttons say them. @type {Record<string, string>} */
+const VERDICTS = { accept: "It is right", discard: "Ignore it", reset: "It began at 0", wrap: "It went on from 0", dip: "It will come back" };
 
 /** @param {HTMLElement} main */
 export async function energy(main) {
@@ -163,7 +167,7 @@ function showPeak(peak, month) {
 }
 
 /**
- * Events of counters, with buttons that judge those that are suspect.
+ * Events of counters, with buttons for the verdicts that would change them, and one that takes a verdict back.
  * @param {Element} place
  * @param {EventRow[]} events
  * @param {() => Promise<unknown>} judged
@@ -178,14 +182,18 @@ export async function showEvents(place, events, judged) {
     const digits = event.from && event.to ? Math.min(6, Math.max(2, -Math.floor(Math.log10(Math.abs(event.to.value - event.from.value))))) : 0;
     const step = event.from && event.to ? `from ${quantity(event.from.value, unit, digits)} to ${quantity(event.to.value, unit, digits)} in ${duration(new Date(event.to.timestamp).getTime() - new Date(event.from.timestamp).getTime())}` : "";
     const problem = h("p", { class: "warn", role: "alert" });
-    const judge = (/** @type {string} */ verdict) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, verdict === "accept" ? "It is right" : "Ignore it");
+    const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
+    // A dip cancels by itself, and what nobody doubts needs no acceptance.
+    const isOpen = event.events.includes("suspect") || event.events.includes("ambiguous");
+    const offered = event.events.includes("dip") ? [] : (event.verdicts ?? []).filter((it) => isOpen || it !== "accept");
     return h(
       "li",
       null,
       h("strong", null, event.events.join(", ")),
       ` ${moment(event.timestamp)}, ${device ? `${deviceName(device)} in ${roomName(known, device.room)}` : event.device_id}, ${words(event.metric)} ${step}. `,
       event.events.map((it) => MEANING[it] ?? "").join(" "),
-      event.events.includes("suspect") && h("div", { class: "buttons" }, judge("accept"), judge("discard")),
+      event.amount_if_wrapped !== undefined && h("p", null, `New meter: ${quantity(event.amount ?? null, unit, digits)}. Went on from 0: ${quantity(event.amount_if_wrapped, unit, digits)}.`),
+      event.verdict ? h("div", { class: "buttons" }, judge(null, "Undo")) : offered.length > 0 && h("div", { class: "buttons" }, ...offered.map((it) => judge(it, VERDICTS[it]))),
       problem,
     );
   };
@@ -193,16 +201,16 @@ export async function showEvents(place, events, judged) {
 }
 
 /**
- * Adds a verdict to those of the device, which the API takes as a whole.
+ * Adds a verdict to those of the device, which the API takes as a whole, or takes it back.
  * @param {EventRow} event
- * @param {string} verdict
+ * @param {string | null} verdict
  */
 async function judgeStep(event, verdict) {
   const at = event.to?.timestamp ?? event.timestamp;
   /** @type {import("./api.js").Device} */
   const device = await get(path("devices", event.device_id));
   const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
-  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: [...others, { timestamp: at, verdict }] } } }));
+  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: verdict ? [...others, { timestamp: at, verdict }] : others } } }));
   forget();
 }
 

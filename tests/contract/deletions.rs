@@ -6,8 +6,8 @@ use domain::{
 };
 use domain::{Rollup, RoomPatch};
 use table::{
-    Belonging, Expected, ItemKey, Refold, Registration, RollupKey, StayQuery, StoredRollup,
-    UpdateOutcome, keys,
+    BegunDeletion, Belonging, Expected, ItemKey, Refold, Registration, RollupKey, StayQuery,
+    StoredRollup, UpdateOutcome, keys,
 };
 
 use super::Ports;
@@ -16,7 +16,11 @@ use crate::given::{always, at, device, invocation, label, metric, reading, readi
 
 /// A deletion that began.
 async fn begun(store: &impl Ports, id: &str, millis: i64) -> Option<Deletion> {
-    store.begin_deletion(&device(id), at(millis), &invocation()).await.expect("asked")
+    match store.begin_deletion(&device(id), at(millis), &invocation()).await.expect("asked") {
+        BegunDeletion::Deletion(deletion) => Some(deletion),
+        BegunDeletion::NoDevice => None,
+        refused @ BegunDeletion::Meter(_) => panic!("{refused:?}"),
+    }
 }
 
 /// A deletion that began and ended.

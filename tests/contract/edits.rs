@@ -16,7 +16,7 @@ use super::registry::{device_now, registered};
 use super::stays::stays_of;
 use crate::given::{at, device, invocation, label, metric, number, room, tags, unit};
 
-async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Edited, Device> {
+async fn edit(store: &impl Ports, patch: &DevicePatch) -> UpdateOutcome<Edited, DevicePatchError> {
     edit_at(store, patch, 0).await
 }
 
@@ -24,7 +24,7 @@ async fn edit_at(
     store: &impl Ports,
     patch: &DevicePatch,
     now: i64,
-) -> UpdateOutcome<Edited, Device> {
+) -> UpdateOutcome<Edited, DevicePatchError> {
     store.edit_device(&device("d"), patch, at(now), &invocation()).await.expect("asked")
 }
 
@@ -61,19 +61,21 @@ fn everything() -> DevicePatch {
         metrics: [(
             metric("temperature"),
             MetricPatch {
-                unit: Edit::Set(unit("K")),
+                unit: Edit::Set(unit("kWh")),
                 kind: Edit::Set(MetricKind::Counter),
                 modulus: Edit::Set(number("100000")),
                 max_w: Edit::Set(number("0.1")),
                 tolerance: Edit::Set(number("1E-130")),
-                hold: Edit::Set(TimeDelta::minutes(5)),
+                hold: Edit::Keep,
                 exchanges: Edit::Set([(at(5), exchange())].into()),
                 verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
+                in_room_means: Edit::Keep,
             },
         )]
         .into(),
         dropped_metrics: BTreeSet::new(),
-        behind: Edit::Set(device("main")),
+        behind: Edit::Keep,
+        in_room_means: Edit::Keep,
     }
 }
 
@@ -90,6 +92,16 @@ pub(super) async fn what_is_not_registered_cannot_be_edited(store: &impl Ports) 
 
 pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     let before = registered(store, "d").await;
+    let power = MetricPatch {
+        unit: Edit::Set(unit("W")),
+        hold: Edit::Set(TimeDelta::minutes(5)),
+        ..MetricPatch::default()
+    };
+    let of_metric = |settings: &MetricPatch| DevicePatch {
+        metrics: [(metric("temperature"), settings.clone())].into(),
+        ..DevicePatch::default()
+    };
+    edited(store, &of_metric(&power)).await;
     let now = edited(store, &everything()).await;
     assert_eq!(now.name, Some(label("Smart meter")));
     assert_eq!(now.place, Place::Chosen(room("room-b")));
@@ -98,7 +110,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     let set = attributes(true).into_iter().filter_map(|(name, it)| Some((name, it?)));
     assert_eq!(now.attributes, set.collect());
     let info = &now.metrics[&metric("temperature")];
-    assert_eq!(info.unit, Some(unit("K")));
+    assert_eq!(info.unit, Some(unit("kWh")));
     assert_eq!(info.modulus, Some(number("100000")));
     assert_eq!(info.max_w, Some(number("0.1")));
     assert_eq!(info.tolerance, Some(number("1E-130")));
@@ -106,7 +118,6 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.hold, Some(TimeDelta::minutes(5)));
     assert_eq!(info.exchanges, [(at(5), exchange())].into());
     assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
-    assert_eq!(now.behind, Some(device("main")));
 
     let nothing = MetricPatch {
         kind: Edit::Clear,
@@ -117,6 +128,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         hold: Edit::Clear,
         exchanges: Edit::Clear,
         verdicts: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let nothing = DevicePatch {
         name: Edit::Clear,
@@ -128,16 +140,20 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         metrics: [(metric("temperature"), nothing)].into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let fold_settings = now.fold_settings.clone();
-    assert_eq!(fold_settings.number, 1, "a counter is folded otherwise than a gauge");
+    assert_eq!(
+        fold_settings.number, 2,
+        "a power is folded otherwise than a gauge, and so is a counter"
+    );
     let now = edited(store, &nothing).await;
-    assert_eq!(now.fold_settings.number, 2);
+    assert_eq!(now.fold_settings.number, 3);
     let mut expected = Device {
         place: Place::Unknown,
         fold_settings: now.fold_settings.clone(),
         stay: Some(Stay::begun(room("room-b"), at(0)).ended(at(1))),
-        version: 2,
+        version: 3,
         ..before
     };
     // What a person has taken away no sender brings back.
@@ -290,14 +306,16 @@ pub(super) async fn many_metrics_are_edited_at_once(store: &impl Ports) {
     }
 }
 
+/// The refusal of an edit of a metric that the device has not.
+fn unknown(name: &str) -> UpdateOutcome<Edited, DevicePatchError> {
+    UpdateOutcome::ConditionFailed(Some(DevicePatchError::UnknownMetric(metric(name))))
+}
+
 pub(super) async fn an_unknown_metric_changes_nothing(store: &impl Ports) {
     let before = registered(store, "d").await;
     let mut patch = everything();
     patch.metrics.insert(metric("humidity"), MetricPatch::default());
-    let refused = UpdateOutcome::ConditionFailed(Some(before.clone()));
-    assert_eq!(edit(store, &patch).await, refused);
-    let unknown = DevicePatchError::UnknownMetric(metric("humidity"));
-    assert_eq!(patch.check(&before), Err(unknown));
+    assert_eq!(edit(store, &patch).await, unknown("humidity"));
     assert_eq!(device_now(store, "d").await, before);
 }
 
@@ -312,7 +330,7 @@ pub(super) async fn a_dropped_metric_is_forgotten_until_it_is_learned_again(stor
     let settings = MetricPatch { tolerance: Edit::Clear, ..MetricPatch::default() };
     let metrics = [(metric("co2"), settings)].into();
     let set = DevicePatch { metrics, ..DevicePatch::default() };
-    assert_eq!(edit(store, &set).await, UpdateOutcome::ConditionFailed(Some(once)));
+    assert_eq!(edit(store, &set).await, unknown("co2"));
     learn(store, &["co2"]).await;
     assert!(device_now(store, "d").await.metrics.contains_key(&metric("co2")));
 }
@@ -323,11 +341,10 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     let new = Room::new(room("room-b"), at(5));
     let patch = everything();
     assert_eq!(edit_at(store, &patch, 5).await, UpdateOutcome::ConditionFailed(None));
-    let before = registered(store, "d").await;
-    let mut unknown = patch.clone();
-    unknown.metrics.insert(metric("humidity"), MetricPatch::default());
-    let refused = UpdateOutcome::ConditionFailed(Some(before));
-    assert_eq!(edit_at(store, &unknown, 5).await, refused);
+    registered(store, "d").await;
+    let mut other = patch.clone();
+    other.metrics.insert(metric("humidity"), MetricPatch::default());
+    assert_eq!(edit_at(store, &other, 5).await, unknown("humidity"));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), None);
 
     let UpdateOutcome::Updated(edited) = edit_at(store, &patch, 5).await else { panic!("written") };
@@ -344,9 +361,8 @@ pub(super) async fn a_device_and_its_new_room_are_written_together_or_not_at_all
     };
     assert_eq!(edited.room, Some(new.clone()));
     assert_eq!(store.room(&new.id, &invocation()).await.expect("read"), Some(new));
-    unknown.name = Edit::Set(label("not this"));
-    let refused = UpdateOutcome::ConditionFailed(Some(edited.device));
-    assert_eq!(edit_at(store, &unknown, 9).await, refused);
+    other.name = Edit::Set(label("not this"));
+    assert_eq!(edit_at(store, &other, 9).await, unknown("humidity"));
 }
 
 /// Of edits of one device at once, each is made of what the one before it left.

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use chrono::TimeDelta;
 use domain::{
-    ConditionsSchema, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, HomeId,
-    LocalDate, Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange, Timestamp, Token,
-    TokenHash,
+    ConditionsSchema, Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate,
+    Hints, HomeId, LocalDate, Order, Reading, Room, RoomId, RoomPatch, Stay, TimeRange, Timestamp,
+    Token, TokenHash,
 };
 use serde_json::Value;
 use table::keys::Key;
 use table::memory::MemoryStore;
 use table::{
-    AddArrival, Added, Backlog, Belonging, Belongings, ConditionsPage, DeleteReadings,
-    EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter, InsertOutcome,
-    Invocation, KeepRollupState, ListDevices, ListPage, Listing, LookUpRegistry, MarkDeletions,
-    MergeReadings, Page, PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups,
-    QueryConditions, QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery,
+    AddArrival, Added, Backlog, BegunDeletion, Belonging, Belongings, ConditionsPage,
+    DeleteReadings, EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter,
+    InsertOutcome, Invocation, KeepRollupState, ListDevices, ListPage, Listing, LookUpRegistry,
+    MarkDeletions, MergeReadings, Page, PageRegistry, PutConditionsSchema, PutOutcome, PutReadings,
+    PutRollups, QueryConditions, QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery,
     ReadConditionsSchema, ReadRegistry, ReadRollupState, ReadRollups, ReadStays,
     ReadStoredReadings, ReadingKey, Refold, RegisterDevices, Registration, RemoveBelongings,
     RemoveRooms, RollupKey, RollupState, SearchDevices, SearchPage, SearchQuery, StayPage,
@@ -214,7 +214,7 @@ gated! {
     EditRegistry:
         edit_device(
             id: &DeviceId, patch: &DevicePatch, now: Timestamp
-        ) -> UpdateOutcome<Edited, Device>,
+        ) -> UpdateOutcome<Edited, DevicePatchError>,
         edit_room(id: &RoomId, patch: &RoomPatch) -> UpdateOutcome<Room>;
     TeachDevice:
         teach_device(known: &Device, hints: &Hints) -> UpdateOutcome<Device>;
@@ -380,9 +380,11 @@ impl MarkDeletions for Steps {
         id: &DeviceId,
         at: Timestamp,
         invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
-        let begun = self.gate.step(self.memory.begin_deletion(id, at, invocation)).await?;
-        Ok(begun.map(|it| self.shown(it)))
+    ) -> StoreResult<BegunDeletion> {
+        Ok(match self.gate.step(self.memory.begin_deletion(id, at, invocation)).await? {
+            BegunDeletion::Deletion(it) => BegunDeletion::Deletion(self.shown(it)),
+            other => other,
+        })
     }
 
     async fn note_found(

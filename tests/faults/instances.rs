@@ -289,6 +289,43 @@ async fn a_moved_device_is_not_moved_back_by_a_cache_that_is_old() {
 }
 
 #[tokio::test]
+async fn instances_with_old_caches_close_no_circle_and_delete_no_meter() {
+    let table = Engine::embedded().await.table_of(&[("DeviceShards", "4")]).await;
+    let store = table.store();
+    let mut fleet = Fleet::on(table, || store.clone()).await;
+    let reading = |id: &str| json!({"device_id": id, "timestamp": at(0).to_string(), "a": 1});
+    let ids = ["d0", "d1", "d2", "d3"];
+    assert_eq!(fleet.post(0, 0, "", &ids.map(reading).into()).await.status, 201);
+    // Both know the devices, and from then on nothing that the other does.
+    for n in [0, 1] {
+        fleet.clocks[n].advance(Duration::from_secs(90));
+        assert_eq!(fleet.patch(n, "d0", &json!({"name": format!("{n}")})).await.status, 200);
+        let event = request("GET", "/devices", "", None);
+        assert_eq!(Answer::of(&fleet.query[n].handle(event, minute()).await).status, 200);
+    }
+    for (n, device, meter, status) in [
+        (0, "d0", "d1", 200),
+        (1, "d2", "d3", 200),
+        (1, "d1", "d2", 200),
+        (0, "d3", "d0", 400),
+        (0, "d3", "d1", 400),
+        (1, "d1", "d0", 400),
+    ] {
+        let answer = fleet.patch(n, device, &json!({"behind": meter})).await;
+        assert_eq!(answer.status, status, "{device} behind {meter}: {:?}", answer.body);
+    }
+    for (n, meter, status) in [(0, "d3", 409), (1, "d1", 409), (0, "d2", 409), (1, "d0", 202)] {
+        let event = request("DELETE", &format!("/devices/{meter}"), "", None);
+        let answer = Answer::of(&fleet.query[n].handle(event, minute()).await);
+        assert_eq!(answer.status, status, "{meter}: {:?}", answer.body);
+    }
+    // d0 is gone, so nobody is behind d1; the other instance need not know.
+    let event = request("DELETE", "/devices/d1", "", None);
+    assert_eq!(Answer::of(&fleet.query[0].handle(event, minute()).await).status, 202);
+    assert_eq!(fleet.patch(1, "d3", &json!({"behind": "d1"})).await.status, 400);
+}
+
+#[tokio::test]
 async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
     let table = Engine::embedded().await.table(true).await;
     let store = table.store();

@@ -300,6 +300,8 @@ async function oddHome(home) {
   await page.getByText("A person accepted this step").waitFor();
   const { metrics } = await home.ask("GET", "/devices/plug");
   assert.deepEqual(metrics.cumulative_kwh_p.verdicts.map((it) => it.verdict), ["accept"]);
+  await page.getByRole("listitem").filter({ hasText: "accepted" }).getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("listitem").filter({ hasText: "suspect" }).getByRole("button", { name: "Ignore it" }).waitFor();
   await examined(page, "odd energy");
   // An edit that is refused says so in the server's words; a good one is stored.
   await show(page, home.url, "device/my-sensor");

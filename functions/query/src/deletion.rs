@@ -11,11 +11,11 @@ use chrono::TimeDelta;
 use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR, Snapshot};
+use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 use serde_json::{Value, json};
 use table::{
-    Belongings, LookUpRegistry, MarkDeletions, PageRegistry, ReadRegistry, RemoveBelongings,
-    RemoveRooms, StoreResult,
+    BegunDeletion, Belongings, LookUpRegistry, MarkDeletions, PageRegistry, ReadRegistry,
+    RemoveBelongings, RemoveRooms, StoreResult,
 };
 
 use crate::lookup::{self, not_found};
@@ -70,7 +70,7 @@ pub(crate) async fn device(
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => begin(registry, &snapshot, store, clock, &id, call).await?,
+        None => begin(registry, store, clock, &id, call).await?,
         Some(begun) => begun_at(store, &id, begun, call).await?,
     };
     if deletion.ended.is_some() {
@@ -128,26 +128,37 @@ async fn begun_at(
 /// Marks a device that is there, and finds the mark of one that is not.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
-    snapshot: &Snapshot,
-    store: &impl MarkDeletions,
+    store: &(impl ReadRegistry + MarkDeletions),
     clock: &impl Clock,
     id: &DeviceId,
     call: &mut Call<'_>,
 ) -> Result<Deletion, Problem> {
+    // The meter itself names who is behind it, but not who was put there by a version that did not note it.
+    let now = registry.refresh(store, call.invocation, call.log).await;
+    let now = now.map_err(|error| call.failed(&error))?;
     let is_behind = |it: &&domain::Device| it.behind.as_ref() == Some(id);
-    let behind: Vec<_> = snapshot.devices.values().filter(is_behind).map(|it| &it.id).collect();
-    if !behind.is_empty() {
-        let detail = format!(
-            "{} behind the meter {id}, and sums would count twice; PATCH the member behind of each first.",
-            named(&behind, "is", "are")
-        );
-        return Err(Problem::new(ProblemKind::Conflict, detail));
+    let behind: Vec<_> = now.devices.values().filter(is_behind).map(|it| &it.id).collect();
+    if now.devices.contains_key(id) && !behind.is_empty() {
+        return Err(is_meter(id, &behind));
     }
     let begun = store.begin_deletion(id, clock.now(), call.invocation).await;
-    let begun = begun.map_err(|error| call.failed(&error))?;
-    let deletion = begun.ok_or_else(|| not_found("device", id.as_str()))?;
-    registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
-    Ok(deletion)
+    match begun.map_err(|error| call.failed(&error))? {
+        BegunDeletion::Deletion(deletion) => {
+            registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
+            Ok(deletion)
+        }
+        BegunDeletion::NoDevice => Err(not_found("device", id.as_str())),
+        BegunDeletion::Meter(behind) => Err(is_meter(id, &behind.iter().collect::<Vec<_>>())),
+    }
+}
+
+/// 409: devices are behind the meter that is to be deleted.
+fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
+    let detail = format!(
+        "{} behind the meter {id}, and sums would count twice; PATCH the member behind of each first.",
+        named(behind, "is", "are")
+    );
+    Problem::new(ProblemKind::Conflict, detail)
 }
 
 /// Removes what is found as far as the time suffices; returns how many.

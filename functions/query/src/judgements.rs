@@ -1,4 +1,4 @@
-//! Reads a person's exchanges of meters and verdicts on suspect steps: whole lists. Judges nothing.
+//! Reads a person's exchanges of meters and verdicts on steps: whole lists. Judges nothing.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,6 @@ mod judgements;
 mod latest;
 mod lists;
 mod lookup;
-mod meaning;
 mod openapi;
 mod page;
 mod pagination;
@@ -137,7 +136,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
         let answer: Answer<'_> = match call.endpoint.operation {
             Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
-            Operation::EditDevice => Box::pin(edit::device(registry, store, clock.now(), call)),
+            Operation::EditDevice => Box::pin(edit::device(known, store, clock.now(), call)),
             Operation::DeviceReadings => {
                 Box::pin(ranges::of_device(registry, store, clock.now(), call))
             }

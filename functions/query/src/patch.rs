@@ -83,7 +83,7 @@ pub(crate) enum Fault {
     TooEarly(Timestamp),
     #[error("needs room beside it; null takes the device out of its room")]
     WithoutRoom,
-    #[error("is {0:?}; expected accept or discard")]
+    #[error("is {0:?}; expected accept, discard, reset, wrap or dip")]
     NotVerdict(String),
 }
 
@@ -477,7 +477,7 @@ mod tests {
             ),
             (
                 r#"{"metrics": {"t": {"verdicts": [{"timestamp": 0, "verdict": "maybe"}]}}}"#,
-                "metrics.t.verdicts: 0: is \"maybe\"; expected accept or discard",
+                "metrics.t.verdicts: 0: is \"maybe\"; expected accept, discard, reset, wrap or dip",
             ),
             (
                 r#"{"metrics": {"t": {"verdicts": [{"timestamp": "now", "verdict": "accept"}]}}}"#,

@@ -24,6 +24,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 mod values;
+mod verdicts;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ use std::sync::Arc;
 
 use api::caching::with_short_life;
 use api::{Problem, Response};
-use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp, meter_of};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -52,8 +53,9 @@ use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
 pub(crate) use horizon::{Horizon, KnownState};
-use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, meter_of};
+use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES};
 use request::SeriesRequest;
+pub(crate) use verdicts::check_verdicts;
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,9 +164,12 @@ impl Subject {
     /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
+        let behind_of = |id: &DeviceId| {
+            let known = self.snapshot.devices.get(id).or_else(|| self.read.get(id));
+            known.and_then(|device| device.behind.as_ref())
+        };
         let behind = devices.iter().filter_map(|device| {
-            let known = (&self.snapshot.devices, &self.read);
-            Some(LeftOut::new(device, meter_of(device, known, is_counted)?))
+            Some(LeftOut::new(device, meter_of(&device.id, behind_of, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
     }

@@ -314,6 +314,13 @@ const RANGE: &[Parameter] = &[
     FORMAT,
 ];
 
+/// The edit of a device.
+const RESTORE: &[Parameter] = &[parameter(
+    "restore",
+    Kind::Flag,
+    "Sets verdicts without a look at the steps that they are about: their readings may come later, or be gone",
+)];
+
 /// A deletion that takes several requests.
 const BEGUN: &[Parameter] = &[parameter(
     "begun",
@@ -640,7 +647,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         ..get(
             "/devices/{id}",
             Operation::EditDevice,
-            &[],
+            RESTORE,
             Reply::One("Device"),
             "Edit a device's name, room, kind, tags, attributes and metrics",
         )

@@ -91,10 +91,13 @@ pub enum Flag {
     Suspect,
     /// A person declared an exchange of the meter, with figures that can be.
     Exchanged,
-    /// A person accepted the suspect step.
+    /// A person accepted the step.
     Accepted,
-    /// A person discarded the suspect step.
+    /// A person discarded the step.
     Discarded,
+    /// The counter began again near zero, or passed its modulus far from it: it counts as a reset until a person
+    /// judges it.
+    Ambiguous,
 }
 
 /// A set of flags.
@@ -103,7 +106,7 @@ pub struct Flags(u8);
 
 impl Flag {
     /// All flags, in the order of their bits.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Dip,
         Self::Wrapped,
         Self::Reset,
@@ -111,6 +114,7 @@ impl Flag {
         Self::Exchanged,
         Self::Accepted,
         Self::Discarded,
+        Self::Ambiguous,
     ];
 
     /// The flag as the API writes it.
@@ -124,15 +128,16 @@ impl Flag {
             Self::Exchanged => "exchanged",
             Self::Accepted => "accepted",
             Self::Discarded => "discarded",
+            Self::Ambiguous => "ambiguous",
         }
     }
 }
 
 impl Flags {
-    /// The flags that were stored as [`bits`](Self::bits); unknown bits are skipped.
+    /// The flags that were stored as [`bits`](Self::bits).
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
-        Self(bits & 0x7f)
+        Self(bits)
     }
 
     /// One bit a flag, as they are stored.
@@ -174,6 +179,56 @@ pub struct Step {
     pub flag: Option<Flag>,
 }
 
+/// A step as its two values alone say, before anybody judges it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    step: Step,
+    /// What counts if a person accepts it.
+    accepted: Exact,
+    /// What a fall counts otherwise.
+    fall: Option<Fall>,
+}
+
+/// What a fall counts, by what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fall {
+    reset: Exact,
+    /// Of a counter with a modulus, where that is more than nothing.
+    wrap: Option<Exact>,
+    dip: Exact,
+}
+
+impl Found {
+    fn of(amount: Exact, flag: Option<Flag>) -> Self {
+        Self { accepted: amount.clone(), step: Step { amount, flag }, fall: None }
+    }
+
+    fn suspect(accepted: Exact) -> Self {
+        Self {
+            step: Step { amount: Exact::zero(), flag: Some(Flag::Suspect) },
+            accepted,
+            fall: None,
+        }
+    }
+
+    /// The step as a person judged it; `None` where the verdict does not fit or changes nothing.
+    fn judged(&self, verdict: Verdict) -> Option<Step> {
+        if matches!(self.step.flag, None | Some(Flag::Exchanged)) {
+            return None;
+        }
+        let fall = self.fall.as_ref();
+        let (amount, flag) = match verdict {
+            Verdict::Accept => (self.accepted.clone(), Flag::Accepted),
+            Verdict::Discard => (Exact::zero(), Flag::Discarded),
+            Verdict::Reset => (fall?.reset.clone(), Flag::Reset),
+            Verdict::Wrap => (fall?.wrap.clone()?, Flag::Wrapped),
+            Verdict::Dip => (fall?.dip.clone(), Flag::Dip),
+        };
+        let judged = Step { amount, flag: Some(flag) };
+        (judged != self.step).then_some(judged)
+    }
+}
+
 impl CounterRule {
     /// The rule for a counter.
     #[must_use]
@@ -199,6 +254,35 @@ impl CounterRule {
     /// The step from one value to the next, which is later.
     #[must_use]
     pub fn step(&self, from: &Sample, to: &Sample) -> Step {
+        let found = self.found(from, to);
+        let verdict = self.verdicts.get(&to.at);
+        verdict.and_then(|verdict| found.judged(*verdict)).unwrap_or(found.step)
+    }
+
+    /// The verdict of a person by which a step counts.
+    #[must_use]
+    pub fn verdict(&self, from: &Sample, to: &Sample) -> Option<Verdict> {
+        let verdict = *self.verdicts.get(&to.at)?;
+        self.found(from, to).judged(verdict).map(|_| verdict)
+    }
+
+    /// The verdicts that would change what a step is without one.
+    #[must_use]
+    pub fn verdicts(&self, from: &Sample, to: &Sample) -> Vec<Verdict> {
+        let found = self.found(from, to);
+        Verdict::ALL.into_iter().filter(|verdict| found.judged(*verdict).is_some()).collect()
+    }
+
+    /// What a fall counts if the counter passed its modulus; of a fall that is ambiguous without a verdict.
+    #[must_use]
+    pub fn if_wrapped(&self, from: &Sample, to: &Sample) -> Option<Exact> {
+        let found = self.found(from, to);
+        let is_ambiguous = found.step.flag == Some(Flag::Ambiguous);
+        found.fall.filter(|_| is_ambiguous)?.wrap
+    }
+
+    /// The step, whatever a person said of it.
+    fn found(&self, from: &Sample, to: &Sample) -> Found {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
         let millis = to.at.as_millis() - from.at.as_millis();
@@ -214,43 +298,52 @@ impl CounterRule {
             let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
             let is_wrong = legs.iter().any(|leg| -leg > tolerance) || !is_possible(&amount);
             if is_wrong {
-                return self.judge(to.at, amount);
+                return Found::suspect(amount);
             }
-            return Step { amount, flag: Some(Flag::Exchanged) };
+            return Found::of(amount, Some(Flag::Exchanged));
         }
         let rise = &new - &old;
-        let fell = rise.is_negative();
-        if !fell && is_possible(&rise) {
-            return Step { amount: rise, flag: None };
+        if rise.is_negative() {
+            return self.fall(&old, rise, new, &tolerance, is_possible);
         }
-        if fell && -&rise <= tolerance && &new * 10 >= &old * 9 {
-            return Step { amount: rise, flag: Some(Flag::Dip) };
+        if is_possible(&rise) {
+            return Found::of(rise, None);
         }
         if let Some(modulus) = &self.modulus {
-            let wrapped = &rise + modulus;
-            let was_near = &old * 10 >= modulus * 9;
-            if fell && was_near && !wrapped.is_negative() && is_possible(&wrapped) {
-                return Step { amount: wrapped, flag: Some(Flag::Wrapped) };
-            }
             let unwrapped = &rise - modulus;
             if unwrapped.is_negative() && -&unwrapped <= tolerance {
-                return Step { amount: unwrapped, flag: Some(Flag::Dip) };
+                return Found::of(unwrapped, Some(Flag::Dip));
             }
         }
-        if fell && is_possible(&new) {
-            return Step { amount: new, flag: Some(Flag::Reset) };
-        }
-        self.judge(to.at, if fell { new } else { rise })
+        Found::suspect(rise)
     }
 
-    /// A step that cannot be explained, as a person judged it.
-    fn judge(&self, end: Timestamp, amount: Exact) -> Step {
-        let (amount, flag) = match self.verdicts.get(&end) {
-            Some(Verdict::Accept) => (amount, Flag::Accepted),
-            Some(Verdict::Discard) => (Exact::zero(), Flag::Discarded),
-            None => (Exact::zero(), Flag::Suspect),
+    /// A step down from `old` to `new`, by `rise`, which is negative.
+    fn fall(
+        &self,
+        old: &Exact,
+        rise: Exact,
+        new: Exact,
+        tolerance: &Exact,
+        is_possible: impl Fn(&Exact) -> bool,
+    ) -> Found {
+        let wrap = self.modulus.as_ref().map(|modulus| &rise + modulus);
+        let wrap = wrap.filter(|wrapped| !wrapped.is_negative());
+        let possible_wrap = wrap.as_ref().filter(|wrapped| is_possible(wrapped));
+        let was_near = self.modulus.as_ref().is_some_and(|modulus| old * 10 >= modulus * 9);
+        let mut found = if -&rise <= *tolerance && &new * 10 >= old * 9 {
+            Found::of(rise.clone(), Some(Flag::Dip))
+        } else if let Some(wrapped) = possible_wrap.filter(|_| was_near) {
+            Found::of(wrapped.clone(), Some(Flag::Wrapped))
+        } else if possible_wrap.is_some() {
+            Found::of(new.clone(), Some(Flag::Ambiguous))
+        } else if is_possible(&new) {
+            Found::of(new.clone(), Some(Flag::Reset))
+        } else {
+            Found::suspect(new.clone())
         };
-        Step { amount, flag: Some(flag) }
+        found.fall = Some(Fall { reset: new, wrap, dip: rise });
+        found
     }
 
     /// What was used on each meter between two values: more than one if a meter was exchanged after the first

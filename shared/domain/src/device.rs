@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_settings::extent_of_change;
 use super::{
-    AttributeName, AttributeValues, DeviceId, FoldSettings, Hints, Label, MAX_SEARCH_ENTRIES,
-    MetricInfo, MetricName, MetricPatch, Place, Reading, RoomId, SETTLING, Source, Stay, Tags,
-    Timestamp,
+    AttributeName, AttributeValues, BehindError, DeviceId, FoldSettings, Hints, Label,
+    MAX_SEARCH_ENTRIES, MeaninglessSetting, MetricInfo, MetricName, MetricPatch, Place, Reading,
+    RoomId, SETTLING, Source, Stay, Tags, Timestamp,
 };
 
 /// A device as the registry knows it.
@@ -35,6 +35,9 @@ pub struct Device {
     /// The device behind whose meter it is. What it measures is a part of what that one measures, so sums
     /// over a room leave it out; a person sets it.
     pub behind: Option<DeviceId>,
+    /// The devices that were put directly behind it, each noted with its own `behind`, so that a meter is not
+    /// deleted which others are behind. Those put there by a version before this was noted are missing.
+    pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms have the device, where a person said so; see
     /// [`not_of_room`](Self::not_of_room).
     pub in_room_means: Option<bool>,
@@ -42,8 +45,8 @@ pub struct Device {
     pub fold_settings: FoldSettings,
     /// The newest of its stays in rooms, over or not.
     pub stay: Option<Stay>,
-    /// The number of times that it was edited, that a stay was recorded, or that hints were learned. Each of these writes expects the
-    /// version that it read; what else is learned from readings changes no version.
+    /// The number of times that it was edited, that a stay was recorded, that hints were learned, or that a
+    /// device was put behind it or taken away. Each of these writes expects the version that it read; what else is learned from readings changes no version.
     pub version: u64,
 }
 
@@ -146,6 +149,7 @@ impl DeviceObservation {
             first_seen: self.first,
             introduced_rooms: introduced,
             behind: None,
+            behind_it: BTreeSet::new(),
             in_room_means: None,
             fold_settings: FoldSettings::default(),
             stay: None,
@@ -314,6 +318,12 @@ pub enum DevicePatchError {
          as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
     )]
     TooManyValues(usize),
+    /// A setting of a metric means nothing for the metric, as the edit leaves it.
+    #[error(transparent)]
+    Meaningless(#[from] MeaninglessSetting),
+    /// The device cannot be put behind the meter.
+    #[error(transparent)]
+    Behind(#[from] BehindError),
     /// The device is in the room already, since this timestamp.
     #[error("cannot be changed; the device is in {0} since {1}")]
     InRoom(RoomId, Timestamp),
@@ -332,18 +342,22 @@ impl DevicePatchError {
             Self::UnknownMetric(name) => format!("metrics.{name}"),
             Self::AttributeIsMetric(name) => format!("attributes.{name}"),
             Self::TooManyValues(_) => "attributes".to_owned(),
+            Self::Meaningless(it) => it.field(),
+            Self::Behind(_) => "behind".to_owned(),
             Self::InRoom(..) | Self::BeforeStay(..) => "room_since".to_owned(),
         }
     }
 }
 
 impl DevicePatch {
-    /// Refuses an edit that the device, as it is, cannot take.
+    /// Refuses an edit that the device, as it is, cannot take. Whether it may be put behind a meter depends on
+    /// other devices too.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
         if let Some(name) = self.metrics.keys().find(|name| !device.metrics.contains_key(*name)) {
             return Err(DevicePatchError::UnknownMetric(name.clone()));
         }
         self.check_attributes(device)?;
+        self.check_meaning(device)?;
         let (Some(since), Some(stay)) = (self.room_since, &device.stay) else { return Ok(()) };
         let Stay { room, since: begun, until } = stay.clone();
         match &self.room {
@@ -359,6 +373,15 @@ impl DevicePatch {
             _ if since >= stay.earliest_next() => Ok(()),
             _ => Err(DevicePatchError::BeforeStay(room, begun, stay.earliest_next())),
         }
+    }
+
+    fn check_meaning(&self, device: &Device) -> Result<(), MeaninglessSetting> {
+        for (name, settings) in &self.metrics {
+            let Some(mut info) = device.metrics.get(name).cloned() else { continue };
+            settings.apply(name, &mut info);
+            settings.check(name, &info)?;
+        }
+        Ok(())
     }
 
     fn check_attributes(&self, device: &Device) -> Result<(), DevicePatchError> {

@@ -26,7 +26,7 @@ pub struct MetricInfo {
     pub hold: Option<TimeDelta>,
     /// The exchanges of a meter, by the time at which the new one took over.
     pub exchanges: BTreeMap<Timestamp, Exchange>,
-    /// A person's verdicts on suspect steps, by the timestamp of the reading that ends the step.
+    /// A person's verdicts on falls and suspect steps, by the timestamp of the reading that ends the step.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
     /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
     pub in_room_means: Option<bool>,
@@ -43,29 +43,42 @@ pub struct Exchange {
     pub new: Decimal,
 }
 
-/// A person's verdict on a suspect step of a counter.
+/// A person's verdict on a step of a counter that fell or is suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The step counts: a rise as it is, a fall as a reset.
+    /// The step counts: a suspect rise as it is, a suspect fall as a reset, any other fall as it does without a
+    /// verdict.
     Accept,
-    /// The step counts nothing, and is no longer suspect.
+    /// The step counts nothing.
     Discard,
+    /// The counter began again near zero: what it shows now counts.
+    Reset,
+    /// The counter passed its modulus: what it had left of it and what it shows now count.
+    Wrap,
+    /// The counter fell and comes back: the fall counts negative.
+    Dip,
 }
 
 impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Self; 5] = [Self::Accept, Self::Discard, Self::Reset, Self::Wrap, Self::Dip];
+
     /// The verdict as the table and the API write it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
             Self::Discard => "discard",
+            Self::Reset => "reset",
+            Self::Wrap => "wrap",
+            Self::Dip => "dip",
         }
     }
 
     /// Reads what [`as_str`](Self::as_str) writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Accept, Self::Discard].into_iter().find(|verdict| verdict.as_str() == text)
+        Self::ALL.into_iter().find(|verdict| verdict.as_str() == text)
     }
 }
 

@@ -1,10 +1,14 @@
-//! A person's edits of the registry: `UpdateItem`, or `TransactWriteItems` where more changes than the item.
+//! A person's edits of the registry: `UpdateItem`, or `TransactWriteItems` where more changes, or must hold, than
+//! the item.
 
 use crate::DynamoStore;
 use crate::pause::Pauses;
 use crate::update::Update;
 use crate::write_device::DeviceWrite;
-use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
+use domain::{
+    BehindError, Decimal, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId,
+    RoomPatch, Timestamp,
+};
 use table::item::attribute::{
     ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W, METRICS,
     MODULUS, NAME, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
@@ -13,8 +17,8 @@ use table::item::{self, Attribute};
 use table::keys::Key;
 use table::layout::Layout;
 use table::{
-    Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, StoreError, StoreResult,
-    UpdateOutcome, companions, search_companions,
+    Companion, EditRegistry, Edited, Invocation, LookUpRegistry as _, MeterChange, StoreError,
+    StoreResult, UpdateOutcome, companions, search_companions,
 };
 
 /// The number of attempts at an edit of a device that others keep changing.
@@ -27,22 +31,29 @@ impl EditRegistry for DynamoStore {
         patch: &DevicePatch,
         now: Timestamp,
         invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Edited, Device>> {
+    ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
             let Some(old) = self.device(id, invocation).await? else {
                 return Ok(UpdateOutcome::ConditionFailed(None));
             };
-            if patch.check(&old).is_err() {
-                return Ok(UpdateOutcome::ConditionFailed(Some(old)));
-            }
+            let refused = |why| Ok(UpdateOutcome::ConditionFailed(Some(why)));
+            let change = patch.check(&old).and_then(|()| Ok(MeterChange::of(&old, patch)?));
+            let meters = match change {
+                Ok(change) => self.meter_companions(change, invocation).await?,
+                Err(why) => return refused(why),
+            };
+            let mut beside = match meters {
+                Ok(companions) => companions,
+                Err(why) => return refused(why.into()),
+            };
             let mut new = old.clone();
             patch.apply(&mut new, now);
-            if new == old {
+            if new == old && beside.is_empty() {
                 return Ok(UpdateOutcome::Updated(Edited { device: new, room: None }));
             }
             new.version += 1;
-            let mut companions = companions(&old, &new);
+            beside.extend(companions(&old, &new));
             let mut room = None;
             if let Edit::Set(into) = &patch.room
                 && old.place.room() != Some(into)
@@ -50,22 +61,22 @@ impl EditRegistry for DynamoStore {
                 room = self.room(into, invocation).await?;
                 if room.is_none() {
                     let new = Room::new(into.clone(), now);
-                    companions.push(Companion::RegisterRoom(new.clone()));
+                    beside.push(Companion::RegisterRoom(new.clone()));
                     room = Some(new);
                 }
             }
             if self.layout.attribute_index {
-                companions.extend(search_companions(&old, &new));
+                beside.extend(search_companions(&old, &new));
             } else if patch.is_searchable() {
                 self.forget_index(invocation).await?;
             }
             let update = device_update(self.layout, patch, &old, &new);
-            match self.write_device((&old, &new), update, companions, invocation).await? {
+            match self.write_device((&old, &new), update, beside, invocation).await? {
                 DeviceWrite::Done(device) => {
                     return Ok(UpdateOutcome::Updated(Edited { device, room }));
                 }
                 // Somebody was faster: the edit is made of what is there after a while.
-                DeviceWrite::Lost(_) | DeviceWrite::CompanionExists => {
+                DeviceWrite::Lost(_) | DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
                     if !pauses.pause(invocation).await {
                         break;
                     }
@@ -85,6 +96,23 @@ impl EditRegistry for DynamoStore {
         edit(&mut update, &[NAME], &patch.name, text);
         edit(&mut update, &[HOME], &patch.home, text);
         update.send_and_read(self, invocation).await
+    }
+}
+
+impl DynamoStore {
+    /// What is written with a device whose meter changes, as the meters are this moment.
+    pub(super) async fn meter_companions(
+        &self,
+        mut change: MeterChange,
+        invocation: &Invocation,
+    ) -> StoreResult<Result<Vec<Companion>, BehindError>> {
+        while let Some(id) = change.next() {
+            let found = self.device(id, invocation).await?;
+            if let Err(why) = change.see(found) {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(change.companions()))
     }
 }
 

@@ -27,7 +27,8 @@ impl RestoreStays for DynamoStore {
         Ok(match written {
             DeviceWrite::Done(now) => UpdateOutcome::Updated(now),
             DeviceWrite::Lost(was) => UpdateOutcome::ConditionFailed(was),
-            DeviceWrite::CompanionExists => unreachable!("stays are put without a condition"),
+            DeviceWrite::CompanionRefused => unreachable!("stays are put without a condition"),
+            DeviceWrite::Busy(error) => return Err(error),
         })
     }
 }

@@ -35,7 +35,9 @@ impl TeachDevice for DynamoStore {
         Ok(match self.write_device((known, &new), update, Vec::new(), invocation).await? {
             DeviceWrite::Done(now) => UpdateOutcome::Updated(now),
             DeviceWrite::Lost(was) => UpdateOutcome::ConditionFailed(was),
-            DeviceWrite::CompanionExists => unreachable!("there is no companion"),
+            DeviceWrite::CompanionRefused | DeviceWrite::Busy(_) => {
+                unreachable!("there is no companion")
+            }
         })
     }
 }

@@ -22,6 +22,7 @@ pub(super) struct Update {
     sets: Vec<String>,
     removes: Vec<String>,
     adds: Vec<String>,
+    deletes: Vec<String>,
     conditions: Vec<String>,
     names: Vec<(String, String)>,
     values: SdkItem,
@@ -44,6 +45,7 @@ impl Update {
             sets: Vec::new(),
             removes: Vec::new(),
             adds: Vec::new(),
+            deletes: Vec::new(),
             conditions: Vec::new(),
             names: Vec::new(),
             values: SdkItem::new(),
@@ -110,6 +112,12 @@ impl Update {
         self.adds.push(clause);
     }
 
+    /// Removes `element` from the set at `path`, which goes with its last one.
+    pub(super) fn remove_from_set(&mut self, path: &[&str], element: String) {
+        let clause = format!("{} {}", self.name(path), self.value(Attribute::Ss(vec![element])));
+        self.deletes.push(clause);
+    }
+
     /// Writes only where the set at `path` is missing, holds `element` or fewer than `limit` others.
     pub(super) fn only_if_in_set_or_below(&mut self, path: &[&str], element: &str, limit: usize) {
         let name = self.name(path);
@@ -155,7 +163,8 @@ impl Update {
         };
         let update = clause("SET", &self.sets)
             + &clause("REMOVE", &self.removes)
-            + &clause("ADD", &self.adds);
+            + &clause("ADD", &self.adds)
+            + &clause("DELETE", &self.deletes);
         Built {
             key: to_sdk(item::key(&self.key)),
             // `DynamoDB` refuses what is empty.

@@ -2,16 +2,17 @@
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    CancellationReason, Delete, Put as TransactPut, ReturnConsumedCapacity, TransactWriteItem,
+    AttributeValue, CancellationReason, ConditionCheck, Delete, Put as TransactPut,
+    ReturnConsumedCapacity, TransactWriteItem,
 };
 
-use crate::attribute::{self, to_sdk};
+use crate::attribute::{self, SdkItem, to_sdk};
 use crate::error::store_error;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_write};
-use domain::Device;
-use table::item::attribute::DEVICE_VERSION;
+use domain::{Device, DeviceId};
+use table::item::attribute::{BEHIND, BEHIND_IT, DEVICE_VERSION};
 use table::item::{self, Attribute, Item};
 use table::keys::Key;
 use table::{Companion, Expected, Invocation, StoreError, StoreResult, UpdateOutcome};
@@ -22,8 +23,22 @@ pub(super) enum DeviceWrite {
     Done(Device),
     /// Nothing is written: the device was this, or was not there.
     Lost(Option<Device>),
-    /// Nothing is written: a companion was there already.
-    CompanionExists,
+    /// Nothing is written: a companion's condition does not hold.
+    CompanionRefused,
+    /// Nothing is written: it succeeds later.
+    Busy(StoreError),
+}
+
+/// The outcome of a write of a device's item with its companions.
+pub(super) enum ItemWrite {
+    /// All is written; this is the item now, where it was written alone.
+    Done(Option<SdkItem>),
+    /// Nothing is written: the item was this, or was not there.
+    Lost(Option<SdkItem>),
+    /// Nothing is written: a companion's condition does not hold.
+    CompanionRefused,
+    /// Nothing is written: it succeeds later.
+    Busy(StoreError),
 }
 
 /// The reasons for which a transaction is cancelled that succeeds later: another one holds the item, or
@@ -47,13 +62,30 @@ impl DynamoStore {
         companions: Vec<Companion>,
         invocation: &Invocation,
     ) -> StoreResult<DeviceWrite> {
-        let number = |version: u64| Attribute::N(version.to_string());
-        update.only_if_still(&[DEVICE_VERSION], (old.version > 0).then(|| number(old.version)));
-        update.set(&[DEVICE_VERSION], number(new.version));
+        only_if_version(&mut update, old);
+        update.set(&[DEVICE_VERSION], version(new.version));
+        Ok(match self.write(update, companions, invocation).await? {
+            ItemWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
+            ItemWrite::Done(None) => DeviceWrite::Done(new.clone()),
+            ItemWrite::Lost(was) => {
+                DeviceWrite::Lost(was.map_or(Ok(None), attribute::read_present)?)
+            }
+            ItemWrite::CompanionRefused => DeviceWrite::CompanionRefused,
+            ItemWrite::Busy(error) => DeviceWrite::Busy(error),
+        })
+    }
+
+    /// Writes a device's item with its companions.
+    pub(super) async fn write(
+        &self,
+        update: Update,
+        companions: Vec<Companion>,
+        invocation: &Invocation,
+    ) -> StoreResult<ItemWrite> {
         if companions.is_empty() {
-            return Ok(match update.send_and_read(self, invocation).await? {
-                UpdateOutcome::Updated(now) => DeviceWrite::Done(now),
-                UpdateOutcome::ConditionFailed(was) => DeviceWrite::Lost(was),
+            return Ok(match update.send(self, invocation).await? {
+                UpdateOutcome::Updated(now) => ItemWrite::Done(Some(now)),
+                UpdateOutcome::ConditionFailed(was) => ItemWrite::Lost(was),
             });
         }
         let companions = companions.into_iter().flat_map(|it| self.parts(it));
@@ -72,7 +104,7 @@ impl DynamoStore {
             Ok(answer) => {
                 let units = answer.consumed_capacity().iter();
                 units.for_each(|units| note_write(invocation, Some(units)));
-                return Ok(DeviceWrite::Done(new.clone()));
+                return Ok(ItemWrite::Done(None));
             }
             Err(error) => error,
         };
@@ -84,14 +116,15 @@ impl DynamoStore {
         let reasons = cancelled.cancellation_reasons();
         reasons.iter().for_each(|_| invocation.add_write(CANCELLED_ITEM));
         if let Some(device) = reasons.first().filter(|it| failed(it)) {
-            let was = device.item.clone().map_or(Ok(None), attribute::read_present);
-            return was.map(DeviceWrite::Lost);
+            return Ok(ItemWrite::Lost(device.item.clone()));
         }
         if reasons.iter().any(failed) {
-            return Ok(DeviceWrite::CompanionExists);
+            return Ok(ItemWrite::CompanionRefused);
         }
-        let is_busy = reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it)));
-        Err(if is_busy { StoreError::Throttled(Box::new(error)) } else { store_error(error) })
+        if reasons.iter().any(|it| it.code().is_some_and(|it| BUSY.contains(&it))) {
+            return Ok(ItemWrite::Busy(StoreError::Throttled(Box::new(error))));
+        }
+        Err(store_error(error))
     }
 
     /// The parts of a transaction that write a companion.
@@ -108,7 +141,46 @@ impl DynamoStore {
                 vec![self.delete_part(&Key::SearchEntry(device, entry))]
             }
             Companion::KeepStay(stay) => item::from_stay(&stay).map(|it| self.put_part(it)).into(),
+            Companion::NoteBehind(meter, device) => {
+                let mut update = self.next_version(&meter);
+                update.add_to_set(&[BEHIND_IT], device.to_string());
+                vec![TransactWriteItem::builder().update(update.transact(self)).build()]
+            }
+            Companion::ForgetBehind(meter, device) => {
+                let mut update = self.next_version(&meter);
+                update.remove_from_set(&[BEHIND_IT], device.to_string());
+                vec![TransactWriteItem::builder().update(update.transact(self)).build()]
+            }
+            Companion::StillBehind { device, meter } => {
+                let check = self.behind_check(&device, meter.as_ref());
+                vec![TransactWriteItem::builder().condition_check(check).build()]
+            }
         }
+    }
+
+    /// An update of a device that is still what was read.
+    fn next_version(&self, known: &Device) -> Update {
+        let mut update = Update::of(self.layout.device_key(&known.id));
+        only_if_version(&mut update, known);
+        update.set(&[DEVICE_VERSION], version(known.version + 1));
+        update
+    }
+
+    /// A check that holds for a device that is not registered too, where no meter is expected.
+    fn behind_check(&self, device: &DeviceId, meter: Option<&DeviceId>) -> ConditionCheck {
+        let value = meter.map(|it| AttributeValue::S(it.to_string()));
+        ConditionCheck::builder()
+            .table_name(&self.table)
+            .set_key(Some(to_sdk(item::key(&self.layout.device_key(device)))))
+            .expression_attribute_names("#b", BEHIND)
+            .condition_expression(if meter.is_some() {
+                "#b = :b"
+            } else {
+                "attribute_not_exists(#b)"
+            })
+            .set_expression_attribute_values(value.map(|it| [(":b".to_owned(), it)].into()))
+            .build()
+            .expect("key, table and condition are set")
     }
 
     /// A deletion, likewise.
@@ -123,6 +195,15 @@ impl DynamoStore {
         let put = TransactPut::builder().table_name(&self.table).set_item(Some(to_sdk(item)));
         TransactWriteItem::builder().put(put.build().expect("item and table are set")).build()
     }
+}
+
+/// Lets an update fail where the device's version is not the one of `known`.
+pub(super) fn only_if_version(update: &mut Update, known: &Device) {
+    update.only_if_still(&[DEVICE_VERSION], (known.version > 0).then(|| version(known.version)));
+}
+
+fn version(version: u64) -> Attribute {
+    Attribute::N(version.to_string())
 }
 
 fn failed(reason: &CancellationReason) -> bool {

@@ -15,6 +15,17 @@ pub enum Companion {
     KeepEntry(DeviceId, SearchEntry),
     /// Deletes a value by which the device is no longer found.
     DropEntry(DeviceId, SearchEntry),
+    /// Notes with a meter that a device is behind it; refused if the meter is not the one that was read.
+    NoteBehind(Box<Device>, DeviceId),
+    /// Notes with a meter that a device is no longer behind it, likewise.
+    ForgetBehind(Box<Device>, DeviceId),
+    /// Writes nothing; refused if the device is not behind this meter, or behind one where there is none.
+    StillBehind {
+        /// The device, which may be none that is registered.
+        device: DeviceId,
+        /// The meter.
+        meter: Option<DeviceId>,
+    },
 }
 
 /// The companions of a write that makes `new` of `old`, apart from a room to be registered, which neither

@@ -6,7 +6,7 @@ use std::future::Future;
 use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 
 use crate::keys::Key;
-use crate::{Action, Invocation, Permission, PutOutcome, StoreResult, Target};
+use crate::{Action, BegunDeletion, Invocation, Permission, PutOutcome, StoreResult, Target};
 
 /// The key of an item, as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,19 +54,20 @@ pub struct Belongings {
 pub trait MarkDeletions: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[
+        (Action::BatchGetItem, Target::Devices),
         (Action::GetItem, Target::Devices),
         (Action::UpdateItem, Target::Devices),
         (Action::Query, Target::Devices),
     ];
 
-    /// Begins to delete a device, which from then on is in no list and no room. Returns the deletion that
-    /// there is then; `None` where there is no device.
+    /// Begins to delete a device, which from then on is in no list, no room and behind no meter. Refused
+    /// where others are noted to be behind it, as they are this moment.
     fn begin_deletion(
         &self,
         id: &DeviceId,
         at: Timestamp,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<Option<Deletion>>> + Send;
+    ) -> impl Future<Output = StoreResult<BegunDeletion>> + Send;
     /// Notes that something of the device is found now. Returns the deletion, `None` where none is under way.
     fn note_found(
         &self,

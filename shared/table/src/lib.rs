@@ -17,6 +17,7 @@ mod error;
 mod expected;
 mod invocation;
 mod listing;
+mod meter_change;
 mod outcome;
 mod permission;
 mod ports;
@@ -36,7 +37,10 @@ pub use expected::Expected;
 pub use invocation::Invocation;
 pub use item::UnreadableItem;
 pub use listing::{ListPage, Listing, MAX_CACHED_ENTRIES};
-pub use outcome::{Added, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome};
+pub use meter_change::MeterChange;
+pub use outcome::{
+    Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
+};
 pub use permission::{Action, Permission, Target};
 pub use ports::{
     AddArrival, DeleteReadings, EditRegistry, FindRegistry, FindToken, IndexDevices,

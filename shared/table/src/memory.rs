@@ -12,16 +12,16 @@ use chrono::TimeDelta;
 
 use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, Page, PageRegistry,
-    PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry,
-    ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState, SearchDevices,
-    SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult, StoredRollup,
-    TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
+    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, MeterChange, Page,
+    PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery,
+    ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState,
+    SearchDevices, SearchHit, SearchPage, SearchQuery, StayKey, StoreError, StoreResult,
+    StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
 };
 use domain::{
-    DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Edit, Hints,
-    MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay, Timestamp, Token,
-    TokenHash,
+    BehindError, DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DevicePatchError,
+    DeviceUpdate, Edit, Hints, MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay,
+    Timestamp, Token, TokenHash,
 };
 
 /// A table in memory. Clones share it.
@@ -210,18 +210,23 @@ impl State {
         id: &DeviceId,
         patch: &DevicePatch,
         now: Timestamp,
-    ) -> UpdateOutcome<Edited, Device> {
+    ) -> UpdateOutcome<Edited, DevicePatchError> {
         let Some(old) = self.devices.get(id) else { return UpdateOutcome::ConditionFailed(None) };
-        if patch.check(old).is_err() {
-            return UpdateOutcome::ConditionFailed(Some(old.clone()));
-        }
+        let meters = || -> Result<Vec<Companion>, DevicePatchError> {
+            patch.check(old)?;
+            self.meter_companions(MeterChange::of(old, patch)?).map_err(DevicePatchError::from)
+        };
+        let mut beside = match meters() {
+            Ok(companions) => companions,
+            Err(why) => return UpdateOutcome::ConditionFailed(Some(why)),
+        };
         let mut device = old.clone();
         patch.apply(&mut device, now);
-        if device == *old {
+        if device == *old && beside.is_empty() {
             return UpdateOutcome::Updated(Edited { device, room: None });
         }
         device.version += 1;
-        let mut companions = companions(old, &device);
+        beside.extend(companions(old, &device));
         let mut room = None;
         if let Edit::Set(into) = &patch.room
             && old.place.room() != Some(into)
@@ -229,28 +234,54 @@ impl State {
             let new = Room::new(into.clone(), now);
             let known = self.rooms.get(into).cloned();
             if known.is_none() {
-                companions.push(Companion::RegisterRoom(new.clone()));
+                beside.push(Companion::RegisterRoom(new.clone()));
             }
             room = Some(known.unwrap_or(new));
         }
-        self.write_device(device.clone(), companions);
+        self.write_device(device.clone(), beside);
         UpdateOutcome::Updated(Edited { device, room })
+    }
+
+    fn meter_companions(&self, mut change: MeterChange) -> Result<Vec<Companion>, BehindError> {
+        while let Some(id) = change.next() {
+            let found = self.devices.get(id).cloned();
+            change.see(found)?;
+        }
+        Ok(change.companions())
     }
 
     fn write_device(&mut self, device: Device, companions: Vec<Companion>) {
         self.devices.insert(device.id.clone(), device);
+        self.write_companions(companions);
+    }
+
+    fn write_companions(&mut self, companions: Vec<Companion>) {
         for companion in companions {
             match companion {
                 Companion::RegisterRoom(room) => drop(self.rooms.insert(room.id.clone(), room)),
-                // The index is made of the devices.
-                Companion::KeepEntry(..) | Companion::DropEntry(..) => {}
+                // The index is made of the devices, and nothing happens between a look and its write.
+                Companion::KeepEntry(..)
+                | Companion::DropEntry(..)
+                | Companion::StillBehind { .. } => {}
                 Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
+                Companion::NoteBehind(meter, device) => {
+                    self.note(&meter.id, |it| it.behind_it.insert(device));
+                }
+                Companion::ForgetBehind(meter, device) => {
+                    self.note(&meter.id, |it| it.behind_it.remove(&device));
+                }
             }
         }
     }
 }
 
 impl State {
+    fn note(&mut self, meter: &DeviceId, note: impl FnOnce(&mut Device) -> bool) {
+        let meter = self.devices.get_mut(meter).expect("it was read");
+        note(meter);
+        meter.version += 1;
+    }
+
     /// Stores the readings that are to be stored.
     fn store(&mut self, readings: &[Reading], store: impl Fn(&mut Self, &Reading)) -> PutOutcome {
         if readings.is_empty() {
@@ -674,7 +705,7 @@ impl EditRegistry for MemoryStore {
         patch: &DevicePatch,
         now: Timestamp,
         _invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Edited, Device>> {
+    ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
         Ok(self.write()?.edit_device(id, patch, now))
     }
 

@@ -1,7 +1,7 @@
 //! The outcomes of writes that are not errors. Writes nothing.
 
 use crate::StoreError;
-use domain::{Deletion, Device, Room};
+use domain::{Deletion, Device, DeviceId, Room};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +41,24 @@ pub enum Registration {
     Deleted(Deletion),
 }
 
-/// The outcome of an update. `F` is the item where a condition failed.
+/// The outcome of an update. `F` is the item where a condition failed, or why it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
     /// It is written; this is the whole item now.
     Updated(T),
-    /// A condition failed and nothing is written: the item was this, or was not there.
+    /// A condition failed and nothing is written: the item was this, or this is why, or it was not there.
     ConditionFailed(Option<F>),
+}
+
+/// The outcome of the wish to delete a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BegunDeletion {
+    /// The deletion that there is then.
+    Deletion(Deletion),
+    /// There is no device.
+    NoDevice,
+    /// Nothing is begun: these devices are behind it.
+    Meter(Vec<DeviceId>),
 }
 
 /// A person's edit of a device, done.

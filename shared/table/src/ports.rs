@@ -5,8 +5,8 @@ use std::future::Future;
 
 use chrono::TimeDelta;
 use domain::{
-    Deletion, Device, DeviceId, DevicePatch, DeviceUpdate, Hints, Reading, Room, RoomId, RoomPatch,
-    Stay, Timestamp, Token, TokenHash,
+    Deletion, Device, DeviceId, DevicePatch, DevicePatchError, DeviceUpdate, Hints, Reading, Room,
+    RoomId, RoomPatch, Stay, Timestamp, Token, TokenHash,
 };
 
 use crate::{
@@ -402,6 +402,7 @@ pub trait EditRegistry: Send + Sync {
         (Action::GetItem, Target::Devices),
         (Action::GetItem, Target::Rooms),
         (Action::UpdateItem, Target::Devices),
+        (Action::ConditionCheckItem, Target::Devices),
         (Action::UpdateItem, Target::Rooms),
         (Action::PutItem, Target::Rooms),
         (Action::Query, Target::Devices),
@@ -410,17 +411,17 @@ pub trait EditRegistry: Send + Sync {
         (Action::DeleteItem, Target::Attributes),
     ];
 
-    /// Edits a device, if it is registered and the patch may be applied to it
-    /// ([`DevicePatch::check`]). With it is written what has to change beside it
-    /// ([`companions`](crate::companions)), all or nothing: a room that a person names exists from then on,
-    /// even before its first reading.
+    /// Edits a device, if it is registered and the patch may be applied to it, as it and the meters above it
+    /// are when it is written ([`DevicePatch::check`], [`MeterChange`](crate::MeterChange)); else tells why not.
+    /// With it is written what has to change beside it ([`companions`](crate::companions)), all or nothing: a
+    /// room that a person names exists from then on, even before its first reading.
     fn edit_device(
         &self,
         id: &DeviceId,
         patch: &DevicePatch,
         now: Timestamp,
         invocation: &Invocation,
-    ) -> impl Future<Output = StoreResult<UpdateOutcome<Edited, Device>>> + Send;
+    ) -> impl Future<Output = StoreResult<UpdateOutcome<Edited, DevicePatchError>>> + Send;
     /// Edits a room.
     fn edit_room(
         &self,

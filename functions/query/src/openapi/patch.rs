@@ -1,6 +1,6 @@
 //! The shapes of what a person edits and deletes. Has no shape of readings or rollups.
 
-use domain::{MAX_JUDGEMENTS, MAX_TAGS};
+use domain::{MAX_JUDGEMENTS, MAX_TAGS, Verdict};
 use serde_json::{Value, json};
 
 use super::reference;
@@ -17,7 +17,7 @@ pub(super) fn schemas() -> Value {
         }},
         "Verdict": {"type": "object", "required": ["timestamp", "verdict"], "additionalProperties": false, "properties": {
             "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
-            "verdict": {"enum": ["accept", "discard"]},
+            "verdict": {"enum": Verdict::ALL.map(Verdict::as_str), "description": "accept: it counts; discard: it counts nothing; reset, wrap, dip: what a fall was. One that changes nothing of the step is refused"},
         }},
         "Deletion": {
             "type": "object",

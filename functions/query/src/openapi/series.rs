@@ -1,5 +1,6 @@
 //! The shapes of series, energy, events and of what they rest on. Has no shape of the registry's lists.
 
+use domain::Verdict;
 use serde_json::{Value, json};
 
 use super::reference;
@@ -97,8 +98,11 @@ pub(super) fn schemas() -> Value {
             "required": ["timestamp", "device_id", "metric", "events"],
             "properties": {
                 "timestamp": timestamp, "device_id": reference("Id"), "metric": {"type": "string"},
-                "events": {"type": "array", "items": {"enum": ["dip", "wrapped", "reset", "suspect", "exchanged", "accepted", "discarded"]}},
+                "events": {"type": "array", "items": {"enum": ["dip", "wrapped", "reset", "suspect", "exchanged", "accepted", "discarded", "ambiguous"]}},
                 "amount": metric, "size": metric,
+                "amount_if_wrapped": {"type": "number", "description": "Of an ambiguous fall, which counts as a reset: what would count if the counter passed its modulus"},
+                "verdict": {"enum": Verdict::ALL.map(Verdict::as_str), "description": "The verdict by which it counts"},
+                "verdicts": {"type": "array", "items": {"enum": Verdict::ALL.map(Verdict::as_str)}, "description": "Those that would change it"},
                 "from": reference("EventValue"), "to": reference("EventValue"),
                 "until": {"type": "string", "format": "date-time", "description": "The end of a bucket whose readings are gone"},
             },

@@ -4,7 +4,7 @@
 
 use domain::{
     Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
-    Timestamp,
+    Timestamp, Verdict,
 };
 use serde::Serialize;
 use table::{Invocation, QueryReadings, ReadRollups};
@@ -35,6 +35,15 @@ pub(crate) struct Event {
     /// What the counter shows more than before, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<Exact>,
+    /// Of an ambiguous fall, what would count if the counter had passed its modulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) amount_if_wrapped: Option<Exact>,
+    /// The verdict of a person by which it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<&'static str>,
+    /// The verdicts that would change it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) verdicts: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,6 +200,9 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
             events: vec![flag.as_str()],
             amount: Some(step.amount),
             size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
+            amount_if_wrapped: rule.if_wrapped(from, to).filter(|_| flag == Flag::Ambiguous),
+            verdict: rule.verdict(from, to).map(Verdict::as_str),
+            verdicts: rule.verdicts(from, to).into_iter().map(Verdict::as_str).collect(),
             from: value(from),
             to: value(to),
             until: None,
@@ -206,6 +218,9 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
             events: flags.iter().map(Flag::as_str).collect(),
             amount: None,
             size: None,
+            amount_if_wrapped: None,
+            verdict: None,
+            verdicts: Vec::new(),
             from: None,
             to: None,
             until: Some(range.to()),
@@ -214,7 +229,7 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
 }
 
 /// The columns of an event in CSV.
-pub(crate) const EVENT_COLUMNS: [&str; 11] = [
+pub(crate) const EVENT_COLUMNS: [&str; 14] = [
     "timestamp",
     "device_id",
     "metric",
@@ -226,6 +241,9 @@ pub(crate) const EVENT_COLUMNS: [&str; 11] = [
     "to_timestamp",
     "to_value",
     "until",
+    "amount_if_wrapped",
+    "verdict",
+    "verdicts",
 ];
 
 impl Line for Event {
@@ -245,6 +263,9 @@ impl Line for Event {
             cells.push(side.as_ref().map_or_else(Cell::empty, |it| Cell::number(&it.value)));
         }
         cells.push(Cell::text(self.until.map_or_else(String::new, |it| it.to_string())));
+        cells.push(number(self.amount_if_wrapped.as_ref()));
+        cells.push(Cell::text(self.verdict.unwrap_or_default()));
+        cells.push(Cell::text(self.verdicts.join(" ")));
         cells
     }
 }

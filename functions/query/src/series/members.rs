@@ -1,10 +1,10 @@
 //! Which devices a series is about. Reads only what tells where a device has been.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use runtime::registry::{Devices, Snapshot};
+use runtime::registry::Snapshot;
 use serde::Serialize;
 use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
@@ -132,23 +132,6 @@ async fn was_in(
     let page = store.device_readings(&device.id, &query, invocation).await?;
     Ok(page.has_more
         || page.readings.iter().any(|it| it.room.as_ref().is_some_and(|it| rooms.contains(it))))
-}
-
-/// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.
-pub(crate) fn meter_of<'a>(
-    device: &'a Device,
-    (known, others): (&'a Devices, &'a BTreeMap<DeviceId, Device>),
-    counted: impl Fn(&DeviceId) -> bool,
-) -> Option<&'a DeviceId> {
-    let mut next = device.behind.as_ref();
-    for _ in 0..known.len() + others.len() {
-        let meter = next?;
-        if counted(meter) && *meter != device.id {
-            return Some(meter);
-        }
-        next = known.get(meter).or_else(|| others.get(meter))?.behind.as_ref();
-    }
-    None
 }
 
 impl<'a> LeftOut<'a> {

@@ -252,6 +252,7 @@ async fn events_have_the_two_readings_of_their_step() {
         "timestamp": at(31), "device_id": "meter", "metric": "cumulative_kwh_p",
         "events": ["reset"], "amount": 0.01, "size": -80.28,
         "from": {"timestamp": at(29), "value": 80.29}, "to": {"timestamp": at(31), "value": 0.01},
+        "verdicts": ["accept", "discard", "dip"],
     }]);
     assert_eq!((&events["data"], &events["has_more"]), (&expected, &json!(false)));
     let energy = bench.get(&format!("{}&events=1", hour("/energy"))).await.json();
@@ -288,9 +289,9 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
     bench.seal(0, "UTC").await;
     let url = format!("/devices/meter/events?from={}&to={}&format=csv", at(-3_000), at(0));
     let expected = "timestamp,device_id,metric,events,amount,size,from_timestamp,from_value,\
-                    to_timestamp,to_value,until\n\
+                    to_timestamp,to_value,until,amount_if_wrapped,verdict,verdicts\n\
                     2026-01-10T00:00:00.000Z,meter,cumulative_kwh_p,reset,,,,,,,\
-                    2026-01-11T00:00:00.000Z\n";
+                    2026-01-11T00:00:00.000Z,,,\n";
     assert_eq!(bench.get(&url).await.text, expected);
 }
 
@@ -471,18 +472,119 @@ async fn settings_that_mean_nothing_are_refused() {
     assert!(cycle.text.contains("plug is itself behind meter"), "{}", cycle.text);
     let body = r#"{"metrics": {
         "cumulative_kwh_p": {"modulus": 100000, "tolerance": 0.2,
-            "exchanges": [{"timestamp": "2026-01-11T16:30:00Z", "old": 80.29, "new": 0}],
-            "verdicts": [{"timestamp": 1768147200, "verdict": "discard"}]}}}"#;
+            "exchanges": [{"timestamp": "2026-01-11T16:30:00Z", "old": 8029, "new": 0}],
+            "verdicts": [{"timestamp": 1768149060, "verdict": "discard"}]}}}"#;
     let shown = bench.patch("/devices/meter", body).await.json();
     let metric = &shown["metrics"]["cumulative_kwh_p"];
-    assert_eq!(metric["exchanges"], json!([{"timestamp": at(30), "old": 80.29, "new": 0}]));
-    assert_eq!(metric["verdicts"], json!([{"timestamp": START, "verdict": "discard"}]));
+    assert_eq!(metric["exchanges"], json!([{"timestamp": at(30), "old": 8029, "new": 0}]));
+    assert_eq!(metric["verdicts"], json!([{"timestamp": at(31), "verdict": "discard"}]));
     let hold = bench.patch("/devices/plug", r#"{"metrics": {"current_w": {"hold": "90s"}}}"#).await;
     assert_eq!(hold.json()["metrics"]["current_w"]["hold"], "90s");
     let cleared = bench
         .patch("/devices/meter", r#"{"metrics": {"cumulative_kwh_p": {"exchanges": null}}}"#)
         .await;
     assert_eq!(cleared.json()["metrics"]["cumulative_kwh_p"].get("exchanges"), None);
+}
+
+#[tokio::test]
+async fn a_verdict_that_changes_nothing_is_refused_and_names_the_reading() {
+    let bench = Bench::home().await;
+    // At 30 the meter shows 0, which takes no part: the fall from 80.29 ends at 31.
+    let verdicts = |list: &[(i64, &str)]| {
+        let list: Vec<Value> = list
+            .iter()
+            .map(|(minute, verdict)| json!({"timestamp": at(*minute), "verdict": verdict}))
+            .collect();
+        json!({"metrics": {"cumulative_kwh_p": {"verdicts": list}}}).to_string()
+    };
+    let [ordinary, fall, first] = [at(5), at(31), at(0)];
+    for (list, expected) in [
+        (
+            (5, "accept"),
+            format!(
+                "{ordinary}: the step from 80.04 at {} to 80.05 is no fall and not suspect, so no \
+                 verdict changes anything",
+                at(4)
+            ),
+        ),
+        (
+            (31, "reset"),
+            format!(
+                "{fall}: reset changes nothing of the step from 80.29 at {} to 0.01; these do: \
+                 accept, discard, dip",
+                at(29)
+            ),
+        ),
+        ((31, "wrap"), format!("{fall}: wrap changes nothing of the step")),
+        ((0, "discard"), format!("{first}: 80 is the first value; no step ends there")),
+        (
+            (30, "discard"),
+            format!("{}: there is no reading of cumulative_kwh_p above zero", at(30)),
+        ),
+        (
+            (90, "discard"),
+            format!("{}: there is no reading of cumulative_kwh_p above zero", at(90)),
+        ),
+    ] {
+        let answer = bench.patch("/devices/meter", &verdicts(&[list])).await;
+        assert_eq!(answer.status, 400, "{list:?}: {}", answer.text);
+        let why = answer.json()["errors"][0].clone();
+        assert_eq!(why["field"], "metrics.cumulative_kwh_p.verdicts");
+        let message = why["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(&expected), "{list:?}: {message}");
+    }
+    let both = verdicts(&[(5, "accept"), (31, "discard")]);
+    assert_eq!(bench.patch("/devices/meter", &both).await.status, 400, "each is looked at");
+    // A backup has what was given.
+    assert_eq!(bench.patch("/devices/meter?restore=1", &both).await.status, 200);
+    // What is stored is not looked at again, and may be taken back.
+    let more = verdicts(&[(5, "accept"), (31, "dip")]);
+    assert_eq!(bench.patch("/devices/meter", &more).await.status, 200);
+    assert_eq!(bench.patch("/devices/meter", &verdicts(&[])).await.status, 200);
+    assert_eq!(bench.patch("/devices/meter", &both).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_fall_that_may_be_a_wrap_is_told_with_both_figures_until_it_is_judged() {
+    let bench = Bench::empty();
+    // 60 hours apart, as the meter of a house that was away.
+    let readings = [(0, "807.86"), (3_600, "28.80"), (3_605, "28.90")]
+        .map(|(minute, kwh)| numbers("meter", minute, "hall", &[("cumulative_kwh_p", kwh)]));
+    bench.store(&readings).await;
+    bench.clock.advance(Duration::from_secs(3 * 86_400));
+    let settings = r#"{"metrics": {"cumulative_kwh_p": {"modulus": 1000, "max_w": 12000}}}"#;
+    assert_eq!(bench.patch("/devices/meter", settings).await.status, 200);
+    let url = format!("/devices/meter/energy?from={START}&to={}&events=1", at(3_610));
+    let open = bench.get(&url).await.json();
+    assert_eq!(
+        (&open["total_kwh"], &open["data"][0]["flags"]),
+        (&json!(28.9), &json!(["ambiguous"]))
+    );
+    let event = &open["events"][0];
+    assert_eq!(
+        [&event["amount"], &event["amount_if_wrapped"], &event["verdicts"]],
+        [&json!(28.8), &json!(220.94), &json!(["accept", "discard", "reset", "wrap", "dip"])]
+    );
+    let judge = |verdict: &str| {
+        let one = json!([{"timestamp": at(3_600), "verdict": verdict}]);
+        json!({"metrics": {"cumulative_kwh_p": {"verdicts": one}}}).to_string()
+    };
+    for (verdict, total, flag) in [
+        ("wrap", json!(221.04), "wrapped"),
+        ("reset", json!(28.9), "reset"),
+        ("accept", json!(28.9), "accepted"),
+        ("discard", json!(0.1), "discarded"),
+    ] {
+        let answer = bench.patch("/devices/meter", &judge(verdict)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let judged = bench.get(&url).await.json();
+        assert_eq!((&judged["total_kwh"], &judged["data"][0]["flags"]), (&total, &json!([flag])));
+        let event = &judged["events"][0];
+        assert_eq!((&event["verdict"], event.get("amount_if_wrapped")), (&json!(verdict), None));
+    }
+    let none = r#"{"metrics": {"cumulative_kwh_p": {"verdicts": null}}}"#;
+    assert_eq!(bench.patch("/devices/meter", none).await.status, 200);
+    assert_eq!(bench.get(&url).await.json()["total_kwh"], open["total_kwh"]);
 }
 
 #[tokio::test]

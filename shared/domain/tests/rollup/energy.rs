@@ -187,10 +187,76 @@ fn a_counter_wraps_at_its_modulus() {
 #[test]
 fn a_counter_far_from_its_modulus_does_not_wrap() {
     let list = [("01 10:00", "70000"), ("31 10:00", "0.5")];
-    assert_counts(&with_modulus("100000"), &list, "0.5", &[Flag::Reset]);
+    assert_counts(&with_modulus("100000"), &list, "0.5", &[Flag::Ambiguous]);
+    // 30 days at 40 kW are not enough for 30,000 kWh.
+    let info = MetricInfo { max_w: Some(number("40000")), ..with_modulus("100000") };
+    assert_counts(&info, &list, "0.5", &[Flag::Reset]);
+    // Nobody knows how fast water runs.
     let water = MetricInfo { modulus: Some(number("100000")), ..meter_in("m³") };
     let list = [("11 10:00", "5000"), ("11 10:01", "0.1")];
-    assert_counts(&water, &list, "0.1", &[Flag::Reset]);
+    assert_counts(&water, &list, "0.1", &[Flag::Ambiguous]);
+}
+
+/// The steps that the rule knows something of, by the verdicts that would change them.
+#[track_caller]
+fn assert_fits(info: &MetricInfo, [from, to]: [(&str, &str); 2], expected: &[&str]) {
+    let list = values(&[from, to]);
+    let fitting = CounterRule::of(info).verdicts(&list[0], &list[1]);
+    let fitting: Vec<&str> = fitting.into_iter().map(Verdict::as_str).collect();
+    assert_eq!(fitting, expected, "{from:?} to {to:?}");
+}
+
+#[test]
+fn a_fall_that_may_be_a_wrap_or_a_new_meter_is_told_with_both_figures_and_judged() {
+    let info = MetricInfo {
+        max_w: Some(number("12000")),
+        tolerance: Some(number("0.2")),
+        ..with_modulus("1000")
+    };
+    let list = [("04 07:22:40", "807.86"), ("06 19:16:22", "28.80"), ("06 19:20", "28.90")];
+    assert_counts(&info, &list, "28.9", &[Flag::Ambiguous]);
+    let samples = values(&list);
+    let if_wrapped = CounterRule::of(&info).if_wrapped(&samples[0], &samples[1]);
+    assert_eq!(if_wrapped, Some(parsed("220.94")));
+    let judged =
+        |verdict| MetricInfo { verdicts: [(at("06 19:16:22"), verdict)].into(), ..info.clone() };
+    for (verdict, amount, flag) in [
+        (Verdict::Wrap, "221.04", Flag::Wrapped),
+        (Verdict::Reset, "28.9", Flag::Reset),
+        (Verdict::Accept, "28.9", Flag::Accepted),
+        (Verdict::Discard, "0.1", Flag::Discarded),
+        (Verdict::Dip, "-778.96", Flag::Dip),
+    ] {
+        assert_counts(&judged(verdict), &list, amount, &[flag]);
+        let rule = CounterRule::of(&judged(verdict));
+        assert_eq!(rule.verdict(&samples[0], &samples[1]), Some(verdict));
+        assert_eq!(rule.verdict(&samples[1], &samples[2]), None, "of its step only");
+    }
+    let all = ["accept", "discard", "reset", "wrap", "dip"];
+    assert_fits(&info, [list[0], list[1]], &all);
+}
+
+#[test]
+fn a_verdict_fits_falls_and_suspect_steps_only_and_changes_something() {
+    let known = with_modulus("1000");
+    assert_fits(&meter(), [("11 10:00", "808"), ("11 10:10", "808.1")], &[]);
+    let reset = [("11 10:00", "808"), ("11 10:10", "0.1")];
+    assert_fits(&meter(), reset, &["accept", "discard", "dip"]);
+    // Too fast for a wrap, but a person may know better.
+    assert_fits(&known, reset, &["accept", "discard", "wrap", "dip"]);
+    let wrapped = [("11 10:00", "999.9"), ("11 10:10", "0.1")];
+    assert_fits(&known, wrapped, &["accept", "discard", "reset", "dip"]);
+    let dip = [("11 10:00", "808.1"), ("11 10:10", "808")];
+    assert_fits(&meter(), dip, &["accept", "discard", "reset"]);
+    let rise = [("11 10:00", "808"), ("11 10:10", "908")];
+    assert_fits(&known, rise, &["accept", "discard"]);
+    let fall = [("11 10:00", "908"), ("11 10:10", "808")];
+    assert_fits(&meter(), fall, &["accept", "discard", "reset", "dip"]);
+    let exchanged = with_exchanges(&[("11 10:05", "8048.4", "512.3")]);
+    assert_fits(&exchanged, [("11 10:00", "8048.3"), ("11 10:10", "512.3")], &[]);
+    let wrong = with_exchanges(&[("11 10:05", "80484", "512.3")]);
+    let step = [("11 10:00", "8048.3"), ("11 10:10", "512.3")];
+    assert_fits(&wrong, step, &["accept", "discard"]);
 }
 
 #[test]
@@ -432,7 +498,7 @@ fn a_person_accepts_or_discards_a_suspect_step() {
     let fall = [("11 10:00", "908"), ("11 10:10", "808"), ("11 10:20", "808.1")];
     assert_counts(&judged("11 10:10", Verdict::Accept), &fall, "808.1", &[Flag::Accepted]);
     assert_counts(&judged("11 10:10", Verdict::Discard), &fall, "0.1", &[Flag::Discarded]);
-    // It is of the value that ends the step, and only of a step that is suspect.
+    // It is of the value that ends the step, and only of a step that is notable.
     assert_counts(&judged("11 10:00", Verdict::Accept), &rise, "0.1", &[Flag::Suspect]);
     assert_counts(&judged("11 10:20", Verdict::Discard), &rise, "0.1", &[Flag::Suspect]);
 }

@@ -48,7 +48,27 @@ impl Meter {
     }
 
     /// The thousandths between two values, and the flag.
-    pub(crate) fn step(&self, (start, old): Value, (end, new): Value) -> (i128, Option<Flag>) {
+    pub(crate) fn step(&self, from: Value, to: Value) -> (i128, Option<Flag>) {
+        let ((start, old), (end, new)) = (from, to);
+        let (amount, flag, accepted) = self.unjudged(from, to);
+        let is_exchanged = self.exchanges.keys().any(|at| start < *at && *at <= end);
+        let is_fall = new < old && !is_exchanged;
+        let wrapped = self.modulus.map(|modulus| new - old + modulus).filter(|it| *it >= 0);
+        match (self.verdicts.get(&end), flag) {
+            (None, _) | (_, None | Some(Flag::Exchanged)) => (amount, flag),
+            (Some(Verdict::Accept), _) => (accepted, Some(Flag::Accepted)),
+            (Some(Verdict::Discard), _) => (0, Some(Flag::Discarded)),
+            (Some(Verdict::Reset), _) if is_fall => (new, Some(Flag::Reset)),
+            (Some(Verdict::Dip), _) if is_fall => (new - old, Some(Flag::Dip)),
+            (Some(Verdict::Wrap), _) if is_fall && wrapped.is_some() => {
+                (wrapped.expect("there is one"), Some(Flag::Wrapped))
+            }
+            _ => (amount, flag),
+        }
+    }
+
+    /// The thousandths between two values, the flag, and what counts if a person accepts it.
+    fn unjudged(&self, (start, old): Value, (end, new): Value) -> (i128, Option<Flag>, i128) {
         let mut legs = vec![(old, new)];
         for (at, (last, first)) in &self.exchanges {
             if start < *at && *at <= end {
@@ -65,34 +85,33 @@ impl Meter {
             let limit = self.max_w.unwrap_or(50_000) * i128::from(end - start) * 1000;
             watt_hours.is_none_or(|it| it * i128::from(HOUR) <= limit)
         };
-        let judge = |amount: i128| match self.verdicts.get(&end) {
-            Some(Verdict::Accept) => (amount, Some(Flag::Accepted)),
-            Some(Verdict::Discard) => (0, Some(Flag::Discarded)),
-            None => (0, Some(Flag::Suspect)),
-        };
+        let suspect = |amount: i128| (0, Some(Flag::Suspect), amount);
+        let found = |amount: i128, flag: Flag| (amount, Some(flag), amount);
         if legs.len() > 1 {
             let used: i128 = legs.iter().map(|(from, to)| to - from).sum();
             let falls = legs.iter().any(|(from, to)| from - to > tolerance);
             return if falls || !possible(used) {
-                judge(used)
+                suspect(used)
             } else {
-                (used, Some(Flag::Exchanged))
+                found(used, Flag::Exchanged)
             };
         }
         let wrapped = self.modulus.map(|modulus| new - old + modulus);
         match (new - old, wrapped) {
-            (rise @ 0.., _) if possible(rise) => (rise, None),
-            (fall @ ..0, _) if -fall <= tolerance && 10 * new >= 9 * old => (fall, Some(Flag::Dip)),
-            (..0, Some(wrapped @ 0..))
-                if possible(wrapped) && self.modulus.is_some_and(|it| 10 * old >= 9 * it) =>
+            (rise @ 0.., _) if possible(rise) => (rise, None, rise),
+            (rise @ 0.., _)
+                if self.modulus.is_some_and(|it| (-tolerance..0).contains(&(rise - it))) =>
             {
-                (wrapped, Some(Flag::Wrapped))
+                found(rise - self.modulus.expect("there is one"), Flag::Dip)
             }
-            (step, _) if self.modulus.is_some_and(|it| (-tolerance..0).contains(&(step - it))) => {
-                (step - self.modulus.expect("there is one"), Some(Flag::Dip))
+            (rise @ 0.., _) => suspect(rise),
+            (fall, _) if -fall <= tolerance && 10 * new >= 9 * old => found(fall, Flag::Dip),
+            (_, Some(wrapped @ 0..)) if possible(wrapped) => {
+                let was_near = self.modulus.is_some_and(|it| 10 * old >= 9 * it);
+                if was_near { found(wrapped, Flag::Wrapped) } else { found(new, Flag::Ambiguous) }
             }
-            (..0, _) if possible(new) => (new, Some(Flag::Reset)),
-            (step, _) => judge(if step < 0 { new } else { step }),
+            _ if possible(new) => found(new, Flag::Reset),
+            _ => suspect(new),
         }
     }
 }
@@ -158,7 +177,7 @@ pub(crate) fn meter(times: Vec<i64>) -> impl Strategy<Value = Meter> {
         1 => Just(("MWh", Some(1_000_000))),
         1 => Just(("m³", None)),
     ];
-    let verdict = prop_oneof![Just(Verdict::Accept), Just(Verdict::Discard)];
+    let verdict = prop::sample::select(Verdict::ALL.to_vec());
     (
         unit,
         prop::option::of(prop_oneof![Just(600), Just(12_000)]),

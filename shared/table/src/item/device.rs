@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    ATTRIBUTES, BEHIND, CHANGES, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES, FIELDS,
-    FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W, METRICS,
-    MODULUS, NAME, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, BEHIND_IT, CHANGES, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES,
+    FIELDS, FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -17,8 +17,8 @@ use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
-    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId,
-    Source, SourceField, Tags, Timestamp, Verdict,
+    DeviceId, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place,
+    RoomId, Source, SourceField, Tags, Timestamp, Verdict,
 };
 
 /// The item of a device, in its partition.
@@ -48,6 +48,10 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
         item.insert(SOURCE.to_owned(), source(&device.source));
     }
     put(&mut item, BEHIND, device.behind.as_ref().map(ToString::to_string));
+    if !device.behind_it.is_empty() {
+        let devices = device.behind_it.iter().map(DeviceId::to_string).collect();
+        item.insert(BEHIND_IT.to_owned(), Attribute::Ss(devices));
+    }
     item.extend(device.in_room_means.map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
     if device.fold_settings != FoldSettings::default() {
         item.extend(
@@ -126,7 +130,7 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
 
 /// The attributes that a device loses when its deletion begins. What a device registered anew may not know
 /// stays: the number of its fold settings.
-pub const DESCRIPTION: [&str; 13] = [
+pub const DESCRIPTION: [&str; 14] = [
     STAY,
     SOURCE,
     keys::ROOM,
@@ -137,6 +141,7 @@ pub const DESCRIPTION: [&str; 13] = [
     METRICS,
     FIRST_SEEN,
     BEHIND,
+    BEHIND_IT,
     IN_ROOM_MEANS,
     CHANGES,
     INTRODUCED_ROOMS,
@@ -220,6 +225,10 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
         Some(Attribute::Ss(rooms)) => rooms,
         _ => Vec::new(),
     };
+    let behind_it = match item.remove(BEHIND_IT) {
+        Some(Attribute::Ss(devices)) => devices,
+        _ => Vec::new(),
+    };
     let attributes = match item.remove(ATTRIBUTES) {
         Some(Attribute::M(attributes)) => attributes,
         _ => Item::new(),
@@ -230,6 +239,11 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     Ok(Device {
         id,
         behind: parsed(&mut item, BEHIND)?,
+        behind_it: behind_it
+            .into_iter()
+            .map(DeviceId::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(invalid(BEHIND_IT))?,
         in_room_means: to_said(&mut item),
         fold_settings,
         name: parsed(&mut item, NAME)?,
@@ -507,6 +521,7 @@ mod tests {
             introduced_by: Some("0123456789ab".to_owned()),
         };
         device.behind = Some("main".parse().expect("an id"));
+        device.behind_it = ["plug-1", "plug-2"].map(|id| id.parse().expect("an id")).into();
         device.in_room_means = Some(false);
         device.version = 3;
         device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));

@@ -5,8 +5,8 @@ use domain::{Deletion, DeviceId, HomeId, Room, RoomId, Timestamp};
 use super::MemoryStore;
 use crate::keys::Key;
 use crate::{
-    Belonging, Belongings, Invocation, ItemKey, MarkDeletions, PutOutcome, RemoveBelongings,
-    RemoveRooms, StoreResult,
+    BegunDeletion, Belonging, Belongings, Invocation, ItemKey, MarkDeletions, MeterChange,
+    PutOutcome, RemoveBelongings, RemoveRooms, StoreResult,
 };
 
 impl MemoryStore {
@@ -22,13 +22,24 @@ impl MarkDeletions for MemoryStore {
         id: &DeviceId,
         at: Timestamp,
         _invocation: &Invocation,
-    ) -> StoreResult<Option<Deletion>> {
+    ) -> StoreResult<BegunDeletion> {
         let mut state = self.write()?;
-        if let Some(device) = state.devices.remove(id) {
+        if let Some(device) = state.devices.get(id).cloned() {
+            let is_behind = |it: &&DeviceId| {
+                state.devices.get(it).is_some_and(|it| it.behind.as_ref() == Some(id))
+            };
+            let behind: Vec<_> = device.behind_it.iter().filter(is_behind).cloned().collect();
+            if !behind.is_empty() {
+                return Ok(BegunDeletion::Meter(behind));
+            }
+            let companions = state.meter_companions(MeterChange::of_deletion(&device));
+            state.write_companions(companions.expect("it is put behind no meter"));
+            state.devices.remove(id);
             let begun = Deletion::begin(at, device.fold_settings.number);
             state.deletions.insert(id.clone(), begun);
         }
-        Ok(state.deletions.get(id).copied())
+        let deletion = state.deletions.get(id).copied();
+        Ok(deletion.map_or(BegunDeletion::NoDevice, BegunDeletion::Deletion))
     }
 
     async fn note_found(

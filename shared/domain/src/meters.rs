@@ -1,0 +1,66 @@
+//! Meters and the devices behind them: which device a sum leaves out, and why a device cannot be put behind a
+//! meter. Reads and writes nothing.
+//!
+//! What a device behind a meter measures is a part of what the meter measures. Meters may be behind others.
+
+use super::DeviceId;
+
+/// The number of meters that may be above a device when it is put behind one, so that all of them fit into
+/// one transaction.
+pub const MAX_METERS_ABOVE: usize = 16;
+
+/// The number of devices that may be directly behind one meter: the meter's item names each of them.
+pub const MAX_BEHIND: usize = 200;
+
+/// The reasons for which a device cannot be put behind a meter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BehindError {
+    /// The meter is the device.
+    #[error("is the device itself")]
+    Itself,
+    /// The meter is not registered, or is being deleted.
+    #[error("there is no device {0}")]
+    NoMeter(DeviceId),
+    /// The meter is behind the device.
+    #[error("{meter} is itself behind {device}, directly or by way of others")]
+    Circle {
+        /// The meter.
+        meter: DeviceId,
+        /// The device that was to be put behind it.
+        device: DeviceId,
+    },
+    /// Too many meters would be above the device.
+    #[error(
+        "{0} is behind {MAX_METERS_ABOVE} meters or more, one behind the other; at most {MAX_METERS_ABOVE} may be above a device"
+    )]
+    TooDeep(DeviceId),
+    /// The meter has as many devices behind it as it may have.
+    #[error("{0} has {MAX_BEHIND} devices directly behind it, and may have no more")]
+    Full(DeviceId),
+}
+
+/// The device that makes a sum leave out `device`: the nearest one above it that is counted.
+///
+/// Where devices are behind one another in a circle, the sum keeps the counted one of the smallest id. So
+/// every counted device is in the sum itself, or below one that is.
+pub fn meter_of<'a>(
+    device: &'a DeviceId,
+    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
+    is_counted: impl Fn(&DeviceId) -> bool,
+) -> Option<&'a DeviceId> {
+    let mut above: Vec<&DeviceId> = Vec::new();
+    let mut next = behind(device);
+    while let Some(meter) = next {
+        if meter == device {
+            let is_kept = above.iter().filter(|it| is_counted(it)).all(|it| device < it);
+            return if is_kept { None } else { above.into_iter().find(|it| is_counted(it)) };
+        }
+        // A circle further up.
+        if above.contains(&meter) {
+            break;
+        }
+        above.push(meter);
+        next = behind(meter);
+    }
+    above.into_iter().find(|it| is_counted(it))
+}

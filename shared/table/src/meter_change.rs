@@ -1,0 +1,142 @@
+//! What an edit of a device's `behind` needs of the meters: which of them are read, what must still hold of them
+//! when the device is written, and what is noted of the device with them. Reads and writes nothing itself.
+//!
+//! The meters above the new one are read one after the other, from the table. The transaction that writes the
+//! device checks that each of them is still behind the same meter. Transactions on the same items are
+//! serializable, among each other and with single writes, so of edits at once that would close a circle one fails, of whatever
+//! length: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
+//!
+//! The same transaction writes the meter: it notes the device and raises the meter's version. The mark of a
+//! deletion expects the version that was read, so a deletion sees every device that is behind the meter.
+
+use domain::{BehindError, Device, DeviceId, DevicePatch, Edit, MAX_BEHIND, MAX_METERS_ABOVE};
+
+use crate::Companion;
+
+/// A change of the meter behind which a device is.
+#[derive(Debug)]
+pub struct MeterChange {
+    device: DeviceId,
+    /// The meter behind which the device is put.
+    into: Option<DeviceId>,
+    /// The meter behind which it is no more.
+    left: Option<DeviceId>,
+    was_behind: Option<DeviceId>,
+    /// The new meter and those above it, each as it was read.
+    above: Vec<(DeviceId, Option<Device>)>,
+    /// The meter that is left, where it is not among these.
+    left_as_read: Option<Device>,
+    next: Option<DeviceId>,
+    /// Whether the meter names the device already.
+    is_noted: bool,
+}
+
+impl MeterChange {
+    /// The change that an edit makes; nothing is to be read for one that makes none.
+    pub fn of(old: &Device, patch: &DevicePatch) -> Result<Self, BehindError> {
+        let into = match &patch.behind {
+            Edit::Set(meter) if *meter == old.id => return Err(BehindError::Itself),
+            Edit::Set(meter) => Some(meter.clone()),
+            Edit::Keep | Edit::Clear => None,
+        };
+        let is_left = |meter: &&DeviceId| {
+            patch.behind != Edit::Keep && into.as_ref() != Some(meter) && **meter != old.id
+        };
+        let left = old.behind.as_ref().filter(is_left).cloned();
+        Ok(Self::new(old, into, left))
+    }
+
+    /// The change that a device's deletion makes.
+    #[must_use]
+    pub fn of_deletion(old: &Device) -> Self {
+        Self::new(old, None, old.behind.clone().filter(|meter| *meter != old.id))
+    }
+
+    fn new(old: &Device, into: Option<DeviceId>, left: Option<DeviceId>) -> Self {
+        Self {
+            device: old.id.clone(),
+            next: into.clone().or_else(|| left.clone()),
+            into,
+            left,
+            was_behind: old.behind.clone(),
+            above: Vec::new(),
+            left_as_read: None,
+            is_noted: false,
+        }
+    }
+
+    /// The device to be read next, as it is this moment.
+    #[must_use]
+    pub const fn next(&self) -> Option<&DeviceId> {
+        self.next.as_ref()
+    }
+
+    /// Takes what was read of the next device.
+    pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
+        let Some(id) = self.next.take() else { return Ok(()) };
+        let is_climbing = self.into.as_ref().is_some_and(|into| {
+            self.above.last().map_or(*into == id, |(_, it)| {
+                it.as_ref().and_then(|it| it.behind.as_ref()) == Some(&id)
+            })
+        });
+        if !is_climbing {
+            self.left_as_read = found;
+            return Ok(());
+        }
+        if self.above.is_empty() {
+            let meter = found.as_ref().ok_or_else(|| BehindError::NoMeter(id.clone()))?;
+            let is_noted = meter.behind_it.contains(&self.device);
+            if self.was_behind.as_ref() == Some(&id) && is_noted {
+                self.is_noted = true;
+                return Ok(());
+            }
+            if meter.behind_it.len() >= MAX_BEHIND && !is_noted {
+                return Err(BehindError::Full(id));
+            }
+        }
+        let further = found.as_ref().and_then(|it| it.behind.clone());
+        self.above.push((id, found));
+        let meter = || self.above[0].0.clone();
+        if further.as_ref() == Some(&self.device) {
+            return Err(BehindError::Circle { meter: meter(), device: self.device.clone() });
+        }
+        let is_new = |id: &DeviceId| self.above.iter().all(|(it, _)| it != id);
+        // Meters that are in a circle already are all known.
+        let further = further.filter(is_new);
+        if further.is_some() && self.above.len() == MAX_METERS_ABOVE {
+            return Err(BehindError::TooDeep(meter()));
+        }
+        self.next = further.or_else(|| self.left.clone().filter(is_new));
+        Ok(())
+    }
+
+    /// What is written with the device, all or nothing.
+    #[must_use]
+    pub fn companions(self) -> Vec<Companion> {
+        let Self { device, left, above, left_as_read, is_noted, .. } = self;
+        if is_noted {
+            return Vec::new();
+        }
+        let forget = |meter: Device| {
+            let is_noted = meter.behind_it.contains(&device);
+            is_noted.then(|| Companion::ForgetBehind(Box::new(meter), device.clone()))
+        };
+        let mut companions: Vec<Companion> = left_as_read.and_then(forget).into_iter().collect();
+        for (place, (id, found)) in above.into_iter().enumerate() {
+            let still = Companion::StillBehind {
+                device: id.clone(),
+                meter: found.as_ref().and_then(|it| it.behind.clone()),
+            };
+            let written = match found {
+                Some(meter) if place == 0 => {
+                    Some(Companion::NoteBehind(Box::new(meter), device.clone()))
+                }
+                // An item is in a transaction once: its version says that it is behind the same meter.
+                Some(meter) if left.as_ref() == Some(&id) => forget(meter),
+                _ => None,
+            };
+            companions.push(written.unwrap_or(still));
+        }
+        companions
+    }
+}
