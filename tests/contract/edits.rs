@@ -74,6 +74,7 @@ fn everything() -> DevicePatch {
         .into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Keep,
+        in_room_means: Edit::Keep,
     }
 }
 
