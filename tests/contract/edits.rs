@@ -69,12 +69,13 @@ fn everything() -> DevicePatch {
                 hold: Edit::Keep,
                 exchanges: Edit::Set([(at(5), exchange())].into()),
                 verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
+                in_room_means: Edit::Set(false),
             },
         )]
         .into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Keep,
-        in_room_means: Edit::Keep,
+        in_room_means: Edit::Set(true),
     }
 }
 
@@ -117,6 +118,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.hold, Some(TimeDelta::minutes(5)));
     assert_eq!(info.exchanges, [(at(5), exchange())].into());
     assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
+    assert_eq!((info.in_room_means, now.in_room_means), (Some(false), Some(true)));
 
     let nothing = MetricPatch {
         kind: Edit::Clear,
@@ -127,6 +129,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         hold: Edit::Clear,
         exchanges: Edit::Clear,
         verdicts: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let nothing = DevicePatch {
         name: Edit::Clear,
@@ -138,6 +141,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         metrics: [(metric("temperature"), nothing)].into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let fold_settings = now.fold_settings.clone();
     assert_eq!(
