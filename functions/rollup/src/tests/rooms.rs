@@ -121,7 +121,7 @@ async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_
     for (device, minute, room) in [
         ("d", -30, "hall"),
         ("e", -3 * 1_440, "attic"),
-        ("e", -60_000, "hall"),
+        ("e", -70_000, "hall"),
         ("f", -90, "cellar"),
     ] {
         let record = bench.write_in(device, minute, room).await;
