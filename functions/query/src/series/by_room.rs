@@ -80,6 +80,7 @@ fn is_in_none(values: &DeviceValues<'_>) -> bool {
 fn was_in(values: &DeviceValues<'_>, room: &RoomId) -> bool {
     values.device.place.room() == Some(room)
         || values.gathered.pieces.iter().any(|piece| !piece.is_elsewhere)
+        || values.has_share()
 }
 
 /// The rooms of a device, of those that are asked about, each by itself.
