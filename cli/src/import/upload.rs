@@ -368,8 +368,7 @@ mod tests {
 
     #[test]
     fn one_reading_is_no_plural() {
-        let summary =
-            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::of(OPTIONS) };
+        let summary = Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::new() };
         let lines = [
             "1 reading stored in 1.0 s (1 a second)",
             "1 line joined another of the same device and timestamp",

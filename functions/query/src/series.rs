@@ -371,9 +371,8 @@ pub(crate) async fn device_events(
         now,
     };
     let found = events(store, &ask, &names, call.invocation).await;
-    let Events { events, has_more, reach } = found.map_err(|failure| failure.problem(call))?;
-    let reach = reach.unwrap_or(grid.range());
-    let rollups_lack = lacking.and_then(|it| it.of(reach, Some(&device.id)));
+    let Events { events, has_more } = found.map_err(|failure| failure.problem(call))?;
+    let rollups_lack = lacking.and_then(|it| it.of(grid.range(), Some(&device.id)));
     let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
     let more = More { has_more, rollups_lack };

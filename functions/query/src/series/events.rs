@@ -56,8 +56,6 @@ pub(crate) struct Value {
 pub(crate) struct Events {
     pub(crate) events: Vec<Event>,
     pub(crate) has_more: bool,
-    /// The time beside the range in which rollups were searched, and the range.
-    pub(crate) reach: Option<TimeRange>,
 }
 
 impl Events {
@@ -86,13 +84,13 @@ pub(crate) async fn events(
     }
     let gathered = gather(store, ask, invocation).await?;
     let beside = neighbours(store, ask, &counters, invocation).await?;
-    let mut found = Events { reach: Some(beside.reach), ..Events::default() };
+    let mut found = Events::default();
     for (name, rule) in &counters {
         let before = beside.values.get(name).and_then(|it| it.before.clone());
         let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
         look.search_pieces(ask, &gathered.pieces, before).await?;
         let has_more = look.looks > MAX_LOOKS;
-        found.append(Events { events: look.found, has_more, reach: None });
+        found.append(Events { events: look.found, has_more });
     }
     Ok(found)
 }
