@@ -33,7 +33,11 @@ impl House {
         let engine = Engine::embedded().await;
         let store = engine.table_without_stream(&[]).await.store();
         let clock = clock();
-        let settings = query::Settings { registry_max_age: MAX_AGE, auth: false };
+        let settings = query::Settings {
+            registry_max_age: MAX_AGE,
+            auth: false,
+            ..query::Settings::default()
+        };
         let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
         let house = Self { _engine: engine, store, clock, query };
         for n in 0..devices / ROOM {

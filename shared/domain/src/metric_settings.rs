@@ -28,6 +28,8 @@ pub struct MetricInfo {
     pub exchanges: BTreeMap<Timestamp, Exchange>,
     /// A person's verdicts on suspect steps, by the timestamp of the reading that ends the step.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
+    /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
+    pub in_room_means: Option<bool>,
     /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
     pub is_described: bool,
 }
@@ -79,6 +81,7 @@ impl From<&MetricName> for MetricInfo {
             hold: None,
             exchanges: BTreeMap::new(),
             verdicts: BTreeMap::new(),
+            in_room_means: None,
             is_described: false,
         }
     }
@@ -103,6 +106,8 @@ pub struct MetricPatch {
     pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
     /// All verdicts.
     pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
+    /// See [`MetricInfo::in_room_means`].
+    pub in_room_means: Edit<bool>,
 }
 
 impl MetricPatch {
@@ -127,5 +132,6 @@ impl MetricPatch {
         self.hold.apply(&mut info.hold);
         self.exchanges.apply_or_empty(&mut info.exchanges);
         self.verdicts.apply_or_empty(&mut info.verdicts);
+        self.in_room_means.apply(&mut info.in_room_means);
     }
 }

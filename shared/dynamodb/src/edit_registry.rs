@@ -6,8 +6,8 @@ use crate::update::Update;
 use crate::write_device::DeviceWrite;
 use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS, NAME,
-    STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W, METRICS,
+    MODULUS, NAME, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
@@ -100,6 +100,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         update.set(&[STAY], item::newest_stay(stay));
     }
     edit(&mut update, &[BEHIND], &patch.behind, text);
+    edit(&mut update, &[IN_ROOM_MEANS], &patch.in_room_means, item::said);
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
@@ -124,6 +125,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         edit(&mut update, &[METRICS, name, HOLD], &patch.hold, item::hold);
         edit(&mut update, &[METRICS, name, EXCHANGES], &patch.exchanges, item::exchanges);
         edit(&mut update, &[METRICS, name, VERDICTS], &patch.verdicts, item::verdicts);
+        edit(&mut update, &[METRICS, name, IN_ROOM_MEANS], &patch.in_room_means, item::said);
         if patch.describes() {
             update.set(&[METRICS, name, DESCRIBED], item::mark());
         }

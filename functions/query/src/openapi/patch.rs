@@ -44,6 +44,7 @@ pub(super) fn schemas() -> Value {
                     "type": ["string", "number", "array", "null"], "items": {"type": ["string", "number"]}, "minItems": 1,
                 }, "description": "Named [a-z][a-z0-9_]{0,63}; null removes one"},
                 "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},
+                "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have what the device measures; null: its kind decides"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],
                     "description": "null: the metric is dropped until it is sent again",
@@ -56,6 +57,7 @@ pub(super) fn schemas() -> Value {
                         "hold": {"type": ["string", "null"], "description": "The longest time for which a power holds, such as 90s, 15m or 1h"},
                         "exchanges": {"type": ["array", "null"], "items": reference("Exchange"), "maxItems": MAX_JUDGEMENTS},
                         "verdicts": {"type": ["array", "null"], "items": reference("Verdict"), "maxItems": MAX_JUDGEMENTS},
+                        "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have this metric; null: its name, the device and its kind decide"},
                     },
                     "additionalProperties": false,
                 }},

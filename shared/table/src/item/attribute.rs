@@ -51,6 +51,8 @@ pub const HOLD: &str = "hold";
 pub const EXCHANGES: &str = "exchanges";
 pub const VERDICTS: &str = "verdicts";
 pub const BEHIND: &str = "behind";
+/// Whether the means of rooms have a device, or a metric of it, where a person said so: 1 or 0.
+pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
 /// was folded with.
 pub const SETTINGS: &str = "settings";
