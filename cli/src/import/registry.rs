@@ -79,6 +79,12 @@ struct Settings {
     exchanges: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdicts: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    net: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycle: Option<Box<RawValue>>,
 }
 
 /// A room as `GET /rooms` shows it.
@@ -195,9 +201,21 @@ impl Settings {
     }
 
     /// Returns the settings other than the kind and the unit.
-    const fn further(&self) -> [&Option<Box<RawValue>>; 6] {
-        let Self { kind: _, unit: _, modulus, max_w, tolerance, hold, exchanges, verdicts } = self;
-        [modulus, max_w, tolerance, hold, exchanges, verdicts]
+    const fn further(&self) -> [&Option<Box<RawValue>>; 9] {
+        let Self {
+            kind: _,
+            unit: _,
+            modulus,
+            max_w,
+            tolerance,
+            hold,
+            exchanges,
+            verdicts,
+            role,
+            net,
+            cycle,
+        } = self;
+        [modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle]
     }
 
     /// Returns whether they are the defaults of the metric's name.

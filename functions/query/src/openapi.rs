@@ -1,6 +1,7 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
 mod conditions;
+mod energy;
 mod patch;
 mod series;
 
@@ -192,7 +193,7 @@ fn list(schema: &str) -> Value {
 
 fn all_schemas() -> Value {
     let mut all = schemas();
-    for further in [series::schemas(), conditions::schemas(), patch::schemas()] {
+    for further in [energy::schemas(), series::schemas(), conditions::schemas(), patch::schemas()] {
         for (name, schema) in further.as_object().expect("an object") {
             all[name] = schema.clone();
         }
@@ -305,17 +306,7 @@ fn schemas() -> Value {
                     "type": ["string", "number", "array"], "items": {"type": ["string", "number"]},
                 }, "description": "What people say of it in words of their own"},
                 "behind": {"oneOf": [reference("Id")], "description": "The device behind whose meter it is"},
-                "metrics": {"type": "object", "additionalProperties": {
-                    "type": "object",
-                    "required": ["kind", "unit"],
-                    "properties": {
-                        "kind": {"enum": ["gauge", "counter"]},
-                        "unit": text, "modulus": metric, "max_w": metric, "tolerance": metric,
-                        "hold": {"type": "string"},
-                        "exchanges": {"type": "array", "items": reference("Exchange")},
-                        "verdicts": {"type": "array", "items": reference("Verdict")},
-                    },
-                }},
+                "metrics": {"type": "object", "additionalProperties": reference("Metric")},
                 "first_seen": timestamp,
                 "latest": {"oneOf": [reference("LatestValues"), {"type": "null"}]},
             },

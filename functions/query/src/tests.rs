@@ -4,6 +4,7 @@ mod conditions;
 mod deletion;
 mod homes;
 mod influxql;
+mod meters;
 mod search;
 mod series;
 

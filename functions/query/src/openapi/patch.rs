@@ -9,6 +9,7 @@ use crate::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
     let text = json!({"type": ["string", "null"]});
+    let number = json!({"type": "number"});
     json!({
         "Exchange": {"type": "object", "required": ["timestamp", "old", "new"], "additionalProperties": false, "properties": {
             "timestamp": {"type": ["string", "number"], "description": "When the new meter took over"},
@@ -19,6 +20,20 @@ pub(super) fn schemas() -> Value {
             "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
             "verdict": {"enum": ["accept", "discard"]},
         }},
+        "Metric": {"type": "object", "required": ["kind", "unit"], "properties": {
+            "kind": {"enum": ["gauge", "counter"]},
+            "unit": text, "modulus": number, "max_w": number, "tolerance": number,
+            "hold": {"type": "string"},
+            "exchanges": {"type": "array", "items": reference("Exchange")},
+            "verdicts": {"type": "array", "items": reference("Verdict")},
+            "role": reference("Role"),
+            "net": {"type": "boolean", "description": "A net meter: a fall is negative"},
+            "cycle": {"type": "string", "description": "The metric of the same readings that tells in which cycle the counter is"},
+        }},
+        "Role": {
+            "enum": ["import", "export", "production", "storage", "consumer", "none"],
+            "description": "Import and consumer count as consumption, export as sold, none as nothing; production and storage are left out of sums and named",
+        },
         "Deletion": {
             "type": "object",
             "required": ["deleted", "has_more"],
@@ -56,6 +71,9 @@ pub(super) fn schemas() -> Value {
                         "hold": {"type": ["string", "null"], "description": "The longest time for which a power holds, such as 90s, 15m or 1h"},
                         "exchanges": {"type": ["array", "null"], "items": reference("Exchange"), "maxItems": MAX_JUDGEMENTS},
                         "verdicts": {"type": ["array", "null"], "items": reference("Verdict"), "maxItems": MAX_JUDGEMENTS},
+                        "role": {"oneOf": [reference("Role"), {"type": "null"}], "description": "null: its sender may teach one again"},
+                        "net": {"type": ["boolean", "null"], "description": "A net meter: a fall is negative, no reset"},
+                        "cycle": {"type": ["string", "null"], "description": "The metric of the same readings that tells in which cycle the counter is: where it differs, the counter has begun again"},
                     },
                     "additionalProperties": false,
                 }},

@@ -1,4 +1,4 @@
-//! The shapes of series, energy, events and of what they rest on. Has no shape of the registry's lists.
+//! The shapes of series, events and of what they rest on. Has no shape of the registry's lists.
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,6 @@ pub(super) fn schemas() -> Value {
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
     json!({
-        "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
-            "device_id": reference("Id"), "behind": reference("Id"),
-        }},
         "RollupsLack": {
             "type": "object",
             "description": "Only while rollups are known to be behind: the answer may lack this",
@@ -46,36 +43,6 @@ pub(super) fn schemas() -> Value {
                 "combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
                 "devices": {"type": "array", "items": reference("Id")},
                 "left_out": {"type": "array", "items": reference("LeftOut")},
-                "explain": reference("Explanation"),
-            },
-        },
-        "Energy": {
-            "type": "object",
-            "required": ["data", "from", "to", "every", "tz", "total_kwh", "devices"],
-            "properties": {
-                "data": {"type": "array", "items": {
-                    "type": "object",
-                    "required": ["timestamp", "kwh", "flags"],
-                    "properties": {
-                        "timestamp": timestamp,
-                        "device_id": reference("Id"),
-                        "partial": {"type": "boolean"},
-                        "kwh": {"type": ["number", "null"]},
-                        "kwh_sold": metric,
-                        "flags": {"type": "array", "items": {"type": "string"}},
-                        "estimated": {"type": "boolean", "description": "A part of a step of more than 15 minutes is in it"},
-                    },
-                }},
-                "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
-                "rollups_lack": reference("RollupsLack"),
-                "total_kwh": {"type": ["number", "null"]},
-                "total_kwh_sold": metric,
-                "metric": {"type": "string"},
-                "source": {"enum": ["counter", "power"]},
-                "devices": {"type": "array", "items": {"type": "object", "required": ["device_id", "metric", "source", "total_kwh"]}},
-                "left_out": {"type": "array", "items": reference("LeftOut")},
-                "events": {"type": "array", "items": reference("Event")},
-                "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},
                 "explain": reference("Explanation"),
             },
         },

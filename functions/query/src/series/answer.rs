@@ -198,7 +198,8 @@ impl<'a> Series<'a> {
         let values = self.columns.0.iter().map(|(name, column)| {
             let functions = column.functions.iter().map(|function| {
                 let is_left_out = |id: &DeviceId| {
-                    column.combine == Combine::Sum && self.left_out.iter().any(|it| it.id() == id)
+                    column.combine == Combine::Sum
+                        && self.left_out.iter().any(|it| it.is_of_whole(id))
                 };
                 let counted =
                     devices.iter().filter(|it| self.is_apart() || !is_left_out(&it.device.id));

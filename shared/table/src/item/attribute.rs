@@ -50,6 +50,12 @@ pub const TOLERANCE: &str = "tolerance";
 pub const HOLD: &str = "hold";
 pub const EXCHANGES: &str = "exchanges";
 pub const VERDICTS: &str = "verdicts";
+/// The role of a meter.
+pub const ROLE: &str = "role";
+/// A mark: a counter is a net meter.
+pub const NET: &str = "net";
+/// The metric that tells in which cycle a counter is.
+pub const CYCLE: &str = "cycle";
 pub const BEHIND: &str = "behind";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
 /// was folded with.
