@@ -21,6 +21,7 @@ mod model;
 mod openapi;
 mod patterns;
 mod permissions;
+mod registry_costs;
 mod rollup_costs;
 mod rollup_model;
 mod schedules;

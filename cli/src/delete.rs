@@ -139,7 +139,10 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
     let mut deleted = 0;
     let mut path = path.to_owned();
     loop {
-        let progress = ask(&path, client).inspect_err(|_| bar.abandon())?;
+        let Some(progress) = ask(&path, client).inspect_err(|_| bar.abandon())? else {
+            bar.finish_and_clear();
+            return Ok(deleted);
+        };
         // Somebody else may end this deletion, and the device may come again: that one is not meant.
         if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
             path = format!("{path}?begun={begun}");
@@ -169,11 +172,15 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
     }
 }
 
-fn ask(path: &str, client: &Client) -> anyhow::Result<Progress> {
+/// How far the server is; `None` where the deletion that `path` names was ended by somebody else and the device
+/// has come again.
+fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
     let request = Ask { method: "DELETE", path, body: None };
     let answer = client.send(request, &AtomicBool::new(false))?;
     match answer.status {
+        404 | 409 if path.contains("?begun=") => Ok(None),
         200 | 202 => serde_json::from_str(&answer.text)
+            .map(Some)
             .with_context(|| format!("{path} is answered, but not as Roomtide does")),
         _ => Err(client.error(path, &answer)),
     }
@@ -210,6 +217,21 @@ mod tests {
         let sleep = |time: Duration| *slept.lock().unwrap() += time.as_secs();
         assert_eq!(to_the_end("/devices/d", &client, sleep).unwrap(), 10_007);
         assert_eq!(*slept.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_deletion_that_is_forgotten_is_over() {
+        for gone in [404, 409] {
+            let server = fake_server::serve(move |n, _| match n {
+                0 => Reply::of(
+                    202,
+                    r#"{"begun": "2026-01-11T16:00:00.000Z", "deleted": 5, "has_more": true, "left": 3}"#,
+                ),
+                _ => Reply::of(gone, r#"{"detail": "No deletion of the device d is known."}"#),
+            });
+            let client = Client::new(&server.url, None).unwrap();
+            assert_eq!(to_the_end("/devices/d", &client, |_| {}).unwrap(), 5);
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ struct Create {
     #[arg(long, conflicts_with_all = ["device", "prefix"])]
     any: bool,
     /// A write token for devices whose ids begin with this and a colon; those of line protocol get it
-    #[arg(long, value_name = "ID", conflicts_with = "device")]
+    #[arg(long, value_name = "ID", conflicts_with = "device", value_parser = prefix)]
     prefix: Option<DeviceId>,
     /// The tags of line protocol that identify a device, in this order; without it all do
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
@@ -130,6 +130,20 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
         }
     }
     Ok(())
+}
+
+/// The prefix of a token. One with the colon that follows it would be followed by two.
+fn prefix(text: &str) -> Result<DeviceId, String> {
+    let bare = text.trim_end_matches(':');
+    if bare.len() < text.len() {
+        return Err(match bare {
+            "" => "there is nothing before the colon".to_owned(),
+            _ => format!(
+                "the colon behind the prefix is added; write {bare}, for devices such as {bare}:pi"
+            ),
+        });
+    }
+    text.parse().map_err(|why: domain::IdError| why.to_string())
 }
 
 /// Makes a new token and its secret. Only the hash of the secret is stored.
@@ -263,6 +277,20 @@ mod tests {
         assert!(error.contains("several tokens"), "{error}");
         drop(store);
         system.shutdown().await.unwrap();
+    }
+
+    #[test]
+    fn a_prefix_is_written_without_the_colon_that_follows_it() {
+        for (text, bare) in [("cabin:", "cabin"), ("cabin::", "cabin"), ("a:b:", "a:b")] {
+            let refused = prefix(text).expect_err(text);
+            assert!(refused.contains(&format!("write {bare}, ")), "{refused}");
+        }
+        for text in ["cabin", "a:b", ":a"] {
+            assert_eq!(prefix(text).expect(text).as_str(), text);
+        }
+        for text in ["", ":", "::", "#", "a#:b"] {
+            assert!(prefix(text).is_err(), "{text}");
+        }
     }
 
     #[test]

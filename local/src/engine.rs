@@ -54,8 +54,9 @@ use writer::{Turns, Writer, WriterConnection};
 const TABLE: &str = "roomtide";
 /// The beginning of the names of the system's own files in a data directory, but for the next two.
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
-/// The file that is locked for as long as an engine runs.
+/// The file that is locked for as long as an engine runs. It has [`USED`] once there is a table.
 const LOCK: &str = "lock";
+const USED: &[u8] = b"used\n";
 /// The file that tells other processes of this user where the engine answers and to which key.
 const ADDRESS: &str = "engine-address";
 
@@ -89,11 +90,15 @@ impl Engine {
         private::make_directory(&directory)
             .with_context(|| format!("cannot create the data directory {}", directory.display()))?;
         let lock = lock(&directory)?;
+        ensure_not_emptied(&directory, &lock)?;
         forget_address(&directory).context("cannot remove the address of the last engine")?;
         make_private(&directory)?;
         let file = database_file(&directory);
         let database = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database, table).context("cannot make the table")?;
+        if lock.metadata()?.len() == 0 {
+            (&lock).write_all(USED).context("cannot note that there is data")?;
+        }
         let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone())?));
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
@@ -310,6 +315,24 @@ fn lock(directory: &Path) -> anyhow::Result<File> {
     }
 }
 
+/// Refuses a file of no bytes where there was a table, which `SQLite` would take for a new one: a machine that
+/// lost its power may leave one. A first start that was ended early has left neither mark nor address.
+fn ensure_not_emptied(directory: &Path, lock: &File) -> anyhow::Result<()> {
+    let file = database_file(directory);
+    let is_empty = fs::metadata(&file).is_ok_and(|it| it.len() == 0);
+    let had_table = || Ok::<_, anyhow::Error>(lock.metadata()?.len() > 0);
+    let log = directory.join(format!("{OWN_PREFIX}db-wal"));
+    let has_log = || fs::metadata(log).is_ok_and(|it| it.len() > 0);
+    if is_empty && (had_table()? || directory.join(ADDRESS).exists() || has_log()) {
+        bail!(
+            "{} is empty, but there was data in this directory; put a copy of the file in its place, \
+             delete it to begin with an empty table, or choose another directory with --data-dir",
+            file.display()
+        );
+    }
+    Ok(())
+}
+
 /// Opens the file for the engine.
 fn open(file: &Path) -> anyhow::Result<Database> {
     let connection = Connection::open(file)?;
@@ -397,6 +420,34 @@ mod tests {
         assert!(error.contains("in use") && error.contains("--data-dir"), "{error}");
         first.stop().unwrap();
         start(directory.path()).unwrap().stop().unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_is_a_new_table_only_where_there_was_none() {
+        let emptied = |beside: &[&str]| {
+            let directory = tempfile::tempdir().unwrap();
+            for name in beside {
+                fs::write(directory.path().join(name), "x").unwrap();
+            }
+            fs::write(directory.path().join("roomtide.db"), "").unwrap();
+            directory
+        };
+        // A first start that was ended early, and a file of somebody else.
+        for beside in [&[][..], &["notes.txt"]] {
+            start(emptied(beside).path()).unwrap().stop().unwrap();
+        }
+        let early = emptied(&[]);
+        fs::write(early.path().join("lock"), "").unwrap();
+        start(early.path()).unwrap().stop().unwrap();
+        // That start has made a table; and so had those that left these files.
+        fs::write(early.path().join("roomtide.db"), "").unwrap();
+        for directory in [early, emptied(&["engine-address"]), emptied(&["roomtide.db-wal"])] {
+            let error = start(directory.path()).err().unwrap().to_string();
+            assert!(error.contains("roomtide.db is empty, but there was data"), "{error}");
+            assert!(error.contains("delete it") && error.contains("--data-dir"), "{error}");
+            fs::remove_file(directory.path().join("roomtide.db")).unwrap();
+            start(directory.path()).unwrap().stop().unwrap();
+        }
     }
 
     #[test]

@@ -129,16 +129,19 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let added = reading(entry, sender, times).and_then(|(reading, has_timestamp, hints)| {
-            if !hints.is_empty() {
-                all.hints.entry(reading.device.clone()).or_default().absorb(hints);
-            }
+            let device = (!hints.is_empty()).then(|| reading.device.clone());
             if has_timestamp {
                 let slot = by_key.entry(ReadingKey::of(&reading));
-                all.timed.add_or_merge(slot, reading, index)
+                all.timed.add_or_merge(slot, reading, index)?;
             } else {
                 let slot = arrivals.entry(reading.device.clone());
-                all.arrivals.add_once(slot, reading, index)
+                all.arrivals.add_once(slot, reading, index)?;
             }
+            // An entry that is refused teaches nothing.
+            if let Some(device) = device {
+                all.hints.entry(device).or_default().absorb(hints);
+            }
+            Ok(())
         });
         if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
@@ -222,6 +225,39 @@ mod tests {
         {
             assert_eq!(try_read(json, None).expect("a reading").at.to_string(), NOW);
         }
+    }
+
+    /// Each entry teaches another name and another tag; the first of a device and metric at its arrival counts.
+    #[test]
+    fn an_entry_that_is_refused_teaches_nothing() {
+        let arrived = Timestamp::parse_absolute(NOW).expect("a timestamp");
+        let times = Times::new(arrived, &Settings::default());
+        let sent = [
+            r#"{"device_id": "d", "t": 1}"#,
+            r#"{"device_id": "d", "t": 2}"#,
+            r#"{"device_id": "d", "t": "x"}"#,
+            r#"{"device_id": "d", "timestamp": "1999-01-01T00:00:00Z", "t": 1}"#,
+            r#"{"device_id": "e", "t": 2}"#,
+        ];
+        let entries = sent.iter().enumerate().map(|(n, json)| {
+            let mut draft = json::entry(json)?;
+            draft.content = draft.content.map(|mut content| {
+                content.hints.name = Some(format!("name {n}").parse().expect("a label"));
+                content.hints.tags.insert(format!("tag {n}"), "x".to_owned());
+                content
+            });
+            Ok(draft)
+        });
+        let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
+        let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
+        assert_eq!(refused, [1, 2, 3]);
+        let taught = assembled.hints.iter().map(|(id, hints)| {
+            let tags: Vec<_> = hints.tags.keys().map(String::as_str).collect();
+            (id.as_str(), hints.name.as_ref().map(ToString::to_string), tags)
+        });
+        let expected = [("d", "name 0", "tag 0"), ("e", "name 4", "tag 4")];
+        let expected = expected.map(|(id, name, tag)| (id, Some(name.to_owned()), vec![tag]));
+        assert_eq!(taught.collect::<Vec<_>>(), expected);
     }
 
     #[test]

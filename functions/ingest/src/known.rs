@@ -12,7 +12,7 @@ use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
 use crate::assemble::Readings;
 use crate::places::{KnownPlace, KnownPlaces};
-use crate::store::Mode;
+use crate::store::{Mode, Words};
 
 /// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;
@@ -194,14 +194,14 @@ pub(crate) struct Introduced {
     pub(crate) new: BTreeSet<DeviceId>,
     known: usize,
     limit: usize,
+    words: Words,
 }
 
 impl Introduced {
     /// Those of a token, which may introduce so many.
-    pub(crate) fn by(token: &str, limit: usize, known: &Known) -> Self {
-        let is_its = |device: &&Device| device.source.introduced_by.as_deref() == Some(token);
-        let known = known.snapshot.devices.values().filter(is_its).count();
-        Self { new: BTreeSet::new(), known, limit }
+    pub(crate) fn by(token: &str, limit: usize, words: Words, known: &Known) -> Self {
+        let known = known.snapshot.devices.introduced_by(token);
+        Self { new: BTreeSet::new(), known, limit, words }
     }
 
     /// Refuses the readings of devices that are new and one too many.
@@ -215,10 +215,14 @@ impl Introduced {
             let id = &reading.device;
             let is_new = !known.is_registered(id) && !self.new.contains(id);
             if is_new && self.known + self.new.len() >= self.limit {
-                let message = format!(
-                    "is new, and max-values-per-tag limit exceeded ({0}/{0}): the token introduces no further device",
-                    self.limit
-                );
+                let limit = self.limit;
+                let why = match self.words {
+                    Words::Native => format!("there are {limit} that the token has introduced"),
+                    Words::InfluxDb => {
+                        format!("max-values-per-tag limit exceeded ({limit}/{limit})")
+                    }
+                };
+                let message = format!("is new, and {why}; the token introduces no further device");
                 return Some(("device_id".to_owned(), message));
             }
             if is_new {

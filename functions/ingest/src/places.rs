@@ -60,7 +60,8 @@ struct Places {
     max_slots: usize,
     slots: Vec<Slot>,
     taken: usize,
-    rooms: Vec<RoomId>,
+    /// With the second in which each was last known to be registered.
+    rooms: Vec<(RoomId, u32)>,
     numbers: HashMap<RoomId, u32>,
 }
 
@@ -87,11 +88,10 @@ impl<C: Clock> KnownPlaces<C> {
         let (hash, now) = (self.hasher.hash_one(id.as_str()), self.now());
         let places = self.places();
         let slot = places.slots_of(hash)?.iter().find(|slot| slot.is_of(hash))?;
-        let age = now.checked_sub(slot.looked_up)?;
-        if Duration::from_secs(age.into()) >= self.max_age {
+        if !self.is_new(slot.looked_up, now) {
             return None;
         }
-        let room = (slot.room / 2).checked_sub(1).map(|n| places.rooms[n as usize].clone());
+        let room = (slot.room / 2).checked_sub(1).map(|n| places.rooms[n as usize].0.clone());
         Some(KnownPlace { room, is_chosen: slot.room % 2 == 1 })
     }
 
@@ -99,20 +99,28 @@ impl<C: Clock> KnownPlaces<C> {
     pub(crate) fn keep(&self, device: &Device) {
         let KnownPlace { room, is_chosen } = KnownPlace::of(device);
         let mut places = self.places();
-        let number = room.map_or(0, |room| places.number(&room) + 1);
+        let number = room.map_or(0, |room| places.number(&room, self.now()) + 1);
         let room = 2 * number + u32::from(is_chosen);
         let hash = self.hasher.hash_one(device.id.as_str());
         places.put(Slot { hash, room, looked_up: self.now() });
     }
 
-    /// Whether a room is known to be registered.
+    /// Whether a room is known to be registered, and not since too long ago: another instance may have removed it.
     pub(crate) fn has_room(&self, room: &RoomId) -> bool {
-        self.places().numbers.contains_key(room)
+        let places = self.places();
+        let number = places.numbers.get(room);
+        number.is_some_and(|n| self.is_new(places.rooms[*n as usize].1, self.now()))
     }
 
     /// Notes that a room is registered.
     pub(crate) fn keep_room(&self, room: &RoomId) {
-        self.places().number(room);
+        self.places().number(room, self.now());
+    }
+
+    /// Whether what was looked up then is not too old.
+    fn is_new(&self, looked_up: u32, now: u32) -> bool {
+        let age = now.checked_sub(looked_up);
+        age.is_some_and(|age| Duration::from_secs(age.into()) < self.max_age)
     }
 
     /// The second by the clock, from 1 on.
@@ -173,16 +181,17 @@ impl Places {
         before.into_iter().filter(|slot| slot.looked_up != 0).for_each(|slot| self.put(slot));
     }
 
-    /// The number of a room, from 0 on.
-    fn number(&mut self, room: &RoomId) -> u32 {
+    /// The number of a room that is registered now, from 0 on.
+    fn number(&mut self, room: &RoomId, now: u32) -> u32 {
         if let Some(number) = self.numbers.get(room) {
+            self.rooms[*number as usize].1 = now;
             return *number;
         }
         if self.rooms.len() == MAX_ROOMS {
             *self = Self::of_at_most(self.max_slots);
         }
         let number = u32::try_from(self.rooms.len()).expect("at most so many rooms");
-        self.rooms.push(room.clone());
+        self.rooms.push((room.clone(), now));
         self.numbers.insert(room.clone(), number);
         number
     }
@@ -237,6 +246,21 @@ mod tests {
         assert_eq!(places.get(&moved.id), Some(KnownPlace::of(&moved)));
         clock.set(Timestamp::MIN);
         assert_eq!(places.get(&moved.id), None, "by a clock that was set back");
+    }
+
+    #[test]
+    fn a_room_that_was_not_met_for_long_is_looked_up_again() {
+        let clock = clock();
+        let places = KnownPlaces::new(Duration::from_secs(60), clock.clone());
+        places.keep_room(&room(0));
+        places.keep(&device("a", Place::Learned(room(1), Timestamp::MIN)));
+        clock.advance(Duration::from_secs(3_599));
+        assert!(places.has_room(&room(0)) && places.has_room(&room(1)));
+        places.keep_room(&room(1));
+        clock.advance(Duration::from_secs(1));
+        assert!(!places.has_room(&room(0)) && places.has_room(&room(1)));
+        clock.set(Timestamp::MIN);
+        assert!(!places.has_room(&room(1)), "by a clock that was set back");
     }
 
     /// In the proportions of a million devices, and of three million, to all slots.

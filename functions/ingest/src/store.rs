@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::FieldError;
 use chrono::TimeDelta;
 use domain::{DeviceId, Hints, MetricName, Reading};
 use futures_util::future::join_all;
@@ -34,6 +33,15 @@ pub(crate) struct Mode {
     pub(crate) is_whole: bool,
 }
 
+/// Whose words a refusal has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Words {
+    #[default]
+    Native,
+    /// By these a client of `InfluxDB` knows that it need not send again.
+    InfluxDb,
+}
+
 /// How the readings of a request are stored.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Storing<'a> {
@@ -42,11 +50,13 @@ pub(crate) struct Storing<'a> {
     pub(crate) arrival_id: &'a str,
     /// The write token, by the beginning of its hash, whose new devices are counted.
     pub(crate) token: Option<&'a str>,
+    pub(crate) words: Words,
 }
 
 impl<'a> Storing<'a> {
     pub(crate) fn of(submission: &'a Submission<'_>, token: Option<&'a str>) -> Self {
-        Self { mode: submission.mode, arrival_id: &submission.arrival_id, token }
+        let (mode, arrival_id) = (submission.mode, &submission.arrival_id);
+        Self { mode, arrival_id, token, words: Words::Native }
     }
 }
 
@@ -55,7 +65,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
     pub(crate) async fn store(
         &self,
         assembled: Assembled,
-        Storing { mode, arrival_id, token }: Storing<'_>,
+        Storing { mode, arrival_id, token, words }: Storing<'_>,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
@@ -85,7 +95,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         }
         if let Some(token) = token {
             let limit = self.settings.max_devices_per_token as usize;
-            let mut introduced = Introduced::by(token, limit, &known);
+            let mut introduced = Introduced::by(token, limit, words, &known);
             for readings in [&mut timed, &mut arrivals] {
                 introduced.refuse_more(readings, &known, &mut outcome.rejected);
             }
@@ -152,15 +162,8 @@ impl<S: Store, C: Clock> Intake<S, C> {
                     outcome.accepted += origins.len();
                     stored.push(reading);
                 }
+                // Every timestamp that it may have is taken; sent again it has others.
                 Ok(None) => {
-                    let message = format!(
-                        "is missing, and other readings of the device took all {ARRIVAL_SLOTS} milliseconds from its arrival on; send it again, or with a timestamp"
-                    );
-                    outcome.rejected.extend(origins.iter().map(|index| FieldError {
-                        index: Some(*index),
-                        field: Some("timestamp".to_owned()),
-                        message: message.clone(),
-                    }));
                     outcome.not_stored.extend(origins);
                     outcome.cause.get_or_insert(StoreError::Throttled("arrivals".into()));
                 }

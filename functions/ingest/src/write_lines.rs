@@ -13,7 +13,7 @@ use crate::formats::line_protocol::mapping::Rules;
 use crate::line_points::Reader;
 use crate::replies::influxdb::{self, Written};
 use crate::sender::Sender;
-use crate::store::{Mode, Storing};
+use crate::store::{Mode, Storing, Words};
 use crate::times::Times;
 use crate::{Intake, Store};
 
@@ -41,7 +41,8 @@ impl<S: Store, C: Clock> Intake<S, C> {
         let token = grant.writing().and_then(|_| grant.token()).map(TokenHash::short);
         // Points never replace what is stored beside them.
         let mode = Mode { merge: true, is_whole, ..Mode::default() };
-        let storing = Storing { mode, arrival_id: "", token: token.as_deref() };
+        let storing =
+            Storing { mode, arrival_id: "", token: token.as_deref(), words: Words::InfluxDb };
         let outcome = self.store(assembled, storing, invocation, log).await;
         if is_whole && let Some(first) = outcome.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));

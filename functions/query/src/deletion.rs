@@ -70,13 +70,12 @@ pub(crate) async fn device(
     let snapshot = lookup::snapshot(registry, store, call).await?;
     let quiet = if snapshot.has_all_devices { quiet.known } else { quiet.remembered };
     let deletion = match begun(call)? {
-        None => Some(begin(registry, &snapshot, store, clock, &id, call).await?),
-        Some(begun) => {
-            let known = store.deletion(&id, call.invocation).await;
-            known.map_err(|error| call.failed(&error))?.filter(|known| known.begun == begun)
-        }
+        None => begin(registry, &snapshot, store, clock, &id, call).await?,
+        Some(begun) => begun_at(store, &id, begun, call).await?,
     };
-    let Some(deletion) = deletion.filter(|it| it.ended.is_none()) else { return Ok(over()) };
+    if deletion.ended.is_some() {
+        return Ok(over());
+    }
     let limit = MAX_REMOVED + MAX_COUNTED - 1;
     let found = store.belongings(&id, limit, call.invocation).await;
     let found = found.map_err(|error| call.failed(&error))?;
@@ -98,6 +97,32 @@ fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
     let text = timestamp(&call.params, "begun");
     let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
     begun.map_err(|why| Problem::field("begun", why.to_string()))
+}
+
+/// The deletion that began then. A time at which none began is refused: 200 would say that a deletion is over
+/// which goes on.
+async fn begun_at(
+    store: &impl LookUpRegistry,
+    id: &DeviceId,
+    begun: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Deletion, Problem> {
+    let known = store.deletion(id, call.invocation).await.map_err(|error| call.failed(&error))?;
+    let Some(known) = known else {
+        let detail = format!(
+            "No deletion of the device {id} is known: none has begun, or it is over and the device has come again."
+        );
+        return Err(Problem::new(ProblemKind::NotFound, detail));
+    };
+    if known.begun != begun {
+        let state = if known.ended.is_some() { "is over" } else { "goes on" };
+        let detail = format!(
+            "No deletion of the device {id} began at {begun}. The one that began at {} {state}.",
+            known.begun
+        );
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    Ok(known)
 }
 
 /// Marks a device that is there, and finds the mark of one that is not.

@@ -56,7 +56,7 @@ async fn check(
         let snapshot = lookup::snapshot(registry, store, call).await?;
         let mut meters = [(meter.clone(), known)].into();
         lookup::add_meters(&mut meters, store, &snapshot, call).await?;
-        meaning::check_behind(id, meter, [&snapshot.devices, &meters])?;
+        meaning::check_behind(id, meter, (&snapshot.devices, &meters))?;
     }
     if patch.metrics.is_empty() {
         return Ok(());

@@ -242,7 +242,8 @@ pub(crate) async fn add_meters(
 }
 
 /// The home of the path, and a registry that knows its rooms and devices. One that is unknown is looked for
-/// in a registry that is read anew: whoever has just put a room into it may have asked another instance.
+/// again: whoever has just put a room into it may have asked another instance. No item says which homes there are,
+/// so that is a read of the registry, which is not repeated for each question.
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
     store: &impl ReadRegistry,
@@ -251,7 +252,7 @@ pub(crate) async fn home(
     let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;
     let mut known = snapshot(registry, store, call).await?;
     if known.rooms_of(&id).next().is_none() {
-        let read = registry.refresh(store, call.invocation, call.log).await;
+        let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
         known = read.map_err(|error| call.failed(&error))?;
     }
     ensure_all_rooms(&known)?;

@@ -7,6 +7,7 @@ use domain::{
     Device, DeviceId, DevicePatch, Edit, EnergyUnit, MetricInfo, MetricKind, MetricPatch,
     MetricRule, Timestamp,
 };
+use runtime::registry::Devices;
 
 /// Refuses a setting of a metric that its kind or its unit does not have, as they are after the patch.
 pub(crate) fn check_metrics(
@@ -64,7 +65,7 @@ const fn is_set<T>(edit: &Edit<T>) -> bool {
 pub(crate) fn check_behind(
     id: &DeviceId,
     meter: &DeviceId,
-    [known, others]: [&BTreeMap<DeviceId, Device>; 2],
+    (known, others): (&Devices, &BTreeMap<DeviceId, Device>),
 ) -> Result<(), Problem> {
     let mut next = Some(meter);
     // A chain has at most as many links as there are devices; one that is longer goes round.

@@ -162,7 +162,7 @@ impl Subject {
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
         let behind = devices.iter().filter_map(|device| {
-            let known = [&self.snapshot.devices, &self.read];
+            let known = (&self.snapshot.devices, &self.read);
             Some(LeftOut::behind_meter(device, meter_of(device, known, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }

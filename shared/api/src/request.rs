@@ -7,11 +7,14 @@ use std::io::Read as _;
 use super::credentials::Secret;
 use super::{Problem, ProblemKind, media};
 use domain::{Timestamp, excerpt};
+use flate2::bufread::GzDecoder;
 
 /// The largest body that is taken, as sent: 1 MiB.
 pub const MAX_BODY: usize = 1 << 20;
 /// The largest body that a compressed one may become: 8 MiB.
 pub const MAX_INFLATED: usize = 8 << 20;
+/// The largest number of members of a gzip body: each costs a window of 32 KB, whatever it holds.
+const MAX_MEMBERS: usize = 1_000;
 
 /// The largest number of readings in one request.
 pub const MAX_READINGS: usize = 10_000;
@@ -130,15 +133,23 @@ pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {
         return Ok(body.into());
     }
     let mut inflated = Vec::new();
-    let limit = u64::try_from(MAX_INFLATED).expect("8 MiB") + 1;
-    flate2::read::MultiGzDecoder::new(body).take(limit).read_to_end(&mut inflated).map_err(
-        |_| Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short."),
-    )?;
-    if inflated.len() > MAX_INFLATED {
-        let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
-        return Err(Problem::new(ProblemKind::TooLarge, detail));
+    let mut rest = body;
+    for _ in 0..MAX_MEMBERS {
+        let limit = u64::try_from(MAX_INFLATED - inflated.len()).expect("8 MiB at most") + 1;
+        GzDecoder::new(&mut rest).take(limit).read_to_end(&mut inflated).map_err(|_| {
+            Problem::new(ProblemKind::BadRequest, "The gzip body is damaged or cut short.")
+        })?;
+        if inflated.len() > MAX_INFLATED {
+            let detail = format!("The gzip body inflates to more than {MAX_INFLATED} bytes.");
+            return Err(Problem::new(ProblemKind::TooLarge, detail));
+        }
+        if rest.is_empty() {
+            return Ok(inflated.into());
+        }
     }
-    Ok(inflated.into())
+    let detail =
+        format!("The gzip body has more than {MAX_MEMBERS} members; compress its readings in one.");
+    Err(Problem::new(ProblemKind::TooLarge, detail))
 }
 
 #[cfg(test)]
@@ -162,6 +173,29 @@ mod tests {
             Request { headers: headers.collect(), body: body.into(), ..Request::default() };
         let body = request.json_body().map(Cow::into_owned);
         body.map_err(|problem| (problem.kind.status(), problem.detail))
+    }
+
+    #[test]
+    fn members_are_joined_and_no_body_has_so_many_that_they_take_long() {
+        let joined =
+            |count: usize, text: &[u8]| inflate(&gzip(text).repeat(count)).map(Cow::into_owned);
+        let inflated =
+            |count: usize, text: &[u8]| joined(count, text).map_err(|it| it.kind.status());
+        assert_eq!(inflated(3, b"ab").as_deref(), Ok(&b"ababab"[..]));
+        // As of bgzip, which makes a member of each 64 KB.
+        let block = vec![b' '; 65_536];
+        assert_eq!(inflated(128, &block).map(|it| it.len()), Ok(MAX_INFLATED));
+        assert_eq!(inflated(129, &block), Err(413));
+        assert_eq!(inflated(MAX_MEMBERS, b"").as_deref(), Ok(&b""[..]));
+        // However many there are, no more are begun.
+        for count in [MAX_MEMBERS + 1, 50_000] {
+            let refused = joined(count, b"").expect_err("too many");
+            assert_eq!(refused.kind.status(), 413);
+            assert!(refused.detail.contains("1000 members"), "{}", refused.detail);
+        }
+        let mut cut = gzip(b"ab").repeat(2);
+        cut.pop();
+        assert_eq!(inflate(&cut).map_err(|it| it.kind.status()).map(Cow::into_owned), Err(400));
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! and written where something is met for the first time. Decides nothing about what readings say.
 
 mod cache;
+mod devices;
 mod gone;
 mod register;
+mod shared_map;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +18,10 @@ use crate::telemetry::{Telemetry, WideEvent};
 
 use cache::RegistryCache;
 pub use cache::Snapshot;
+pub use devices::Devices;
 pub use gone::is_gone;
 pub use register::{Registered, RegisteredDevice, register};
+pub use shared_map::SharedMap;
 
 /// How much older than a registry in memory the place of a device may grow that memory does not hold, in times:
 /// each look-up costs a read unit, and in a large fleet most devices never move.
@@ -67,25 +71,35 @@ impl<C: Clock> CachedRegistry<C> {
         if let Some(error) = stale {
             log.warn("registry.error", &error);
         }
-        if !snapshot.unreadable.is_empty() {
-            log.set("registry.unreadable", snapshot.unreadable.clone());
-        }
-        Ok(snapshot)
+        Ok(told(snapshot, log))
     }
 
-    /// The registry read anew, whatever its age.
+    /// The registry as it is now, whatever its age in memory.
     pub async fn refresh(
         &self,
         store: &impl ReadRegistry,
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        self.cache.refresh(store, invocation).await?;
-        self.snapshot(store, invocation, log).await
+        let snapshot = self.cache.refresh(store, invocation).await?;
+        Ok(told(snapshot, log))
     }
 
-    /// One device, from the cache or else from the table: it may be new. Then the cache is read anew,
-    /// for what else is new with it, such as its room.
+    /// The registry for a question about something that it lacks: what another instance has registered is there
+    /// after a second for each hundred devices and rooms, and after the age that is allowed at the latest; at
+    /// once where there are fewer than a hundred.
+    pub async fn refresh_for_missing(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let snapshot = self.cache.refresh_for_missing(store, invocation).await?;
+        Ok(told(snapshot, log))
+    }
+
+    /// One device, from the cache or else from the table: it may be new. Then the cache has it too, with what
+    /// else is new, such as its room, as [`refresh_for_missing`](Self::refresh_for_missing) says.
     pub async fn device(
         &self,
         id: &DeviceId,
@@ -98,13 +112,16 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(Some(device.clone()));
         }
         let found = Box::pin(store.device(id, invocation)).await?;
-        if found.is_some() && snapshot.has_all_devices {
-            self.refresh(store, invocation, log).await?;
+        if let Some(device) = found.as_ref().filter(|_| snapshot.has_all_devices) {
+            let now = self.refresh_for_missing(store, invocation, log).await?;
+            if !now.devices.contains_key(id) && !now.deleted.contains_key(id) {
+                self.keep_device(device.clone());
+            }
         }
         Ok(found)
     }
 
-    /// One room, likewise, and a registry that knows its devices.
+    /// One room, likewise, and a registry with its devices.
     pub async fn room(
         &self,
         id: &RoomId,
@@ -120,7 +137,8 @@ impl<C: Clock> CachedRegistry<C> {
         if !snapshot.has_all_rooms {
             return Ok(Some((room, snapshot)));
         }
-        Ok(Some((room, self.refresh(store, invocation, log).await?)))
+        // It is not kept: while it is missing, the registry is asked for its devices again.
+        Ok(Some((room, self.refresh_for_missing(store, invocation, log).await?)))
     }
 
     /// Registers what an observation names for the first time, and keeps and returns what is there now; see
@@ -170,4 +188,12 @@ impl<C: Clock> CachedRegistry<C> {
     pub fn current(&self) -> Option<Arc<Snapshot>> {
         self.cache.current()
     }
+}
+
+/// The registry, whose items that could not be read are logged.
+fn told(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
+    if !snapshot.unreadable.is_empty() {
+        log.set("registry.unreadable", snapshot.unreadable.to_vec());
+    }
+    snapshot
 }

@@ -9,7 +9,7 @@ use super::ast::{Cast, Expression, Operator};
 use super::duration::{MILLISECOND, SECOND};
 use super::error::QueryError;
 
-/// Bounds are held between 1938 and 2198, so that no arithmetic with intervals leaves the range of numbers.
+/// Bounds are held between 1938 and 2198, so that the difference of two is a number of nanoseconds.
 const EARLIEST: i64 = -1_000_000_000_000_000_000;
 const LATEST: i64 = 7_200_000_000_000_000_000;
 

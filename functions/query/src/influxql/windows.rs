@@ -16,9 +16,10 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// The nanoseconds by which the zone's clock is ahead.
-    fn ahead(&self, at: i64) -> i64 {
-        self.zone.map_or(0, |zone| zone.offset(at.div_euclid(SECOND)) * SECOND)
+    /// The nanoseconds by which the zone's clock is ahead; at the first or last time of all beyond these.
+    fn ahead(&self, at: i128) -> i128 {
+        let second = within(at).div_euclid(SECOND);
+        i128::from(self.zone.map_or(0, |zone| zone.offset(second))) * i128::from(SECOND)
     }
 
     /// The start of the window that contains `at`.
@@ -26,39 +27,58 @@ impl Interval {
     /// Where the clock changes within the window, the offset of its start counts, unless the change is as
     /// long as the window.
     pub(super) fn start(&self, at: i64) -> i64 {
-        let at = at - self.offset;
+        within(self.start_of(at.into()))
+    }
+
+    /// The same of any time: a window may begin or end where no time in 64 bits is.
+    fn start_of(&self, at: i128) -> i128 {
+        let (length, offset) = (i128::from(self.length), i128::from(self.offset));
+        let at = at - offset;
         let ahead = self.ahead(at);
-        let start = at - (at + ahead).rem_euclid(self.length);
+        let start = at - (at + ahead).rem_euclid(length);
         let change = ahead - self.ahead(start);
-        let change = if change.abs() < self.length { change } else { 0 };
-        start + change + self.offset
+        let change = if change.abs() < length { change } else { 0 };
+        start + change + offset
     }
 
     /// A range and the length of a window before it, in the order of time or against it.
     pub(super) const fn widened(&self, (from, to): (i64, i64), is_descending: bool) -> (i64, i64) {
-        if is_descending { (from, to + self.length) } else { (from - self.length, to) }
+        if is_descending {
+            (from, to.saturating_add(self.length))
+        } else {
+            (from.saturating_sub(self.length), to)
+        }
     }
 
     /// The start of the window behind the one that begins at `start`.
     pub(super) fn next(&self, start: i64) -> i64 {
-        let next = self.start(start + self.length);
-        if next > start { next } else { self.start(start + 2 * self.length) }
+        let (start, length) = (i128::from(start), i128::from(self.length));
+        let next = self.start_of(start + length);
+        within(if next > start { next } else { self.start_of(start + 2 * length) })
     }
 
     /// The starts of the windows from the one that contains `from` to the one that contains `last`; the number
     /// that there would be where that is more than [`MAX_WINDOWS`].
     pub(super) fn starts(&self, from: i64, last: i64) -> Result<Vec<i64>, i64> {
-        let number = (last - from) / self.length + 1;
+        let number = last.saturating_sub(from) / self.length + 1;
         if number > MAX_WINDOWS {
             return Err(number);
         }
-        let starts = std::iter::successors(Some(self.start(from)), |start| Some(self.next(*start)));
+        let behind = |start: &i64| Some(self.next(*start)).filter(|next| next > start);
+        let starts = std::iter::successors(Some(self.start(from)), behind);
         Ok(starts.take_while(|start| *start <= last).collect())
     }
 }
 
+/// A time in 64 bits, the first or the last of these where it is beyond them.
+fn within(at: i128) -> i64 {
+    i64::try_from(at).unwrap_or(if at < 0 { i64::MIN } else { i64::MAX })
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const HOUR: i64 = 3_600 * SECOND;
@@ -104,6 +124,27 @@ mod tests {
                 let starts = starts.unwrap_or_default();
                 assert!(starts.windows(2).all(|it| it[0] < it[1]), "{zone} {length}");
             }
+        }
+    }
+
+    proptest! {
+        /// Lengths up to the longest that a query may have, offsets below them, times of all 64 bits.
+        #[test]
+        fn windows_of_any_length_contain_their_times_and_end(
+            at in any::<i64>(),
+            length in prop_oneof![1..=36_500 * DAY, Just(36_500 * DAY), Just(DAY)],
+            share in -99_i64..=99,
+            zone in prop::sample::select(vec!["", "Europe/Berlin", "Pacific/Apia"]),
+            is_descending: bool,
+        ) {
+            let windows = interval(length, length / 100 * share, zone);
+            let (start, next) = (windows.start(at), windows.next(windows.start(at)));
+            prop_assert!(start <= at && (at < next || next == i64::MAX), "{start} {at} {next}");
+            let (from, to) = windows.widened((at, at), is_descending);
+            prop_assert!(from <= at && at <= to);
+            let last = at.saturating_add(length.saturating_mul(3));
+            let starts = windows.starts(at, last).expect("four or five");
+            prop_assert!(starts.len() <= 6 && starts.windows(2).all(|it| it[0] < it[1]));
         }
     }
 }

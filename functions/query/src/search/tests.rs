@@ -1,6 +1,7 @@
 //! Random devices and random questions: both plans answer as a filter over all devices does.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Request;
@@ -11,6 +12,7 @@ use domain::{
 use form_urlencoded::byte_serialize;
 use runtime::authentication::Authenticator;
 use runtime::clock::{Deadline, TestClock};
+use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
 use table::memory::MemoryStore;
 use table::{
@@ -184,12 +186,12 @@ impl Fleet {
     ) -> Result<Vec<String>, Problem> {
         let devices = self.devices().await;
         let snapshot = Snapshot {
-            devices,
-            rooms: BTreeMap::new(),
-            deleted: BTreeMap::new(),
+            devices: devices.into_values().collect(),
+            rooms: SharedMap::default(),
+            deleted: SharedMap::default(),
             has_all_devices: in_memory,
             has_all_rooms: true,
-            unreadable: Vec::new(),
+            unreadable: Arc::default(),
             read_at: now(),
         };
         let mut query: Vec<String> = asked

@@ -6,7 +6,7 @@ use domain::{
     Device, DeviceId, Meter, MetricName, NotCounted, Order, Quarter, Role, RoomId, TimeRange,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use runtime::registry::Snapshot;
+use runtime::registry::{Devices, Snapshot};
 use serde::Serialize;
 use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
@@ -147,7 +147,7 @@ async fn was_in(
 /// The meter of a device among `counted`, directly or by way of others: then its sum holds the device's.
 pub(crate) fn meter_of<'a>(
     device: &'a Device,
-    [known, others]: [&'a BTreeMap<DeviceId, Device>; 2],
+    (known, others): (&'a Devices, &'a BTreeMap<DeviceId, Device>),
     counted: impl Fn(&DeviceId) -> bool,
 ) -> Option<&'a DeviceId> {
     let mut next = device.behind.as_ref();

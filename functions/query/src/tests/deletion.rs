@@ -188,11 +188,39 @@ async fn who_has_not_heard_that_a_deletion_is_over_does_not_delete_the_device_th
     bench.store.put_readings(std::slice::from_ref(&again), None, &invocation()).await;
     let new = DeviceObservation::of(&again).new_device(again.device.clone(), |_| true);
     bench.store.register_device(&new, &invocation()).await.expect("memory");
-    assert_eq!(bench.delete(&begun).await.status, 200);
+    assert_eq!(bench.delete(&begun).await.status, 404, "that deletion is forgotten");
     assert!(bench.store.readings().contains(&again));
     assert_eq!(bench.get("/devices/a").await.status, 200);
     for wrong in ["yesterday", "-1d", ""] {
         let refused = bench.delete(&format!("/devices/a?begun={wrong}")).await;
         assert_eq!(refused.status, 400, "{wrong}: {}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn a_time_at_which_no_deletion_began_does_not_pass_for_one_that_is_over() {
+    let bench = Bench::new().await;
+    let none = bench.delete("/devices/a?begun=2020-01-01T00:00:00Z").await;
+    assert_eq!(none.status, 404, "{}", none.text);
+    assert_eq!(bench.get("/devices/a").await.status, 200);
+    // Not at a whole second, as most deletions.
+    bench.clock.advance(Duration::from_millis(123));
+    let first = bench.delete("/devices/a").await.json();
+    let begun = first["begun"].as_str().expect("a timestamp");
+    let cut = begun.replace(".123Z", "Z");
+    assert_ne!(cut, begun);
+    let wrong = [cut.as_str(), "2020-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"];
+    for (state, status) in [("goes on", 202), ("is over", 200)] {
+        for wrong in wrong {
+            let refused = bench.delete(&format!("/devices/a?begun={wrong}")).await;
+            assert_eq!(refused.status, 409, "{wrong}: {}", refused.text);
+            let said = refused.json()["detail"].as_str().expect("a text").to_owned();
+            assert!(said.contains(&format!("began at {begun} {state}")), "{said}");
+        }
+        let right = format!("/devices/a?begun={begun}");
+        assert_eq!(bench.delete(&right).await.status, status);
+        bench.pass(361);
+        assert_eq!(bench.delete(&right).await.status, 200);
+        assert_eq!(bench.delete(&right).await.status, 200, "asked again");
     }
 }

@@ -1,33 +1,35 @@
 //! The registry in memory: read once at cold start, and again when it is too old. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::{Devices, SharedMap};
 use crate::clock::Clock;
 use crate::telemetry::chain;
 use domain::{DeletedDevice, Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
 use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, StoreResult};
 
 /// The devices and rooms as they were when the registry was last read, plus what this process has
-/// changed itself since.
+/// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Devices by id; none where there are more than memory holds.
-    pub devices: BTreeMap<DeviceId, Device>,
+    pub devices: Devices,
     /// Rooms by id, likewise.
-    pub rooms: BTreeMap<RoomId, Room>,
+    pub rooms: SharedMap<RoomId, Room>,
     /// The devices that are being deleted, or are deleted and not forgotten yet.
-    pub deleted: BTreeMap<DeviceId, Deletion>,
+    pub deleted: SharedMap<DeviceId, Deletion>,
     /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
     /// device is asked of the table.
     pub has_all_devices: bool,
     /// Whether these are all rooms, likewise.
     pub has_all_rooms: bool,
     /// The items that could not be read, each with its key and why.
-    pub unreadable: Vec<String>,
+    pub unreadable: Arc<[String]>,
     /// When it was read.
     pub read_at: Timestamp,
 }
@@ -68,6 +70,10 @@ pub(super) struct RegistryCache<C> {
     kept: std::sync::Mutex<Kept>,
     // Held while the registry is read, so that it is read once however many ask for it.
     reading: Mutex<()>,
+    // How many reads have begun, and which of them was the last to succeed: whoever asked before that one began
+    // needs no other.
+    begun: AtomicU64,
+    succeeded: AtomicU64,
     // When there were found to be more devices and more rooms than memory holds.
     oversize: std::sync::Mutex<Oversize>,
     // What keeps a table that does not answer from being asked by every request.
@@ -109,6 +115,9 @@ const OVERSIZE_MAX_AGE: Duration = Duration::from_hours(1);
 /// The largest number of devices, or rooms, that a process keeps, with those that are new since the
 /// registry was read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
+/// The number of devices and rooms that are read in a second at most because something is missing among them;
+/// some 4 read units. Fewer are read each time.
+const ENTRIES_PER_SECOND: usize = 100;
 
 impl<C: Clock> RegistryCache<C> {
     /// A cache that holds nothing yet.
@@ -117,6 +126,8 @@ impl<C: Clock> RegistryCache<C> {
             current: RwLock::new(None),
             kept: std::sync::Mutex::default(),
             reading: Mutex::new(()),
+            begun: AtomicU64::new(0),
+            succeeded: AtomicU64::new(0),
             oversize: std::sync::Mutex::default(),
             back_off: RwLock::new(None),
             max_age,
@@ -192,14 +203,52 @@ impl<C: Clock> RegistryCache<C> {
         *back_off = Some(BackOff { pause, since: self.clock.now() });
     }
 
-    /// Reads the registry whatever its age, because the snapshot lacks something that exists.
+    /// The registry as it is now or later: read anew, or by somebody else who began after this call.
     pub(super) async fn refresh(
         &self,
         store: &impl ReadRegistry,
         invocation: &Invocation,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<Arc<Snapshot>> {
+        let asked = self.begun.load(Ordering::SeqCst);
         let _reading = self.reading.lock().await;
-        self.read(store, invocation).await.map(drop)
+        self.read_unless(|_| self.succeeded.load(Ordering::SeqCst) > asked, store, invocation).await
+    }
+
+    /// The registry for a question about something that it lacks, and that may be new: read anew, unless it was
+    /// read a moment ago. The moment is the longer, the more the read would cost.
+    pub(super) async fn refresh_for_missing(
+        &self,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<Arc<Snapshot>> {
+        let asked = self.begun.load(Ordering::SeqCst);
+        let is_new = |it: &Snapshot| {
+            self.age(it) < self.pause(it) || self.succeeded.load(Ordering::SeqCst) > asked
+        };
+        if let Some(current) = self.current().filter(|it| is_new(it)) {
+            return Ok(current);
+        }
+        let _reading = self.reading.lock().await;
+        self.read_unless(is_new, store, invocation).await
+    }
+
+    /// The time after which a registry is read again for something that it lacks.
+    fn pause(&self, snapshot: &Snapshot) -> Duration {
+        let entries = snapshot.devices.len() + snapshot.rooms.len();
+        Duration::from_secs((entries / ENTRIES_PER_SECOND) as u64).min(self.max_age)
+    }
+
+    /// The registry in memory if it will do, else read. Whoever calls it holds `reading`.
+    async fn read_unless(
+        &self,
+        will_do: impl Fn(&Snapshot) -> bool,
+        store: &impl ReadRegistry,
+        invocation: &Invocation,
+    ) -> StoreResult<Arc<Snapshot>> {
+        match self.current().filter(|it| will_do(it)) {
+            Some(current) => Ok(current),
+            None => self.read(store, invocation).await,
+        }
     }
 
     async fn read(
@@ -207,6 +256,7 @@ impl<C: Clock> RegistryCache<C> {
         store: &impl ReadRegistry,
         invocation: &Invocation,
     ) -> StoreResult<Arc<Snapshot>> {
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let read_at = self.clock.now();
         *self.kept() = Kept::default();
         let oversize = *self.oversize();
@@ -235,24 +285,27 @@ impl<C: Clock> RegistryCache<C> {
         let (devices, rooms) = (devices.unwrap_or_default(), rooms.unwrap_or_default());
         let unreadable = devices.unreadable.iter().chain(&rooms.unreadable);
         let unreadable = unreadable.map(|item| chain(item)).collect();
-        let mut deleted: BTreeMap<_, _> =
+        let mut deleted: SharedMap<_, _> =
             devices.deleted.into_iter().map(|it| (it.id, it.deletion)).collect();
-        let mut devices: BTreeMap<_, _> =
-            devices.found.into_iter().map(|it| (it.id.clone(), it)).collect();
-        let mut rooms: BTreeMap<_, _> =
+        let mut devices: Devices = devices.found.into_iter().collect();
+        let mut rooms: SharedMap<_, _> =
             rooms.found.into_iter().map(|it| (it.id.clone(), it)).collect();
         // Held until the snapshot is in its place, so that nothing is kept in the one that it replaces.
         let kept = self.kept();
-        if has_all_devices {
-            devices.extend(kept.devices.clone());
+        for device in kept.devices.values() {
+            if has_all_devices {
+                devices.insert(device.clone());
+            }
+            deleted.remove(&device.id);
         }
         if has_all_rooms {
-            rooms.extend(kept.rooms.clone());
+            rooms.extend(kept.rooms.iter().map(|(id, room)| (id.clone(), room.clone())));
         }
-        devices.retain(|id, _| !kept.deleted.contains_key(id));
-        rooms.retain(|id, _| !kept.removed_rooms.contains(id));
-        deleted.retain(|id, _| !kept.devices.contains_key(id));
-        deleted.extend(kept.deleted.clone());
+        for (id, deletion) in &kept.deleted {
+            devices.remove(id);
+            deleted.insert(id.clone(), *deletion);
+        }
+        kept.removed_rooms.iter().for_each(|id| rooms.remove(id));
         let snapshot = Arc::new(Snapshot {
             devices,
             rooms,
@@ -264,6 +317,7 @@ impl<C: Clock> RegistryCache<C> {
         });
         *self.back_off.write().expect("nothing panics while it holds the pause") = None;
         *self.write() = Some(Arc::clone(&snapshot));
+        self.succeeded.store(number, Ordering::SeqCst);
         Ok(snapshot)
     }
 
@@ -281,7 +335,7 @@ impl<C: Clock> RegistryCache<C> {
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             let snapshot = Arc::make_mut(snapshot);
             snapshot.deleted.remove(&device.id);
-            snapshot.devices.insert(device.id.clone(), device);
+            snapshot.devices.insert(device);
         }
     }
 
@@ -353,147 +407,4 @@ fn bounded<T>(listing: Listing<T>) -> Option<Listing<T>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::{Deadline, TestClock};
-    use domain::{Decimal, DeviceObservation, Reading};
-    use table::memory::MemoryStore;
-
-    fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Invocation) {
-        let clock = TestClock::at(Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"));
-        let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
-        (
-            MemoryStore::default(),
-            cache,
-            clock,
-            Invocation::until(Deadline::after(Duration::from_secs(5))),
-        )
-    }
-
-    #[tokio::test]
-    async fn it_is_read_once_until_it_has_grown_old() {
-        let (store, cache, clock, invocation) = setup();
-        for _ in 0..3 {
-            cache.snapshot(&store, &invocation).await.expect("read");
-        }
-        assert_eq!(store.calls().reads, 2, "devices and rooms");
-        clock.advance(Duration::from_secs(60));
-        cache.snapshot(&store, &invocation).await.expect("read");
-        assert_eq!(store.calls().reads, 4);
-    }
-
-    #[tokio::test]
-    async fn an_old_snapshot_is_better_than_none() {
-        let (store, cache, clock, invocation) = setup();
-        store.fail_with([StoreError::TimedOut]);
-        assert!(cache.snapshot(&store, &invocation).await.is_err());
-        cache.snapshot(&store, &invocation).await.expect("read");
-        clock.advance(Duration::from_secs(60));
-        store.fail_with([StoreError::TimedOut]);
-        let (_, error) = cache.snapshot(&store, &invocation).await.expect("the old one");
-        assert!(matches!(error, Some(StoreError::TimedOut)));
-    }
-
-    #[tokio::test]
-    async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
-        let (store, cache, clock, invocation) = setup();
-        cache.snapshot(&store, &invocation).await.expect("read");
-        clock.advance(Duration::from_secs(60));
-        let outage = || (0..1_000).map(|_| StoreError::TimedOut);
-        store.fail_with(outage());
-        let before = store.calls().reads;
-        for _ in 0..600 {
-            cache.snapshot(&store, &invocation).await.expect("the old one");
-            clock.advance(Duration::from_millis(100));
-        }
-        let asked = store.calls().reads - before;
-        // After 0, 1, 3, 7, 15 and 31 of 60 seconds; the first of two requests fails at once.
-        assert_eq!(asked, 6);
-        store.end_failures();
-        clock.advance(MAX_PAUSE);
-        cache.snapshot(&store, &invocation).await.expect("read");
-        clock.advance(Duration::from_secs(60));
-        cache.snapshot(&store, &invocation).await.expect("read");
-        assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
-    }
-
-    /// A table that is asked while this process writes a room to it.
-    struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
-
-    impl ReadRegistry for Meanwhile<'_> {
-        async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
-            self.0.devices(invocation).await
-        }
-
-        async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
-            let before = self.0.rooms(invocation).await;
-            self.1.keep_room(self.2.clone());
-            before
-        }
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
-        let (store, cache, _, invocation) = setup();
-        let kitchen: RoomId = "kitchen".parse().expect("an id");
-        let room = Room::new(kitchen.clone(), Timestamp::MIN);
-        let (read, _) =
-            cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
-        assert!(read.rooms.contains_key(&kitchen));
-        cache.refresh(&store, &invocation).await.expect("read");
-        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
-        assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
-    }
-
-    #[tokio::test]
-    async fn of_requests_at_once_each_has_the_new_registry() {
-        let (store, cache, clock, invocation) = setup();
-        cache.snapshot(&store, &invocation).await.expect("read");
-        clock.advance(Duration::from_secs(60));
-        let asked = (0..5).map(|_| cache.snapshot(&store, &invocation));
-        let now = clock.now();
-        for read in futures_util::future::join_all(asked).await {
-            assert_eq!(read.expect("read").0.read_at, now);
-        }
-        assert_eq!(store.calls().reads, 4, "and it is read once");
-    }
-
-    #[tokio::test]
-    async fn what_memory_does_not_hold_is_not_read_each_time() {
-        use table::RegisterDevices as _;
-        let (store, cache, clock, invocation) = setup();
-        let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
-        let any = Reading::stored("d".parse().expect("an id"), clock.now(), None, metrics.into());
-        let observation = DeviceObservation::of(&any.expect("a reading"));
-        let new =
-            |n: usize| observation.new_device(format!("d{n}").parse().expect("an id"), |_| false);
-        for n in 0..=MAX_CACHED_ENTRIES {
-            store.register_device(&new(n), &invocation).await.expect("memory");
-        }
-        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
-        assert!(!read.has_all_devices && read.has_all_rooms && !read.is_empty());
-        for n in 0..2 * MAX_KEPT {
-            cache.keep_device(new(n));
-        }
-        let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
-        assert!(read.devices.is_empty(), "{}", read.devices.len());
-        assert_eq!(store.calls().reads, 2);
-        for _ in 0..59 {
-            clock.advance(Duration::from_secs(60));
-            cache.snapshot(&store, &invocation).await.expect("read");
-        }
-        assert_eq!(store.calls().reads, 2 + 59, "the rooms only");
-        clock.advance(Duration::from_secs(60));
-        cache.snapshot(&store, &invocation).await.expect("read");
-        assert_eq!(store.calls().reads, 2 + 59 + 2);
-    }
-
-    #[tokio::test]
-    async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
-        let (store, cache, clock, invocation) = setup();
-        cache.snapshot(&store, &invocation).await.expect("read");
-        clock.set(Timestamp::MIN);
-        cache.snapshot(&store, &invocation).await.expect("read");
-        assert_eq!(store.calls().reads, 4);
-    }
-}
+mod tests;

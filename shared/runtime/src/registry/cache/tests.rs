@@ -1,0 +1,346 @@
+//! When the registry in memory is read: by its age, for what it lacks, and by questions at once.
+
+use super::*;
+use crate::clock::{Deadline, TestClock};
+use domain::{Decimal, DeviceObservation, Reading};
+use futures_util::FutureExt as _;
+use table::RegisterDevices as _;
+use table::memory::MemoryStore;
+
+fn setup() -> (MemoryStore, RegistryCache<TestClock>, TestClock, Invocation) {
+    let clock = TestClock::at(Timestamp::from_millis(1_768_147_200_000).expect("a timestamp"));
+    let cache = RegistryCache::new(Duration::from_secs(60), clock.clone());
+    (
+        MemoryStore::default(),
+        cache,
+        clock,
+        Invocation::until(Deadline::after(Duration::from_secs(5))),
+    )
+}
+
+#[tokio::test]
+async fn it_is_read_once_until_it_has_grown_old() {
+    let (store, cache, clock, invocation) = setup();
+    for _ in 0..3 {
+        cache.snapshot(&store, &invocation).await.expect("read");
+    }
+    assert_eq!(store.calls().reads, 2, "devices and rooms");
+    clock.advance(Duration::from_secs(60));
+    cache.snapshot(&store, &invocation).await.expect("read");
+    assert_eq!(store.calls().reads, 4);
+}
+
+#[tokio::test]
+async fn an_old_snapshot_is_better_than_none() {
+    let (store, cache, clock, invocation) = setup();
+    store.fail_with([StoreError::TimedOut]);
+    assert!(cache.snapshot(&store, &invocation).await.is_err());
+    cache.snapshot(&store, &invocation).await.expect("read");
+    clock.advance(Duration::from_secs(60));
+    store.fail_with([StoreError::TimedOut]);
+    let (_, error) = cache.snapshot(&store, &invocation).await.expect("the old one");
+    assert!(matches!(error, Some(StoreError::TimedOut)));
+}
+
+#[tokio::test]
+async fn while_the_table_does_not_answer_it_is_asked_less_and_less_often() {
+    let (store, cache, clock, invocation) = setup();
+    cache.snapshot(&store, &invocation).await.expect("read");
+    clock.advance(Duration::from_secs(60));
+    let outage = || (0..1_000).map(|_| StoreError::TimedOut);
+    store.fail_with(outage());
+    let before = store.calls().reads;
+    for _ in 0..600 {
+        cache.snapshot(&store, &invocation).await.expect("the old one");
+        clock.advance(Duration::from_millis(100));
+    }
+    let asked = store.calls().reads - before;
+    // After 0, 1, 3, 7, 15 and 31 of 60 seconds; the first of two requests fails at once.
+    assert_eq!(asked, 6);
+    store.end_failures();
+    clock.advance(MAX_PAUSE);
+    cache.snapshot(&store, &invocation).await.expect("read");
+    clock.advance(Duration::from_secs(60));
+    cache.snapshot(&store, &invocation).await.expect("read");
+    assert_eq!(store.calls().reads, before + asked + 4, "and as ever once it answers");
+}
+
+/// A table that is asked while this process writes a room to it.
+struct Meanwhile<'a>(&'a MemoryStore, &'a RegistryCache<TestClock>, Room);
+
+impl ReadRegistry for Meanwhile<'_> {
+    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.0.devices(invocation).await
+    }
+
+    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+        let before = self.0.rooms(invocation).await;
+        self.1.keep_room(self.2.clone());
+        before
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_under_way_does_not_take_back_what_was_kept() {
+    let (store, cache, _, invocation) = setup();
+    let kitchen: RoomId = "kitchen".parse().expect("an id");
+    let room = Room::new(kitchen.clone(), Timestamp::MIN);
+    let (read, _) =
+        cache.snapshot(&Meanwhile(&store, &cache, room), &invocation).await.expect("read");
+    assert!(read.rooms.contains_key(&kitchen));
+    cache.refresh(&store, &invocation).await.expect("read");
+    let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
+    assert!(!read.rooms.contains_key(&kitchen), "what is asked for later knows better");
+}
+
+#[tokio::test]
+async fn of_requests_at_once_each_has_the_new_registry() {
+    let (store, cache, clock, invocation) = setup();
+    cache.snapshot(&store, &invocation).await.expect("read");
+    clock.advance(Duration::from_secs(60));
+    let asked = (0..5).map(|_| cache.snapshot(&store, &invocation));
+    let now = clock.now();
+    for read in futures_util::future::join_all(asked).await {
+        assert_eq!(read.expect("read").0.read_at, now);
+    }
+    assert_eq!(store.calls().reads, 4, "and it is read once");
+}
+
+#[tokio::test]
+async fn what_memory_does_not_hold_is_not_read_each_time() {
+    let (store, cache, clock, invocation) = setup();
+    add_devices(&store, MAX_CACHED_ENTRIES + 1, &invocation).await;
+    let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
+    assert!(!read.has_all_devices && read.has_all_rooms && !read.is_empty());
+    for n in 0..2 * MAX_KEPT {
+        cache.keep_device(device(n));
+    }
+    let (read, _) = cache.snapshot(&store, &invocation).await.expect("read");
+    assert!(read.devices.is_empty(), "{}", read.devices.len());
+    assert_eq!(store.calls().reads, 2);
+    for _ in 0..59 {
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&store, &invocation).await.expect("read");
+    }
+    assert_eq!(store.calls().reads, 2 + 59, "the rooms only");
+    clock.advance(Duration::from_secs(60));
+    cache.snapshot(&store, &invocation).await.expect("read");
+    assert_eq!(store.calls().reads, 2 + 59 + 2);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_snapshot_for_ever() {
+    let (store, cache, clock, invocation) = setup();
+    cache.snapshot(&store, &invocation).await.expect("read");
+    clock.set(Timestamp::MIN);
+    cache.snapshot(&store, &invocation).await.expect("read");
+    assert_eq!(store.calls().reads, 4);
+}
+
+/// A table whose answers wait until each is let through; what they say is what was there when they were asked.
+struct Gate<'a> {
+    store: &'a MemoryStore,
+    answers: tokio::sync::Semaphore,
+    begun: AtomicU64,
+}
+
+impl<'a> Gate<'a> {
+    fn of(store: &'a MemoryStore) -> Self {
+        Self { store, answers: tokio::sync::Semaphore::new(0), begun: AtomicU64::new(0) }
+    }
+
+    fn begun(&self) -> u64 {
+        self.begun.load(Ordering::SeqCst)
+    }
+}
+
+impl ReadRegistry for Gate<'_> {
+    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.store.devices(invocation).await
+    }
+
+    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
+        let found = self.store.rooms(invocation).await;
+        self.answers.acquire().await.expect("it is never closed").forget();
+        found
+    }
+}
+
+async fn add_room(store: &MemoryStore, id: &str, home: Option<&str>, invocation: &Invocation) {
+    let mut room = Room::new(id.parse().expect("an id"), Timestamp::MIN);
+    room.home = home.map(|home| home.parse().expect("an id"));
+    store.register_room(&room, invocation).await.expect("memory");
+}
+
+async fn add_devices(store: &MemoryStore, count: usize, invocation: &Invocation) {
+    for n in 0..count {
+        store.register_device(&device(n), invocation).await.expect("memory");
+    }
+}
+
+fn device(n: usize) -> Device {
+    let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
+    let any = Reading::stored("d".parse().expect("an id"), Timestamp::MIN, None, metrics.into());
+    let observation = DeviceObservation::of(&any.expect("a reading"));
+    observation.new_device(format!("d{n}").parse().expect("an id"), |_| false)
+}
+
+#[tokio::test]
+async fn of_ten_who_ask_while_it_is_read_one_reads_for_the_others() {
+    let (store, cache, _, invocation) = setup();
+    let gate = Gate::of(&store);
+    for missing in [false, true] {
+        let asked = (0..10).map(|_| async {
+            if missing {
+                cache.refresh_for_missing(&gate, &invocation).await
+            } else {
+                cache.refresh(&gate, &invocation).await
+            }
+        });
+        let before = gate.begun();
+        let all = futures_util::future::join_all(asked);
+        let (read, ()) = tokio::join!(all, async { gate.answers.add_permits(2) });
+        assert!(read.iter().all(Result::is_ok));
+        // The first, and for those who asked after it had begun one of them.
+        assert_eq!(gate.begun() - before, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_one_who_reads_for_others_is_not_theirs() {
+    let (store, cache, _, invocation) = setup();
+    store.fail_with([StoreError::TimedOut]);
+    let asked = (0..3).map(|_| cache.refresh(&store, &invocation));
+    let read = futures_util::future::join_all(asked).await;
+    assert_eq!(read.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true]);
+}
+
+proptest::proptest! {
+    /// Steps: somebody asks, for what is missing or not; another instance writes a room; the read that is under
+    /// way ends; it is cut short, as by a client that goes away.
+    #[test]
+    fn whoever_asks_is_told_of_everything_written_before(
+        steps in proptest::collection::vec(0_u8..6, 1..40),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime").block_on(async {
+            let (store, cache, _, invocation) = setup();
+            let gate = Gate::of(&store);
+            let mut asked = Vec::new();
+            let mut written = 0;
+            for step in steps.into_iter().chain([4; 80]) {
+                match step {
+                    0 | 1 => {
+                        let (cache, gate, invocation) = (&cache, &gate, &invocation);
+                        let asks = async move {
+                            match step {
+                                0 => cache.refresh(gate, invocation).await,
+                                _ => cache.refresh_for_missing(gate, invocation).await,
+                            }
+                        };
+                        asked.push((written, Box::pin(asks)));
+                    }
+                    2 => {
+                        add_room(&store, &format!("room-{written}"), None, &invocation).await;
+                        written += 1;
+                    }
+                    3 if !asked.is_empty() => drop(asked.remove(0)),
+                    _ => gate.answers.add_permits(usize::from(gate.answers.available_permits() == 0)),
+                }
+                // Twice: the first who is done wakes the others.
+                for _ in 0..2 {
+                    let mut waiting = Vec::new();
+                    for (before, mut asks) in asked {
+                        match (&mut asks).now_or_never() {
+                            Some(read) => assert!(read.expect("read").rooms.len() >= before),
+                            None => waiting.push((before, asks)),
+                        }
+                    }
+                    asked = waiting;
+                }
+            }
+            assert!(asked.is_empty(), "everybody has an answer");
+        });
+    }
+}
+
+/// A client that asks ten times a second for a home that there is not, and another instance that makes it.
+#[tokio::test]
+async fn what_is_missing_costs_at_most_so_many_entries_a_second_and_is_found_in_time() {
+    for (count, pause, read_in_a_minute) in
+        [(0, 0, 600), (99, 0, 600), (100, 1, 60), (1_000, 10, 6), (5_000, 50, 1), (9_000, 60, 1)]
+    {
+        let (store, cache, clock, invocation) = setup();
+        add_devices(&store, count, &invocation).await;
+        let gate = Gate::of(&store);
+        gate.answers.add_permits(10_000);
+        cache.snapshot(&gate, &invocation).await.expect("read");
+        clock.advance(Duration::from_secs(60));
+        cache.snapshot(&gate, &invocation).await.expect("read");
+        let before = gate.begun();
+        let ask = async || {
+            clock.advance(Duration::from_millis(100));
+            let (known, _) = cache.snapshot(&gate, &invocation).await.expect("read");
+            let home = "cabin".parse().expect("an id");
+            if known.rooms_of(&home).next().is_none() {
+                let read = cache.refresh_for_missing(&gate, &invocation).await.expect("read");
+                return read.rooms_of(&home).next().is_some();
+            }
+            true
+        };
+        for _ in 0..600 {
+            assert!(!ask().await);
+        }
+        assert_eq!(gate.begun() - before, read_in_a_minute, "{count}");
+        add_room(&store, "loft", Some("cabin"), &invocation).await;
+        let mut tenths = 1;
+        while !ask().await {
+            tenths += 1;
+        }
+        assert!(tenths <= (pause * 10).max(1), "{count} devices: {tenths}");
+    }
+}
+
+#[tokio::test]
+async fn what_this_process_has_written_itself_is_there_at_once() {
+    let (store, cache, _, invocation) = setup();
+    add_devices(&store, 5_000, &invocation).await;
+    cache.snapshot(&store, &invocation).await.expect("read");
+    let mut loft = Room::new("loft".parse().expect("an id"), Timestamp::MIN);
+    loft.home = Some("cabin".parse().expect("an id"));
+    cache.keep_room(loft);
+    cache.keep_device(device(5_000));
+    let (known, _) = cache.snapshot(&store, &invocation).await.expect("read");
+    assert_eq!(known.rooms_of(&"cabin".parse().expect("an id")).count(), 1);
+    assert_eq!(known.devices.len(), 5_001);
+    assert_eq!(store.calls().reads, 2);
+}
+
+/// As for a request that teaches a metric while others answer from the registry as it was.
+#[tokio::test]
+async fn a_change_copies_no_device_and_room_but_its_own() {
+    let (store, cache, _, invocation) = setup();
+    add_devices(&store, 3_000, &invocation).await;
+    for n in 0..300 {
+        add_room(&store, &format!("room-{n}"), None, &invocation).await;
+    }
+    let (before, _) = cache.snapshot(&store, &invocation).await.expect("read");
+    let mut changed = device(1_234);
+    changed.version = 7;
+    cache.keep_device(changed);
+    cache.keep_room(Room::new("room-x".parse().expect("an id"), Timestamp::MIN));
+    cache.forget_room(&"room-7".parse().expect("an id"));
+    let deletion = Deletion::begin(Timestamp::MIN, 0);
+    cache.keep_deleted(DeletedDevice { id: device(77).id, deletion });
+    let after = cache.current().expect("read");
+    let copied = |a: &Snapshot, b: &Snapshot| {
+        let is_same = |it: &&Device| b.devices.get(&it.id).is_some_and(|b| std::ptr::eq(*it, b));
+        let is_same_room = |it: &&Room| b.rooms.get(&it.id).is_some_and(|b| std::ptr::eq(*it, b));
+        let devices = a.devices.len() - a.devices.values().filter(is_same).count();
+        (devices, a.rooms.len() - a.rooms.values().filter(is_same_room).count())
+    };
+    assert_eq!(copied(&after, &before), (1, 1), "the one that is changed, the one that is new");
+    assert_eq!(copied(&before, &after), (2, 1), "the changed and the deleted, the removed");
+    assert_eq!(before.devices.get(&device(1_234).id).map(|it| it.version), Some(0));
+}

@@ -1,0 +1,104 @@
+//! What questions about one room, device or home cost beside a registry of 100 and of 1,000 devices that is in
+//! memory, in the engine's read units. Measures no time.
+
+use std::time::Duration;
+
+use dynamodb::DynamoStore;
+use futures_util::{StreamExt as _, stream};
+use query::Query;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
+use table::{PutReadings as _, RegisterDevices as _};
+
+use domain::{DeviceObservation, Room};
+
+use crate::engine::Engine;
+use crate::given::{Answer, clock, invocation, minute, reading_in, request, room};
+
+/// The number of devices in a room.
+const ROOM: usize = 10;
+/// The age at which the registry is read again.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// A house, and an instance of the function that has read its registry.
+struct House {
+    _engine: Engine,
+    store: DynamoStore,
+    clock: TestClock,
+    query: Query<DynamoStore, TestClock>,
+}
+
+impl House {
+    async fn of(devices: usize) -> Self {
+        let engine = Engine::embedded().await;
+        let store = engine.table_without_stream(&[]).await.store();
+        let clock = clock();
+        let settings = query::Settings { registry_max_age: MAX_AGE, auth: false };
+        let query = Query::new(store.clone(), clock.clone(), Telemetry::silent(), settings);
+        let house = Self { _engine: engine, store, clock, query };
+        for n in 0..devices / ROOM {
+            house.add_room(&format!("room-{n}")).await;
+        }
+        house.query.load().await;
+        house
+    }
+
+    /// Another instance registers a room and its devices, and stores a reading of each.
+    async fn add_room(&self, id: &str) {
+        let (name, invocation) = (room(id), &invocation());
+        let new = Room::new(name, crate::given::at(0));
+        self.store.register_room(&new, invocation).await.expect("written");
+        let readings: Vec<_> =
+            (0..ROOM).map(|n| reading_in(&format!("{id}-{n}"), 3_600_000, id)).collect();
+        let registered = stream::iter(&readings).for_each_concurrent(8, async |reading| {
+            let new = DeviceObservation::of(reading).new_device(reading.device.clone(), |_| true);
+            self.store.register_device(&new, invocation).await.expect("written");
+        });
+        registered.await;
+        let put = self.store.put_readings(&readings, None, invocation).await;
+        assert!(put.not_stored.is_empty());
+    }
+
+    /// The status, the number of rows and the read units.
+    async fn ask(&self, path: &str) -> (i64, usize, f64) {
+        let answer = Answer::of(&self.query.handle(request("GET", path, "", None), minute()).await);
+        let units = answer.headers["x-consumed-read-units"].as_str().unwrap_or("0");
+        let rows = answer.body["data"].as_array().map_or(0, Vec::len);
+        (answer.status, rows, units.parse().expect("a number"))
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger_house() {
+    let mut whole = Vec::new();
+    for devices in [100, 1_000] {
+        let house = House::of(devices).await;
+        let newest = (200, ROOM, 5.0);
+        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+        // What there is not: the item of the room; those of the device and of its deletion.
+        for _ in 0..3 {
+            assert_eq!(house.ask("/homes/nothere").await, (404, 0, 0.0), "read a moment ago");
+            assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
+            assert_eq!(house.ask("/devices/nothere").await, (404, 0, 2.0));
+        }
+        // What another instance has just registered is found, by its item, and is then in memory.
+        house.add_room("attic").await;
+        assert_eq!(house.ask("/devices/attic-3").await, (200, 0, 1.0));
+        assert_eq!(house.ask("/devices/attic-3").await, (200, 0, 0.0));
+        assert_eq!(house.ask("/rooms/attic").await, (200, 0, 1.0));
+        // Its other devices are there after a second for each hundred, by one read of the registry.
+        house.clock.advance(Duration::from_secs(devices as u64 / 100 + 1));
+        let (status, rows, units) = house.ask("/rooms/attic/latest").await;
+        assert_eq!((status, rows), (200, ROOM));
+        whole.push(units - 6.0);
+        assert_eq!(house.ask("/rooms/attic/latest").await, newest);
+        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+        // And so is it read again once it is as old as it may be.
+        house.clock.advance(MAX_AGE);
+        let (.., units) = house.ask("/rooms/room-1/latest").await;
+        assert!((units - newest.2 - whole.last().expect("measured")).abs() <= 1.0, "{units}");
+        assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
+    }
+    // Some 30 devices a unit: that is what must not be paid for each question.
+    assert!(whole[0] <= 6.0 && whole[1] >= 25.0, "{whole:?}");
+}
