@@ -1,15 +1,15 @@
 // Requests to the public API: token, pages, failures. Draws nothing.
 
-/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], role?: string}} Metric */
+/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
 /** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
-/** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
+/** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, in_room_means?: boolean, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
 /** @typedef {{room_id: string, name: string | null}} Room */
-/** @typedef {{timestamp: string, device_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
-/** @typedef {{data: Row[], units: Record<string, string | null>}} Series */
+/** @typedef {{timestamp: string, device_id?: string, room_id?: string, partial?: boolean, coverage?: number} & Record<string, any>} Row */
+/** @typedef {{data: Row[], units: Record<string, string | null>, rollups_lack?: Record<string, any>}} Series */
 /** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
 /** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */
-/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string}[], left_out?: {device_id: string, reason: string}[], unsure?: {device_id: string, metrics: string[]}[]}} Energy */
+/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string}[], left_out?: {device_id: string, reason: string}[], unsure?: {device_id: string, metrics: string[]}[], rollups_lack?: Record<string, any>}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 
 const KEPT = "roomtide.token";
@@ -23,9 +23,11 @@ export class Failure extends Error {
    * @param {number} status 0 without an answer
    * @param {string} message
    * @param {number} retryAfter seconds; 0 where the server does not say
+   * @param {"read" | "admin"} use
    */
-  constructor(status, message, retryAfter) {
+  constructor(status, message, retryAfter, use = "read") {
     super(message);
+    this.use = use;
     this.status = status;
     this.retryAfter = retryAfter;
   }
@@ -33,6 +35,11 @@ export class Failure extends Error {
   /** Tells whether the same request may succeed later. */
   get isTransient() {
     return this.status === 0 || this.status === 429 || this.status === 503;
+  }
+
+  /** Tells whether nothing can be read without another token. */
+  get needsToken() {
+    return this.use === "read" && (this.status === 401 || this.status === 403);
   }
 }
 
@@ -49,6 +56,12 @@ export function setToken(use, token, keep) {
   if (use !== "read") return;
   if (keep && token) localStorage.setItem(KEPT, token);
   else localStorage.removeItem(KEPT);
+}
+
+/** Forgets the tokens, also the one that is kept in this browser. */
+export function forgetTokens() {
+  setToken("admin", "", false);
+  setToken("read", "", false);
 }
 
 /** Tells whether a token is in use. */
@@ -94,14 +107,14 @@ async function request(method, asked, body) {
   try {
     answer = await fetch(asked, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
-    throw new Failure(0, "The server does not answer.", 0);
+    throw new Failure(0, "The server does not answer.", 0, use);
   }
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const retryAfter = Number(answer.headers.get("retry-after")) || 0;
   // API Gateway itself answers with a message.
   const words = problem.detail || problem.message || `The server answers ${answer.status}.`;
-  throw new Failure(answer.status, words, retryAfter);
+  throw new Failure(answer.status, words, retryAfter, use);
 }
 
 /**

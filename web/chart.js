@@ -1,6 +1,7 @@
 // Charts by uPlot: lines in their band, bars, and the table behind each. Asks for no data.
 
 import { h, svg, table, tableBehind } from "./dom.js";
+import { absent } from "./lack.js";
 import { day, isolated, moment, number, shownUnit, shownValue } from "./format.js";
 
 /** @typedef {import("./vendor/uPlot.js")} Plot */
@@ -22,9 +23,9 @@ function colours() {
 
 /**
  * A chart of lines on one axis of time, and its table.
- * @param {{title: string, unit: string | null, lines: Line[], range: [number, number], step?: number, select?: (from: number, to: number) => void}} asked
+ * @param {{title: string, unit: string | null, lines: Line[], range: [number, number], step?: number, lacks?: boolean, select?: (from: number, to: number) => void}} asked
  */
-export function lineChart({ title, unit, lines, range, step, select }) {
+export function lineChart({ title, unit, lines, range, step, lacks = false, select }) {
   const withBand = lines.length === 1 && lines[0].points.some((point) => point.min !== undefined);
   const shown = (/** @type {number | null | undefined} */ value) =>
     value === null || value === undefined ? value : shownValue(value, unit);
@@ -34,7 +35,7 @@ export function lineChart({ title, unit, lines, range, step, select }) {
     return withBand ? [column("mean"), column("min"), column("max")] : [column("mean")];
   });
   const data = joined(columns);
-  if (!columns.some((column) => column.some(([, value]) => value !== null))) return nothing();
+  if (!columns.some((column) => column.some(([, value]) => value !== null))) return nothing(lacks);
   const at = whenOf(step);
   const { lines: strokes, night } = colours();
   const looks = lines.map((_, place) => ({ stroke: strokes[place % strokes.length], dash: DASHES[(place + Math.floor(place / strokes.length)) % DASHES.length] }));
@@ -77,10 +78,10 @@ export function lineChart({ title, unit, lines, range, step, select }) {
 
 /**
  * A chart of bars, and its table. What is sold hangs below the axis.
- * @param {{title: string, unit: string, bars: {time: number, value: number | null, below?: number | null, note?: string}[]}} asked
+ * @param {{title: string, unit: string, bars: {time: number, value: number | null, below?: number | null, note?: string}[], lacks?: boolean}} asked
  */
-export function barChart({ title, unit, bars }) {
-  if (!bars.some(({ value, below }) => value !== null || below)) return nothing();
+export function barChart({ title, unit, bars, lacks = false }) {
+  if (!bars.some(({ value, below }) => value !== null || below)) return nothing(lacks);
   const { lines } = colours();
   const step = bars.length > 1 ? bars[bars.length - 1].time - bars[bars.length - 2].time : 3600;
   const at = whenOf(step);
@@ -179,8 +180,9 @@ function whenOf(step = 0) {
   return (it) => (step > 80_000 ? day(it * 1000) : moment(it * 1000));
 }
 
-function nothing() {
-  return h("p", null, "No values in this range.");
+/** @param {boolean} lacks whether the server is still summing up */
+function nothing(lacks) {
+  return h("p", null, absent(lacks, "No values in this range."));
 }
 
 /**

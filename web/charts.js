@@ -5,7 +5,8 @@ import { lineChart } from "./chart.js";
 import { buttons, card, field, fill, h, select } from "./dom.js";
 import { words, zone } from "./format.js";
 import { again, inPlace } from "./energy.js";
-import { deviceName, home, metricsOf, roomLines, roomName } from "./home.js";
+import { deviceName, home, linesOf, metricsOf, roomName, rowsBy } from "./home.js";
+import { isLacking, lackNote } from "./lack.js";
 
 /** @typedef {import("./home.js").Home} Home */
 /** @typedef {import("./chart.js").Line} Line */
@@ -16,16 +17,21 @@ const RANGES = [["1", "24 h"], ["7", "7 d"], ["30", "30 d"], ["365", "1 y"]];
 /** Up to this range in milliseconds a chart of one room shows its readings. */
 const MAX_RAW = DAY / 4;
 
+/** @type {[string, number][]} the lengths of rows, with their seconds */
+const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
+/** The most rows that one line has, and that all lines of a chart have together: of those some 50 KB are sent. */
+const MAX_ROWS = [1_100, 3_300];
+
 /**
- * The length of a row for a range: so long that a chart has some hundred of them.
+ * The length of a row for a range: so short that a chart is fine, and so long that it is not sent for minutes.
  * @param {number} millis
- * @param {boolean} many
+ * @param {number} lines
  * @returns {[string, number]} name and seconds
  */
-function unitOf(millis, many) {
-  if (millis <= 2 * DAY) return ["15m", 900];
-  if (millis <= 8 * DAY || (!many && millis <= 45 * DAY)) return ["1h", 3600];
-  return millis <= 45 * DAY ? ["6h", 21_600] : ["1d", 86_400];
+function unitOf(millis, lines) {
+  const rows = (/** @type {number} */ seconds) => millis / 1000 / seconds;
+  const least = millis <= 2 * DAY ? 900 : 3600;
+  return UNITS.find(([, seconds]) => seconds >= least && rows(seconds) <= MAX_ROWS[0] && rows(seconds) * lines <= MAX_ROWS[1]) ?? UNITS[UNITS.length - 1];
 }
 
 /**
@@ -36,6 +42,7 @@ export async function charts(main, room) {
   let chosenRoom = room;
   let chosenMetric = "";
   let days = "1";
+  let runs = 0;
   /** @type {{from: number, to: number}[]} the ranges that were zoomed into */
   const zoomed = [];
   const controls = h("div", { class: "controls" });
@@ -84,23 +91,28 @@ export async function charts(main, room) {
     const known = await home();
     const metrics = [...metricsOf(devicesOf(known))].filter(([name, it]) => (chosenMetric ? name === chosenMetric : it.kind !== "counter"));
     if (!controls.contains(document.activeElement)) showControls(known);
-    const places = metrics.map(([name]) => h("section", { class: "card", "data-metric": name }));
+    const places = metrics.map(([name]) => h("section", { class: "card", "data-metric": name }, h("h2", null, words(name)), h("p", { class: "note" }, "Not asked yet.")));
     if (plots.childElementCount !== places.length || [...plots.children].some((it, n) => it.getAttribute("data-metric") !== places[n].dataset.metric)) fill(plots, ...places);
     const { from, to } = range();
-    await Promise.all([...plots.children].map((place, n) => inPlace(place, async () => {
+    // One after the other: a small server answers the first soonest by itself.
+    runs += 1;
+    const run = runs;
+    for (const [n, place] of metrics.length ? [...plots.children].entries() : []) await inPlace(place, async () => {
       const [name, { unit }] = metrics[n];
-      const { lines, step, query } = await linesOf(known, chosenRoom, name, from, to);
+      const { lines, step, query, answer } = await drawn(known, chosenRoom, name, from, to);
+      // Somebody has chosen something else meanwhile.
+      if (run !== runs) return;
       const zoom = (/** @type {number} */ a, /** @type {number} */ b) => {
         zoomed.push({ from: Math.round(a * 1000), to: Math.round(b * 1000) });
         showControls(known);
         showAgain();
       };
-      const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, chosenRoom ? "CSV" : "CSV by device");
+      const save = h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${chosenRoom || "home"}-${name}.csv`) }, "CSV");
       const opened = place.querySelector("details")?.open;
-      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, select: zoom }), save);
+      fill(place, h("h2", null, words(name)), lineChart({ title: words(name), unit, lines, range: [from / 1000, to / 1000], step, lacks: isLacking(answer), select: zoom }), lackNote(answer), save);
       const details = place.querySelector("details");
       if (opened && details) details.open = true;
-    })));
+    });
     if (!metrics.length) fill(plots, card("No metrics", h("p", null, "The devices here have sent no such metric.")));
   }
 
@@ -115,7 +127,7 @@ export async function charts(main, room) {
  * @param {number} from milliseconds
  * @param {number} to
  */
-async function linesOf(known, room, metric, from, to) {
+async function drawn(known, room, metric, from, to) {
   const ends = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
   if (room && to - from <= MAX_RAW) {
     const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
@@ -124,16 +136,20 @@ async function linesOf(known, room, metric, from, to) {
       const points = rows.filter((row) => row.device_id === device.device_id).map((row) => ({ time: seconds(row), mean: row[metric] ?? null }));
       return points.length ? [{ label: deviceName(device), points }] : [];
     });
-    return { lines, step: undefined, query };
+    return { lines, step: undefined, query, answer: {} };
   }
-  const [every, step] = unitOf(to - from, !room);
-  const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", devices: room ? undefined : 1 };
+  const here = known.devices.filter((it) => it.metrics[metric] && (!room || it.room === room));
+  const by = rowsBy(here, metric);
+  const isOne = room && by.rooms;
+  const [every, step] = unitOf(to - from, isOne ? 1 : by.rooms ? known.rooms.length : here.length);
+  const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", ...(isOne ? {} : by) };
   const query = { path: room ? path("rooms", room, "series") : "series", params };
   /** @type {import("./api.js").Series} */
-  const { data } = await get(query.path, params);
-  if (!room) return { lines: roomLines(known, data, metric), step, query };
+  const answer = await get(query.path, params);
+  const { data } = answer;
+  if (!isOne) return { lines: linesOf(known, data, metric), step, query, answer };
   const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
-  return { lines: [{ label: roomName(known, room), points }], step, query };
+  return { lines: [{ label: roomName(known, room), points }], step, query, answer };
 }
 
 /** @param {{timestamp: string}} row */

@@ -2,10 +2,11 @@
 
 import { get, list, patch, path, saveCsv } from "./api.js";
 import { lineChart } from "./chart.js";
-import { buttons, card, field, fill, h, select, table } from "./dom.js";
+import { buttons, card, field, fill, h, select, states, table } from "./dom.js";
 import { age, midnight, moment, quantity, shownUnit, words, zone } from "./format.js";
 import { again, inPlace, showEvents } from "./energy.js";
 import { deviceName, forget, home, isSilent, lastDay, roomName, silence } from "./home.js";
+import { isLacking, lackNote } from "./lack.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("./api.js").Device} Device */
@@ -57,7 +58,7 @@ function one(main, id) {
   const rooms = h("div");
   const odd = h("div");
   const settings = h("div");
-  fill(main, heading, h("div", { class: "two" }, card("Newest values", values), card("Rooms", rooms)), card("Last 24 hours", chart), odd, card("Settings", settings));
+  const state = states(main);
   let isShown = false;
   const showOdd = async () => {
     /** @type {{data: import("./api.js").EventRow[], has_more: boolean}} */
@@ -69,7 +70,8 @@ function one(main, id) {
   async function show() {
     const known = await home();
     const found = known.devices.find((it) => it.device_id === id);
-    if (!found) return fill(main, h("h1", null, "No such device"), h("p", null, `No device is called ${id}.`), h("p", null, h("a", { href: "#device" }, "All devices")));
+    if (!found) return state("none", () => [h("h1", null, "No such device"), h("p", null, `No device is called ${id}.`), h("p", null, h("a", { href: "#device" }, "All devices"))]);
+    state("device", () => [heading, h("div", { class: "two" }, card("Newest values", values), card("Rooms", rooms)), card("Last 24 hours", chart), odd, card("Settings", settings)]);
     fill(heading, deviceName(found));
     fill(values, newest(found));
     metric ||= Object.keys(found.metrics).find((name) => found.metrics[name].kind !== "counter") ?? Object.keys(found.metrics)[0] ?? "";
@@ -80,14 +82,16 @@ function one(main, id) {
         const fn = kind === "counter" ? "increase" : "mean,min,max";
         const params = { metric, fn, every: "15m", tz: zone, from: "-24h", to: "now" };
         /** @type {import("./api.js").Series} */
-        const { data } = await get(path("devices", id, "series"), params);
+        const answer = await get(path("devices", id, "series"), params);
+        const { data } = answer;
         const points = data.filter((row) => row[metric]).map((row) => ({ time: new Date(row.timestamp).getTime() / 1000, coverage: row.coverage, mean: row[metric].increase ?? null, ...row[metric] }));
         const names = Object.keys(found.metrics).map((name) => /** @type {[string, string]} */ ([name, words(name)]));
         const now = Date.now() / 1000;
         fill(
           chart,
           h("div", { class: "controls" }, select("Metric", names, metric, (value) => { metric = value; again(chart, show); }), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), params, `${id}-${metric}.csv`) }, "CSV")),
-          lineChart({ title: `${words(metric)}${kind === "counter" ? " per 15 minutes" : ""}`, unit, lines: [{ label: words(metric), points }], range: [now - 86_400, now], step: 900 }),
+          lineChart({ title: `${words(metric)}${kind === "counter" ? " per 15 minutes" : ""}`, unit, lines: [{ label: words(metric), points }], range: [now - 86_400, now], step: 900, lacks: isLacking(answer) }),
+          lackNote(answer),
         );
       }),
       inPlace(rooms, async () => {
@@ -107,11 +111,15 @@ function one(main, id) {
   return show;
 }
 
+/** @type {Record<string, string>} why the means of rooms leave a metric out */
+const REASONS = { person: "a person said so", kind: "by its kind", metric: "by its name" };
+
 /** @param {Device} device */
 function newest(device) {
-  const rows = Object.entries(device.metrics).map(([name, { unit }]) => {
+  const rows = Object.entries(device.metrics).map(([name, { unit, not_of_room }]) => {
     const value = device.latest?.metrics[name];
-    return [words(name), value ? quantity(value.value, unit) : "none", value ? age(value.timestamp) : ""];
+    const what = not_of_room ? h("span", null, words(name), h("span", { class: "note" }, ` not the room's: ${REASONS[not_of_room]}`)) : words(name);
+    return [what, value ? quantity(value.value, unit) : "none", value ? age(value.timestamp) : ""];
   });
   return rows.length ? table("Each metric", ["Metric", "Value", "Age"], rows) : h("p", null, "No metric was sent.");
 }
@@ -128,6 +136,8 @@ function form(known, device, changed) {
   const kind = text(device.kind);
   const tags = text(device.tags.join(", "));
   let behind = device.behind ?? "";
+  const inMeans = device.in_room_means === undefined ? "" : String(device.in_room_means);
+  let chosenMeans = inMeans;
   const meters = known.devices.filter((it) => it !== device && hasEnergy(it)).map((it) => /** @type {[string, string]} */ ([it.device_id, deviceName(it)]));
   room.setAttribute("list", "rooms");
   const said = h("p", { role: "status" });
@@ -141,6 +151,7 @@ function form(known, device, changed) {
     if (kind.value !== (device.kind ?? "")) edit.kind = kind.value || null;
     if (tags.value !== device.tags.join(", ")) edit.tags = tags.value.split(",").map((it) => it.trim()).filter(Boolean);
     if (behind !== (device.behind ?? "")) edit.behind = behind || null;
+    if (chosenMeans !== inMeans) edit.in_room_means = chosenMeans ? chosenMeans === "true" : null;
     for (const { metric, it, inputs } of figures) {
       for (const setting of /** @type {const} */ (["modulus", "max_w", "tolerance"])) {
         const given = inputs[setting].value.trim().replace(",", ".");
@@ -164,7 +175,7 @@ function form(known, device, changed) {
       },
     },
     h("p", { class: "note" }, `Id ${device.device_id}, first reading ${moment(device.first_seen)}. Edits need an admin token where the server asks for tokens.`),
-    h("div", { class: "controls" }, field("Name", name), field("Room (id)", room), field("Kind", kind), field("Tags, separated by commas", tags), hasEnergy(device) && meters.length > 0 && select("Behind the meter, which measures it too", [["", "none"], ...meters], behind, (value) => { behind = value; })),
+    h("div", { class: "controls" }, field("Name", name), field("Room (id)", room), field("Kind", kind), field("Tags, separated by commas", tags), select("Part of its room's means", [["", "as its kind says"], ["true", "yes"], ["false", "no, as a freezer"]], chosenMeans, (value) => { chosenMeans = value; }), hasEnergy(device) && meters.length > 0 && select("Behind the meter, which measures it too", [["", "none"], ...meters], behind, (value) => { behind = value; })),
     h("datalist", { id: "rooms" }, ...known.rooms.map((it) => h("option", { value: it.room_id }, it.name ?? ""))),
     ...figures.map(({ metric, it, inputs }) =>
       h(

@@ -45,6 +45,21 @@ export function fill(node, ...children) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
+/**
+ * A place that shows one of several states: what a state consists of is made when the state begins, and stays
+ * until another one does.
+ * @param {Element} place
+ * @returns {(name: string, make: () => (Node | string | null | false)[]) => void}
+ */
+export function states(place) {
+  let shown = "";
+  return (name, make) => {
+    if (shown === name) return;
+    shown = name;
+    fill(place, ...make());
+  };
+}
+
 /** @param {(Node | string | number | null | undefined | false)[]} children */
 function present(children) {
   return children

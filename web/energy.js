@@ -2,9 +2,10 @@
 
 import { get, patch, path } from "./api.js";
 import { barChart } from "./chart.js";
-import { buttons, card, fill, h } from "./dom.js";
+import { buttons, card, fill, h, states } from "./dom.js";
 import { duration, kwh, midnight, moment, monthStart, number, quantity, words, zone } from "./format.js";
 import { deviceName, forget, home, roomName } from "./home.js";
+import { absent, isLacking, lackNote } from "./lack.js";
 import { showRoles } from "./roles.js";
 import { guarded } from "./token.js";
 
@@ -43,20 +44,22 @@ export async function energy(main) {
   const askMonth = () => {
     month = ofMonth();
     asked = Date.now();
-    month.catch(() => (asked = 0));
+    // What is still being summed up is asked again soon.
+    month.then((it) => { if (isLacking(it)) asked = 0; }, () => (asked = 0));
   };
   const figures = h("div", { class: "tiles" });
   const chart = h("div");
   const choice = h("div");
   const peak = h("div");
   const notable = h("div");
+  const state = states(main);
   const roles = h("div");
-  fill(main, h("h1", null, "Energy"), figures, roles, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable)));
 
   const showBars = () => inPlace(chart, async () => {
     const { title, every, from } = BARS[bars];
     /** @type {Energy} */
-    const { data } = await get("energy", { from: from().toISOString(), to: "now", every, tz: zone });
+    const answer = await get("energy", { from: from().toISOString(), to: "now", every, tz: zone });
+    const { data } = answer;
     const rows = data.map((row) => ({
       time: new Date(row.timestamp).getTime() / 1000,
       value: row.kwh,
@@ -64,7 +67,7 @@ export async function energy(main) {
       note: [...row.flags, row.estimated && "estimated", row.partial && "not over"].filter(Boolean).join(", "),
     }));
     const marked = rows.filter(({ note }) => /[a-z]/.test(note.replace("not over", ""))).length;
-    fill(chart, barChart({ title, unit: "kWh", bars: rows }), marked > 0 && h("p", { class: "note" }, `${marked === 1 ? "1 bar is" : `${marked} bars are`} flagged; the table says why.`));
+    fill(chart, barChart({ title, unit: "kWh", bars: rows, lacks: isLacking(answer) }), lackNote(answer), marked > 0 && h("p", { class: "note" }, `${marked === 1 ? "1 bar is" : `${marked} bars are`} flagged; the table says why.`));
   });
   const choose = (/** @type {string} */ value) => {
     bars = value;
@@ -74,8 +77,9 @@ export async function energy(main) {
   fill(choice, buttons("Bars", [["hours", "Hours"], ["days", "Days"], ["months", "Months"]], bars, choose));
 
   const showOdd = async () => {
-    const { events = [], events_has_more } = await month;
+    const { events = [], events_has_more, rollups_lack } = await month;
     await showEvents(notable, events, () => { askMonth(); return showOdd(); });
+    if (rollups_lack) notable.append(lackNote({ rollups_lack }) ?? "");
     if (events_has_more) notable.append(h("p", { class: "note" }, "There are more; a device's page has its own."));
   };
 
@@ -83,8 +87,9 @@ export async function energy(main) {
     const { devices } = await home();
     const units = devices.flatMap((it) => Object.values(it.metrics).map(({ unit }) => unit ?? ""));
     if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
-      return fill(main, h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), ".")));
+      return state("none", () => [h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), "."))]);
     }
+    state("meters", () => [h("h1", null, "Energy"), figures, roles, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable))]);
     await figuresOf(figures);
     // A month changes slowly, and its half hours are many.
     if (Date.now() - asked > MONTH_AGE) askMonth();
@@ -112,7 +117,7 @@ async function figuresOf(figures) {
     range(midnight(-1), midnight(0)),
   ]);
   const figure = (/** @type {string} */ title, /** @type {Energy} */ it, /** @type {Energy | null} */ other, /** @type {string} */ than) =>
-    h("section", { class: "card tile" }, h("h2", null, title), h("p", { class: "big" }, kwh(it.total_kwh)), it.total_kwh_sold !== undefined && h("p", null, `sold ${kwh(it.total_kwh_sold)}`), other && h("p", { class: "note" }, compared(it.total_kwh, other.total_kwh, than)));
+    h("section", { class: "card tile" }, h("h2", null, title), h("p", { class: "big" }, it.total_kwh === null ? absent(isLacking(it), "none") : kwh(it.total_kwh)), it.total_kwh_sold !== undefined && h("p", null, `sold ${kwh(it.total_kwh_sold)}`), lackNote(it), other && !isLacking(it, other) && h("p", { class: "note" }, compared(it.total_kwh, other.total_kwh, than)));
   fill(
     figures,
     figure("Today so far", today, before, "yesterday up to this time"),
@@ -155,10 +160,11 @@ async function ofMonth() {
  * @param {Element} peak
  * @param {Energy} month
  */
-function showPeak(peak, { data }) {
+function showPeak(peak, month) {
+  const { data } = month;
   const best = data.reduce((best, row) => ((row.kwh ?? -1) > (best?.kwh ?? -1) ? row : best), data[0]);
-  if (!best || best.kwh === null) return fill(peak, h("p", null, "No energy this month."));
-  fill(peak, h("p", { class: "big" }, `${number(best.kwh * 2000, 0)} W`), h("p", null, `mean of the half hour from ${moment(best.timestamp)}, ${kwh(best.kwh)}, this month`), best.estimated && h("p", { class: "warn" }, "Estimated: readings are further apart than a quarter of an hour."));
+  if (!best || best.kwh === null) return fill(peak, h("p", null, absent(isLacking(month), "No energy this month.")), lackNote(month));
+  fill(peak, h("p", { class: "big" }, `${number(best.kwh * 2000, 0)} W`), h("p", null, `mean of the half hour from ${moment(best.timestamp)}, ${kwh(best.kwh)}, this month`), best.estimated && h("p", { class: "warn" }, "Estimated: readings are further apart than a quarter of an hour."), lackNote(month));
 }
 
 /**
@@ -225,7 +231,7 @@ export async function inPlace(place, what) {
   try {
     await what();
   } catch (error) {
-    if (/** @type {any} */ (error).isTransient || /** @type {any} */ (error).status === 401) throw error;
+    if (/** @type {any} */ (error).isTransient || /** @type {any} */ (error).needsToken) throw error;
     fill(place, h("p", { class: "warn" }, error instanceof Error ? error.message : String(error)));
   } finally {
     place.removeAttribute("aria-busy");

@@ -4,7 +4,8 @@ import { get, path } from "./api.js";
 import { card, fill, h, select } from "./dom.js";
 import { day, midnight, number, shownUnit, shownValue, words, zone } from "./format.js";
 import { again, inPlace } from "./energy.js";
-import { home, metricsOf, roomLines, roomName } from "./home.js";
+import { home, linesOf, metricsOf, roomName, rowsBy } from "./home.js";
+import { absent, isLacking, lackNote } from "./lack.js";
 
 /** @typedef {{name: string, cells: Map<string, number>}} Line */
 
@@ -38,17 +39,17 @@ export async function heat(main) {
       inPlace(rooms, async () => {
         const from = new Date(Date.now() - 23 * 3_600_000);
         from.setMinutes(0, 0, 0);
-        const { data } = await get("series", { metric, every: "1h", fn: "mean", devices: 1, tz: zone, from: from.toISOString(), to: "now" });
+        const answer = await get("series", { metric, every: "1h", fn: "mean", ...rowsBy(known.devices, metric), tz: zone, from: from.toISOString(), to: "now" });
         const hours = Array.from({ length: 24 }, (_, n) => new Date(from.getTime() + n * 3_600_000));
-        const lines = roomLines(known, data, metric).map(({ label, points }) => ({ name: label, cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
-        fill(rooms, map(`${words(metric)} of each room by hour`, unit, hours.map((it) => ({ key: String(it.getTime()), name: String(it.getHours()) })), lines));
+        const lines = linesOf(known, answer.data, metric).map(({ label, points }) => ({ name: label, cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
+        fill(rooms, map(`${words(metric)} of each room by hour`, unit, hours.map((it) => ({ key: String(it.getTime()), name: String(it.getHours()) })), lines, isLacking(answer)), lackNote(answer));
       }),
       inPlace(days, async () => {
         if (!room) return fill(days);
-        const { data } = await get(path("rooms", room, "series"), { metric, every: "1h", fn: "mean", tz: zone, from: midnight(-30).toISOString(), to: "now" });
+        const answer = await get(path("rooms", room, "series"), { metric, every: "1h", fn: "mean", tz: zone, from: midnight(-30).toISOString(), to: "now" });
         /** @type {Map<string, Line>} */
         const lines = new Map();
-        for (const row of data) {
+        for (const row of answer.data) {
           if (!row[metric]) continue;
           const at = new Date(row.timestamp);
           const name = day(at);
@@ -56,7 +57,7 @@ export async function heat(main) {
           lines.get(name)?.cells.set(String(at.getHours()), row[metric].mean);
         }
         const hours = Array.from({ length: 24 }, (_, n) => ({ key: String(n), name: String(n) }));
-        fill(days, map(`${words(metric)} in ${roomName(known, room)} by day and hour`, unit, hours, [...lines.values()].reverse()));
+        fill(days, map(`${words(metric)} in ${roomName(known, room)} by day and hour`, unit, hours, [...lines.values()].reverse(), isLacking(answer)), lackNote(answer));
       }),
     ]);
   }
@@ -69,10 +70,11 @@ export async function heat(main) {
  * @param {string | null} unit
  * @param {{key: string, name: string}[]} columns
  * @param {Line[]} lines
+ * @param {boolean} lacks
  */
-function map(title, unit, columns, lines) {
+function map(title, unit, columns, lines, lacks) {
   const all = lines.flatMap(({ cells }) => [...cells.values()]);
-  if (!all.length) return h("p", null, "No values in this range.");
+  if (!all.length) return h("p", null, absent(lacks, "No values in this range."));
   const low = all.reduce((a, b) => Math.min(a, b));
   const high = all.reduce((a, b) => Math.max(a, b));
   const shade = (/** @type {number} */ value) => Math.min(SHADES - 1, Math.floor(((value - low) / (high - low || 1)) * SHADES));

@@ -2,6 +2,7 @@
 
 import { get, list } from "./api.js";
 import { age, duration, moment } from "./format.js";
+import { isLacking } from "./lack.js";
 
 /** @typedef {import("./api.js").Device} Device */
 /** @typedef {import("./api.js").Room} Room */
@@ -16,8 +17,10 @@ const LEAST_SILENCE = 600_000;
 /** The usual interval of a device of which the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
-/** @type {{at: number, rows: Row[], failure: string}} */
-let day = { at: 0, rows: [], failure: "" };
+/** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lack.js").Answer}} Day */
+
+/** @type {Record<"counts" | "temperature", Day>} what is known of the last day */
+const days = { counts: { at: 0, rows: [], failure: "", lack: {} }, temperature: { at: 0, rows: [], failure: "", lack: {} } };
 
 /** @type {{at: number, home: Promise<Home>} | null} */
 let known = null;
@@ -45,14 +48,29 @@ export function forget() {
 }
 
 /** The hours of the last day of each device, by which its usual interval is known. */
-export async function lastDay() {
-  if (Date.now() - day.at > DAY_AGE) {
-    const asked = get("series", { fn: "mean,count", every: "1h", devices: 1, from: "-24h" });
-    // Beyond 200 devices the server refuses it; then no usual interval is known.
-    const { data, failure } = await asked.then((it) => ({ data: it.data, failure: "" }), (error) => ({ data: [], failure: error.message }));
-    day = { at: Date.now(), rows: data, failure };
-  }
-  return day;
+export function lastDay() {
+  return ofLastDay("counts", { fn: "mean,count", devices: 1 });
+}
+
+/** The temperature of each room by the hours of the last day. */
+export function lastTemperatures() {
+  return ofLastDay("temperature", { metric: "temperature", fn: "mean", rooms: 1 });
+}
+
+/**
+ * @param {"counts" | "temperature"} what
+ * @param {import("./api.js").Params} params
+ * @returns {Promise<Day>}
+ */
+async function ofLastDay(what, params) {
+  if (Date.now() - days[what].at <= DAY_AGE) return days[what];
+  // Beyond 200 devices the server refuses it; then no usual interval is known, and no line is drawn.
+  days[what] = await get("series", { every: "1h", from: "-24h", ...params }).then(
+    // What is still being summed up is asked again at the next look, and so is a day without readings.
+    (it) => ({ at: isLacking(it) || !it.data.length ? 0 : Date.now(), rows: it.data, failure: "", lack: it }),
+    (error) => ({ at: Date.now(), rows: [], failure: error.message, lack: {} }),
+  );
+  return days[what];
 }
 
 /**
@@ -61,7 +79,7 @@ export async function lastDay() {
  * @param {string} [metric]
  */
 function interval(device, metric) {
-  const counts = day.rows
+  const counts = days.counts.rows
     .filter((row) => row.device_id === device.device_id && !row.partial)
     .map((row) => Math.max(0, ...(metric ? [row[metric]] : Object.values(row)).map((it) => it?.count ?? 0)))
     .filter((count) => count > 0)
@@ -106,43 +124,37 @@ export function inFront(known, devices) {
 }
 
 /**
- * The rows of devices as lines of their rooms, combined as the server does: the mean of the devices, and the sum
- * of powers and counters. A device without a room is by itself.
+ * The parameter by which rows are asked of rooms; of a metric that is none of a room's, such as that of a chip, of
+ * devices.
+ * @param {Device[]} devices
+ * @param {string} metric
+ * @returns {{rooms?: 1, devices?: 1}}
+ */
+export function rowsBy(devices, metric) {
+  const isOfRoom = devices.some((it) => it.metrics[metric] && !it.metrics[metric].not_of_room);
+  return isOfRoom ? { rooms: 1 } : { devices: 1 };
+}
+
+/**
+ * Rows of rooms, and of devices that are in none, as lines.
  * @param {Home} known
  * @param {Row[]} rows
  * @param {string} metric
  */
-export function roomLines(known, rows, metric) {
+export function linesOf(known, rows, metric) {
   const devices = new Map(known.devices.map((it) => [it.device_id, it]));
-  /** @type {Map<string, {room: string | null, label: string, times: Map<string, Row[]>}>} */
+  /** @type {Map<string, {room: string | null, label: string, points: {time: number, mean: number, min?: number, max?: number, coverage?: number}[]}>} */
   const lines = new Map();
   for (const row of rows) {
+    if (!row[metric]) continue;
     const device = devices.get(row.device_id ?? "");
-    if (!device || !row[metric]) continue;
-    const key = device.room ? `room ${device.room}` : device.device_id;
-    const line = lines.get(key) ?? { room: device.room, label: device.room ? roomName(known, device.room) : deviceName(device), times: new Map() };
+    const label = row.room_id ? roomName(known, row.room_id) : device ? deviceName(device) : (row.device_id ?? "");
+    const key = row.room_id ? `room ${row.room_id}` : `device ${row.device_id}`;
+    const line = lines.get(key) ?? { room: row.room_id ?? null, label, points: [] };
     lines.set(key, line);
-    line.times.set(row.timestamp, [...(line.times.get(row.timestamp) ?? []), row]);
+    line.points.push({ time: new Date(row.timestamp).getTime() / 1000, coverage: row.coverage, ...row[metric] });
   }
-  return [...lines.values()].map(({ room, label, times }) => {
-    const here = room ? known.devices.filter((it) => it.room === room) : [];
-    const isSum = here.some(({ metrics: { [metric]: it } }) => it && (it.kind === "counter" || /^[kM]?W$/.test(it.unit ?? "")));
-    const counted = new Set((isSum ? inFront(known, here) : here).map((it) => it.device_id));
-    const points = [...times].flatMap(([timestamp, all]) => {
-      const rows = all.filter((row) => !room || counted.has(row.device_id ?? ""));
-      if (!rows.length) return [];
-      const sum = (/** @type {(row: Row) => number} */ of) => rows.reduce((total, row) => total + of(row), 0);
-      const edge = (/** @type {"min" | "max"} */ end) => (isSum ? sum((row) => row[metric][end]) : Math[end](...rows.map((row) => row[metric][end])));
-      return {
-        time: new Date(timestamp).getTime() / 1000,
-        mean: sum((row) => row[metric].mean) / (isSum ? 1 : rows.length),
-        min: edge("min"),
-        max: edge("max"),
-        coverage: sum((row) => row.coverage ?? 0) / rows.length,
-      };
-    });
-    return { room, label, points };
-  });
+  return [...lines.values()];
 }
 
 /** @param {Device} device */

@@ -1,6 +1,6 @@
 // The page: which view is shown, when it asks again, and what goes wrong. Shows no data itself.
 
-import { Failure, hasToken } from "./api.js";
+import { Failure, forgetTokens, hasToken } from "./api.js";
 import { charts } from "./charts.js";
 import { connect } from "./connect.js";
 import { device } from "./device.js";
@@ -8,6 +8,7 @@ import { fill, h } from "./dom.js";
 import { energy } from "./energy.js";
 import { duration } from "./format.js";
 import { heat } from "./heat.js";
+import { forget } from "./home.js";
 import { now } from "./now.js";
 import { askForToken } from "./token.js";
 
@@ -21,6 +22,7 @@ const VIEWS = { now, energy, charts, heat, device, connect };
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
+const signed = /** @type {HTMLElement} */ (document.getElementById("signed"));
 const alert = /** @type {HTMLElement} */ (document.getElementById("alert"));
 
 /** @type {{refresh: () => Promise<unknown>, timer: number, updated: number, failures: number, until: number, isBusy: boolean}} */
@@ -75,10 +77,13 @@ function refreshInterval() {
 
 /** @param {unknown} error */
 function fail(error) {
-  if (error instanceof Failure && error.status === 401) {
+  if (error instanceof Failure && error.needsToken) {
     tell(hasToken() ? error.message : "This server asks for an access token.");
     plan(MAX_WAIT);
-    askForToken("read", error.message).then((given) => (given ? update() : undefined));
+    askForToken("read", error.message).then((given) => {
+      forget();
+      return given ? update() : undefined;
+    });
     return;
   }
   state.failures += 1;
@@ -103,10 +108,18 @@ function plan(wait) {
   tick();
 }
 
+function signOut() {
+  forgetTokens();
+  forget();
+  route().catch(fail);
+}
+
 /** Says how old the page is. */
 function tick() {
   const old = state.updated ? `updated ${duration(Date.now() - state.updated)} ago` : "not updated yet";
   const isDown = alert.childElementCount > 0;
+  // Whoever used a token here can take it back; the button stays as it is while there is one.
+  if (hasToken() !== signed.childElementCount > 0) fill(signed, hasToken() && h("button", { type: "button", onclick: signOut }, "Forget the token"));
   fill(status, isDown ? `${old}; asks again in ${duration(state.until - Date.now())}` : old);
 }
 

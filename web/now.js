@@ -1,10 +1,11 @@
 // The view of this moment: what is alive, each room, and power. Draws no history but a line of the last day.
 
-import { card, fill, h, svg } from "./dom.js";
+import { card, fill, h, states, svg } from "./dom.js";
 import { age, isolated, number, quantity, shownUnit, shownValue, words } from "./format.js";
-import { deviceName, home, inFront, isOutside, isSilent, lastDay, powerOf, roomLines, roomName, silence } from "./home.js";
+import { deviceName, home, inFront, isOutside, isSilent, lastDay, lastTemperatures, linesOf, powerOf, roomName, rowsBy, silence } from "./home.js";
 import { empty } from "./connect.js";
 import { linkTo } from "./device.js";
+import { lackNote } from "./lack.js";
 
 /** @typedef {import("./home.js").Home} Home */
 /** @typedef {import("./api.js").Device} Device */
@@ -26,19 +27,21 @@ export async function now(main) {
   const rooms = h("div", { class: "tiles" });
   const power = h("div");
   const said = h("p", { class: "summary" });
-  fill(main, h("h1", null, "Now"), said, h("div", { class: "two" }, card("Devices", alive), card("Power", power)), rooms);
+  const behind = h("div");
+  const state = states(main);
   return async () => {
     const known = await home();
-    if (known.devices.length === 0) {
-      fill(main, empty());
-      return;
-    }
-    const { rows, failure } = await lastDay();
+    if (known.devices.length === 0) return state("empty", () => [empty()]);
+    state("home", () => [h("h1", null, "Now"), said, h("div", { class: "two" }, card("Devices", alive), card("Power", power)), rooms, behind]);
+    const { failure, lack } = await lastDay();
+    const hasRoomTemperature = rowsBy(known.devices, "temperature").rooms;
+    const { rows, lack: ofLines } = hasRoomTemperature ? await lastTemperatures() : { rows: [], lack: {} };
+    fill(behind, lackNote(lack, ofLines));
     fill(alive, ...health(known, failure));
     fill(power, ...powerNow(known));
     const tiles = known.rooms.map((room) => ({ room, devices: known.devices.filter((it) => it.room === room.room_id) })).filter(({ devices }) => devices.length);
     fill(said, extremes(known, tiles));
-    const lines = roomLines(known, rows, "temperature");
+    const lines = linesOf(known, rows, "temperature");
     fill(rooms, ...tiles.map(({ room, devices }) => tile(known, room, devices, lines.find((it) => it.room === room.room_id)?.points ?? [])));
   };
 }
@@ -98,7 +101,7 @@ function powerNow(known) {
  * @param {string} metric
  */
 function valueNow(devices, metric) {
-  const all = devices.filter((it) => it.latest?.metrics[metric]);
+  const all = devices.filter((it) => it.latest?.metrics[metric] && !it.metrics[metric]?.not_of_room);
   const fresh = all.filter((it) => !isSilent(it, metric));
   const sum = fresh.reduce((total, it) => total + (it.latest?.metrics[metric].value ?? 0), 0);
   return { value: fresh.length ? sum / fresh.length : null, unit: all[0]?.metrics[metric]?.unit, fresh: fresh.length, all: all.length };
@@ -131,9 +134,10 @@ function tile(known, { room_id: id, name }, devices, points) {
   const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors} sensors`)), h("dd", null, ...value));
   const rows = ["temperature", "humidity", "co2"].flatMap((metric) => {
     const { value, unit, fresh, all } = valueNow(devices, metric);
-    if (!all) return [];
+    const apart = devices.filter((it) => it.metrics[metric]?.not_of_room && it.latest?.metrics[metric]).map((it) => h("div", { class: "value" }, h("dt", null, deviceName(it), h("span", { class: "note" }, " not the room's")), h("dd", null, isSilent(it, metric) ? "silent" : quantity(it.latest?.metrics[metric].value, it.metrics[metric].unit, metric === "temperature" ? 1 : 0))));
+    if (!all) return apart;
     const sensors = all < 2 ? "" : fresh < all ? `${fresh} of ${all}` : `mean of ${all}`;
-    return [row(words(metric), sensors, value === null ? "silent" : quantity(value, unit, metric === "temperature" ? 1 : 0), value === null ? null : comfort(judged[metric], value))];
+    return [row(words(metric), sensors, value === null ? "silent" : quantity(value, unit, metric === "temperature" ? 1 : 0), value === null ? null : comfort(judged[metric], value)), ...apart];
   });
   const meters = devices.filter((it) => powerOf(it) !== null && !isSilent(it));
   if (meters.length) rows.push(row("Power", "", `${number(inFront(known, meters).reduce((sum, it) => sum + (powerOf(it) ?? 0), 0), 0)} W`));

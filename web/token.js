@@ -14,6 +14,7 @@ export function askForToken(use, refusal) {
   if (dialog.open) return Promise.resolve(false);
   const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   const keep = h("input", { type: "checkbox" });
+  const mayOnlyStore = use === "read" && / store /.test(refusal);
   const create = `cargo run -- token create --scope ${use} --name me`;
   const again = use === "read" && hasToken();
   return new Promise((resolve) => {
@@ -31,6 +32,7 @@ export function askForToken(use, refusal) {
       h("p", null, use === "read" ? "This server shows its readings only to those who have a token." : "Edits need an admin token. It is forgotten when you close this tab."),
       // Without a token there was nothing to refuse.
       (use === "admin" || again) && h("p", { class: "warn", role: "alert" }, again ? `The token is refused: ${refusal}` : refusal),
+      mayOnlyStore && h("p", null, "Give one that may read. Whoever only sends readings keeps the other."),
       h("p", { class: "note" }, "Create one with ", h("code", null, create)),
       field("Token", input),
       use === "read" && h("label", { class: "check" }, keep, "Keep it in this browser"),

@@ -122,6 +122,8 @@ fn furnish(server: &Server) {
         ("/devices/-plug", json!({"room": "hall", "behind": "meter"})),
         ("/devices/-plug", json!({"metrics": {"current_w": {"hold": "90s"}}})),
         ("/devices/moved", json!({"metrics": {"temperature": {"kind": "counter"}}})),
+        ("/devices/moved", json!({"in_room_means": false})),
+        ("/devices/moved", json!({"metrics": {"humidity": {"in_room_means": true}}})),
         // Settings stay when the metric gets a kind or a unit that has no use for them.
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "counter", "modulus": 5}}})),
         ("/devices/moved", json!({"metrics": {"humidity": {"kind": "gauge"}}})),

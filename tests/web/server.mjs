@@ -48,9 +48,12 @@ export class Server {
     rmSync(this.directory, { recursive: true });
   }
 
-  /** @param {string} scope */
-  token(scope) {
-    const made = spawnSync(this.program, ["token", "create", "--scope", scope, "--quiet", "--data-dir", join(this.directory, "data")], { encoding: "utf8" });
+  /**
+   * @param {string} scope
+   * @param {string[]} options
+   */
+  token(scope, ...options) {
+    const made = spawnSync(this.program, ["token", "create", "--scope", scope, ...options, "--quiet", "--data-dir", join(this.directory, "data")], { encoding: "utf8" });
     if (made.status !== 0) throw new Error(made.stderr);
     return made.stdout.trim();
   }

@@ -38,6 +38,7 @@ enum Column {
     Kind,
     Room,
     Tags,
+    InRoomMeans,
     Attribute(AttributeName),
 }
 
@@ -98,6 +99,7 @@ fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
             "kind" => Column::Kind,
             "room" => Column::Room,
             "tags" => Column::Tags,
+            "in_room_means" => Column::InRoomMeans,
             other => match other.parse() {
                 Ok(name) => Column::Attribute(name),
                 Err(why) => bail!("line 1, column {:?}: {why}", excerpt(other)),
@@ -136,6 +138,7 @@ fn edit(
             Column::Kind => ("kind", &mut body),
             Column::Room => ("room", &mut body),
             Column::Tags => ("tags", &mut body),
+            Column::InRoomMeans => ("in_room_means", &mut body),
             Column::Attribute(name) => (name.as_str(), &mut attributes),
         };
         if cell.is_empty() {
@@ -173,6 +176,11 @@ fn value(column: &Column, cell: &str) -> Result<Value, String> {
             cell.parse::<RoomId>().map_err(|why| text(&why))?;
             Ok(cell.into())
         }
+        Column::InRoomMeans => match cell {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => Err(format!("{:?} is neither true nor false", excerpt(cell))),
+        },
         Column::Tags => {
             let tags = list(cell)?.unwrap_or_else(|| vec![cell.into()]);
             let label = |tag: &Value| match tag {
@@ -227,11 +235,11 @@ mod tests {
 
     #[test]
     fn a_line_sets_what_its_cells_say() {
-        let file = "\u{feff}device_id, name,kind,room,tags,firmware,serves\n\
-                    a,Kitchen,sensor,r,\"[\"\"x\"\", \"\"y\"\"]\",1.10,\"[\"\"hall\"\", 4]\"\n\
-                    b,,,,window,,\n\
-                    c,null,,null,null,null,\n\
-                    d,,,,,,\n";
+        let file = "\u{feff}device_id, name,kind,room,tags,firmware,serves,in_room_means\n\
+                    a,Kitchen,sensor,r,\"[\"\"x\"\", \"\"y\"\"]\",1.10,\"[\"\"hall\"\", 4]\",false\n\
+                    b,,,,window,,,\n\
+                    c,null,,null,null,null,,null\n\
+                    d,,,,,,,\n";
         let (edits, wrong) = read(file.as_bytes()).unwrap();
         assert_eq!(wrong, []);
         let edits: Vec<_> = edits
@@ -244,15 +252,15 @@ mod tests {
                 (
                     2,
                     "a",
-                    r#"{"attributes":{"firmware":"1.10","serves":["hall",4]},"kind":"sensor","name":"Kitchen","room":"r","tags":["x","y"]}"#,
-                    6
+                    r#"{"attributes":{"firmware":"1.10","serves":["hall",4]},"in_room_means":false,"kind":"sensor","name":"Kitchen","room":"r","tags":["x","y"]}"#,
+                    7
                 ),
                 (3, "b", r#"{"tags":["window"]}"#, 1),
                 (
                     4,
                     "c",
-                    r#"{"attributes":{"firmware":null},"name":null,"room":null,"tags":null}"#,
-                    4
+                    r#"{"attributes":{"firmware":null},"in_room_means":null,"name":null,"room":null,"tags":null}"#,
+                    5
                 ),
             ]
         );
@@ -260,14 +268,14 @@ mod tests {
 
     #[test]
     fn every_wrong_cell_is_named_by_line_and_column() {
-        let file = "device_id,name,room,tags,model\n\
-                    a b,,,,\n\
-                    a,\"x\ty\",no room,\"[1]\",[\n\
-                    b,B,,,\n\
-                    b,C,,,\n\
-                    c,,,,[[1]]\n\
-                    d,,,,[]\n\
-                    e,,,,\"[1, 1]\"\n";
+        let file = "device_id,name,room,tags,model,in_room_means\n\
+                    a b,,,,,\n\
+                    a,\"x\ty\",no room,\"[1]\",[,no\n\
+                    b,B,,,,\n\
+                    b,C,,,,\n\
+                    c,,,,[[1]],\n\
+                    d,,,,[],\n\
+                    e,,,,\"[1, 1]\",\n";
         let (_, wrong) = read(file.as_bytes()).unwrap();
         let wrong: Vec<String> = wrong.iter().map(Refusal::to_string).collect();
         assert_eq!(
@@ -278,6 +286,7 @@ mod tests {
                 "line 3: column room: contains ' '; only letters, digits and - _ . : are allowed",
                 "line 3: column tags: 1 is no text",
                 "line 3: column model: \"[\" is no JSON array",
+                "line 3: column in_room_means: \"no\" is neither true nor false",
                 "line 5: the device b stands in line 4 already",
                 "line 6: column model: [1] is no text and no number",
                 "line 7: column model: has no value; null removes it",

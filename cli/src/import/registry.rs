@@ -52,6 +52,7 @@ struct DeviceForm {
     #[serde(default)]
     attributes: BTreeMap<AttributeName, Box<RawValue>>,
     behind: Option<DeviceId>,
+    in_room_means: Option<bool>,
     #[serde(default)]
     metrics: BTreeMap<MetricName, Settings>,
     #[serde(rename = "first_seen")]
@@ -85,6 +86,11 @@ struct Settings {
     net: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cycle: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_room_means: Option<bool>,
+    /// What follows from that, the device and its kind; it cannot be set.
+    #[serde(rename = "not_of_room", skip_serializing)]
+    _not_of_room: Option<String>,
 }
 
 /// A room as `GET /rooms` shows it.
@@ -115,6 +121,8 @@ struct Patch<'a> {
     attributes: BTreeMap<&'a AttributeName, &'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_room_means: Option<bool>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metrics: BTreeMap<&'a MetricName, &'a Settings>,
 }
@@ -163,6 +171,7 @@ impl DeviceForm {
             kind: self.kind.as_deref(),
             tags: &self.tags,
             attributes: self.attributes.iter().map(|(name, it)| (name, &**it)).collect(),
+            in_room_means: self.in_room_means,
             ..Patch::default()
         };
         // By itself: the other device may not be registered yet.
@@ -183,6 +192,7 @@ impl Settings {
             kind: Some(MetricKind::Counter),
             unit: Some("kWh".into()),
             hold: None,
+            in_room_means: None,
             ..self.clone()
         };
         let power = Self {
@@ -191,10 +201,16 @@ impl Settings {
             hold: self.hold.clone(),
             ..Self::default()
         };
-        let own = Self { kind: self.kind, unit: self.unit.clone(), ..Self::default() };
+        let own = Self {
+            kind: self.kind,
+            unit: self.unit.clone(),
+            in_room_means: self.in_room_means,
+            ..Self::default()
+        };
         let further = |it: &Self| it.further().iter().any(|setting| setting.is_some());
         let mut steps: Vec<Self> = [energy, power].into_iter().filter(further).collect();
-        if steps.last().is_none_or(|it| (it.kind, &it.unit) != (own.kind, &own.unit)) {
+        let is_own = |it: &Self| (it.kind, &it.unit) == (own.kind, &own.unit);
+        if own.in_room_means.is_some() || !steps.last().is_some_and(is_own) {
             steps.push(own);
         }
         steps
@@ -202,19 +218,8 @@ impl Settings {
 
     /// Returns the settings other than the kind and the unit.
     const fn further(&self) -> [&Option<Box<RawValue>>; 9] {
-        let Self {
-            kind: _,
-            unit: _,
-            modulus,
-            max_w,
-            tolerance,
-            hold,
-            exchanges,
-            verdicts,
-            role,
-            net,
-            cycle,
-        } = self;
+        let Self { modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle, .. } =
+            self;
         [modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle]
     }
 
@@ -227,6 +232,7 @@ impl Settings {
                 .as_ref()
                 .is_none_or(|unit| unit.as_str() == known.as_ref().map(Unit::as_str))
             && self.further().iter().all(|setting| setting.is_none())
+            && self.in_room_means.is_none()
     }
 }
 

@@ -201,6 +201,27 @@ fn all_schemas() -> Value {
     all
 }
 
+/// A metric of a device.
+fn known_metric() -> Value {
+    let metric = json!({"type": "number"});
+    json!({
+        "type": "object",
+        "required": ["kind", "unit"],
+        "properties": {
+            "kind": {"enum": ["gauge", "counter"]},
+            "unit": {"type": ["string", "null"]}, "modulus": metric, "max_w": metric, "tolerance": metric,
+            "hold": {"type": "string"},
+            "exchanges": {"type": "array", "items": reference("Exchange")},
+            "verdicts": {"type": "array", "items": reference("Verdict")},
+            "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
+            "not_of_room": reference("NotOfRoomReason"),
+            "role": reference("Role"),
+            "net": {"type": "boolean", "description": "A net meter: a fall is negative"},
+            "cycle": {"type": "string", "description": "The metric of the same readings that tells in which cycle the counter is"},
+        },
+    })
+}
+
 #[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
 fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
@@ -306,7 +327,8 @@ fn schemas() -> Value {
                     "type": ["string", "number", "array"], "items": {"type": ["string", "number"]},
                 }, "description": "What people say of it in words of their own"},
                 "behind": {"oneOf": [reference("Id")], "description": "The device behind whose meter it is"},
-                "metrics": {"type": "object", "additionalProperties": reference("Metric")},
+                "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
+                "metrics": {"type": "object", "additionalProperties": known_metric()},
                 "first_seen": timestamp,
                 "latest": {"oneOf": [reference("LatestValues"), {"type": "null"}]},
             },

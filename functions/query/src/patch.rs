@@ -27,7 +27,7 @@ pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
 /// from seconds that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
-/// With eleven settings each they fit into one update, whose expression may be 4 KB long.
+/// With twelve settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
 /// A value that cannot be set.
@@ -155,6 +155,7 @@ fn device_patch(members: Members<'_>, now: Timestamp) -> Result<DevicePatch, Ref
             "room" => id(value).map(|edit| patch.room = edit),
             "room_since" => since(value, now).map(|at| patch.room_since = Some(at)),
             "behind" => id(value).map(|edit| patch.behind = edit),
+            "in_room_means" => flag(value).map(|edit| patch.in_room_means = edit),
             "tags" => tags(value).map(|edit| patch.tags = edit),
             "attributes" => {
                 patch.attributes = attributes(value)?;
@@ -165,7 +166,7 @@ fn device_patch(members: Members<'_>, now: Timestamp) -> Result<DevicePatch, Ref
                 Ok(())
             }
             _ => Err(Fault::Fixed(
-                "name, room, room_since, kind, tags, attributes, behind and metrics",
+                "name, room, room_since, kind, tags, attributes, behind, in_room_means and metrics",
             )),
         };
         read.map_err(Refusal::of(excerpt(&name)))?;
@@ -268,8 +269,10 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "role" => edit(value, role).map(|edit| patch.role = edit),
             "net" => edit(value, boolean).map(|edit| patch.net = edit),
             "cycle" => edit(value, |it| Ok(string(it)?.parse()?)).map(|edit| patch.cycle = edit),
+            "in_room_means" => flag(value).map(|edit| patch.in_room_means = edit),
             _ => Err(Fault::Fixed(
-                "kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts, role, net and cycle",
+                "kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts, in_room_means, role, \
+                 net and cycle",
             )),
         };
         read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
@@ -300,6 +303,15 @@ fn label<T: TryFrom<String, Error = LabelError>>(value: &RawValue) -> Result<Edi
 /// The id of a room or a device.
 fn id<T: std::str::FromStr<Err = IdError>>(value: &RawValue) -> Result<Edit<T>, Fault> {
     edit(value, |value| Ok(string(value)?.parse()?))
+}
+
+/// `true` or `false`.
+fn flag(value: &RawValue) -> Result<Edit<bool>, Fault> {
+    edit(value, |value| match value.get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(WrongKind::of(value, "true, false or null").into()),
+    })
 }
 
 fn kind(value: &RawValue) -> Result<Edit<MetricKind>, Fault> {
@@ -450,7 +462,7 @@ mod tests {
             (
                 r#"{"first_seen": "now"}"#,
                 "first_seen: cannot be changed; name, room, room_since, kind, tags, attributes, \
-                 behind and metrics can",
+                 behind, in_room_means and metrics can",
             ),
             (r#"{"room_since": "2026-01-01T00:00:00Z"}"#, "room_since: needs room beside it"),
             (
@@ -493,7 +505,7 @@ mod tests {
             (
                 r#"{"metrics": {"t": {"name": "x"}}}"#,
                 "metrics.t.name: cannot be changed; kind, unit, modulus, max_w, tolerance, hold, \
-                 exchanges, verdicts, role, net and cycle can",
+                 exchanges, verdicts, in_room_means, role, net and cycle can",
             ),
             (
                 r#"{"metrics": {"t": {"kind": "x"}}}"#,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{
     AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
-    MetricInfo, MetricKind, MetricName, Reading, Role, Rollup, Room, RoomId, Sample, Stay,
-    Timestamp, Unit,
+    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Rollup, Room, RoomId, Sample,
+    Stay, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -81,6 +81,9 @@ pub(crate) struct DeviceRow<'a> {
     /// The device behind whose meter it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<&'a DeviceId>,
+    /// Whether the means of rooms have the device, where a person said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_room_means: Option<bool>,
     metrics: BTreeMap<&'a MetricName, MetricRow<'a>>,
     first_seen: Timestamp,
     #[serde(skip_serializing_if = "Latest::is_unasked")]
@@ -125,6 +128,12 @@ struct MetricRow<'a> {
     net: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cycle: Option<&'a MetricName>,
+    /// Whether the means of rooms have the metric, where a person said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_room_means: Option<bool>,
+    /// Why they do not have it, whoever or whatever says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_of_room: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -140,8 +149,8 @@ struct VerdictRow {
     verdict: &'static str,
 }
 
-impl<'a> From<&'a MetricInfo> for MetricRow<'a> {
-    fn from(info: &'a MetricInfo) -> Self {
+impl<'a> MetricRow<'a> {
+    fn of(device: &'a Device, name: &MetricName, info: &'a MetricInfo) -> Self {
         let exchanges = info.exchanges.iter();
         let verdicts = info.verdicts.iter();
         Self {
@@ -160,13 +169,16 @@ impl<'a> From<&'a MetricInfo> for MetricRow<'a> {
             role: info.role,
             net: info.is_net,
             cycle: info.cycle.as_ref(),
+            in_room_means: info.in_room_means,
+            not_of_room: device.not_of_room(name).map(NotOfRoom::as_str),
         }
     }
 }
 
 impl<'a> From<&'a Device> for DeviceRow<'a> {
     fn from(device: &'a Device) -> Self {
-        let metrics = device.metrics.iter().map(|(name, info)| (name, info.into()));
+        let metrics = device.metrics.iter();
+        let metrics = metrics.map(|(name, info)| (name, MetricRow::of(device, name, info)));
         Self {
             device_id: &device.id,
             name: device.shown_name(),
@@ -176,6 +188,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
             tags: &device.tags,
             attributes: &device.attributes,
             behind: device.behind.as_ref(),
+            in_room_means: device.in_room_means,
             metrics: metrics.collect(),
             first_seen: device.first_seen,
             latest: Latest::Unasked,

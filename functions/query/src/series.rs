@@ -6,6 +6,7 @@
 
 mod about;
 mod answer;
+mod by_room;
 mod combine;
 mod conditions;
 mod device;
@@ -18,6 +19,7 @@ pub(crate) mod grid;
 pub(crate) mod horizon;
 pub(crate) mod members;
 mod neighbours;
+mod not_combined;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -40,8 +42,9 @@ use table::{
 
 use crate::lists::metrics_of;
 use crate::lookup;
-use about::{Explanation, Span};
+use about::{Explanation, Span, sources};
 use answer::{Columns, Series};
+use by_room::Place;
 pub(crate) use conditions::conditions;
 use device::{DeviceValues, device_values};
 use energy::Energy;
@@ -99,6 +102,15 @@ impl Subject {
             lookup::add_meters(&mut read, store, &snapshot, call).await?;
         }
         Ok(Self { snapshot, read, device, rooms })
+    }
+
+    /// The rooms that are asked about, each by itself.
+    fn each_room(&self) -> Vec<BTreeSet<RoomId>> {
+        let one = |room: &RoomId| [room.clone()].into();
+        match &self.rooms {
+            Some(rooms) => rooms.iter().map(one).collect(),
+            None => self.snapshot.rooms.keys().map(one).collect(),
+        }
     }
 
     const fn is_shared(&self) -> bool {
@@ -192,12 +204,13 @@ pub(crate) async fn series(
         Some(names) => known(names, &devices)?,
         None => metrics_of(devices.iter().copied()),
     };
-    let columns = Columns::of(&request, &names, &devices)?;
+    let is_combined = subject.is_shared() && !request.is_apart && !request.is_by_room;
+    let columns = Columns::of(&request, &names, &devices, is_combined)?;
     let names = columns.names();
     let spans = |rule: &MetricRule| columns.spans(rule);
     let ask = |device| Ask {
         device,
-        rooms: subject.rooms.as_ref(),
+        rooms: subject.rooms.as_ref().filter(|_| !request.is_by_room),
         is_by_room: false,
         max_read: MAX_READ,
         grid: &grid,
@@ -213,24 +226,47 @@ pub(crate) async fn series(
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
-    let found = subject.present(found, |it| it);
-    let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
-    let columns = Columns::of(&request, &names, &devices)?;
-    let left_out =
-        if columns.has_sums() { subject.left_out(&devices, &devices) } else { Vec::new() };
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
-    let series = Series {
-        request: &request,
-        grid: &grid,
-        columns: &columns,
-        devices: &found,
-        left_out: &left_out,
-        is_shared: subject.is_shared(),
-        now,
-    };
+    let asked = (&request, &grid, now);
+    if request.is_by_room {
+        let source = sources(&found).join("+");
+        let rooms = subject.each_room();
+        let places = by_room::places(store, &asks, found, &rooms, &names, spans, invocation);
+        let mut places = Box::pin(places).await.map_err(|failure| failure.problem(call))?;
+        places.retain(|place| place.room.is_some() || about == About::All);
+        let of_places = of_places(&subject, &request, &names, &places)?;
+        let groups = places.iter().zip(&of_places).map(|(place, it)| place.group(it)).collect();
+        let series = Series::of_places(asked, &columns, source, groups);
+        return Ok(cached(call, &grid, now, series.respond(span, explain)?));
+    }
+    let found = subject.present(found, |it| it);
+    let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
+    let columns = Columns::of(&request, &names, &devices, is_combined)?;
+    let behind = subject.left_out(&devices, &devices);
+    let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
     Ok(cached(call, &grid, now, series.respond(span, explain)?))
+}
+
+/// The columns of each room's rows, and the devices that are behind others in it.
+fn of_places<'a>(
+    subject: &'a Subject,
+    request: &SeriesRequest,
+    names: &[MetricName],
+    places: &[Place<'a>],
+) -> Result<Vec<(Columns, Vec<LeftOut<'a>>)>, Problem> {
+    let of_place = |place: &Place<'a>| {
+        let devices: Vec<&Device> = place.devices.iter().map(|it| it.device).collect();
+        let columns = Columns::of(request, names, &devices, place.room.is_some());
+        let columns = columns.map_err(|mut problem| {
+            let room = place.room.as_ref().map_or("no room", RoomId::as_str);
+            problem.detail = format!("{} (in {room})", problem.detail);
+            problem
+        });
+        Ok((columns?, subject.left_out(&devices, &devices)))
+    };
+    places.iter().map(of_place).collect()
 }
 
 /// `GET .../energy`

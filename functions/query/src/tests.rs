@@ -1,10 +1,12 @@
 //! The function on a table in memory. Sample events are run by the workspace's tests.
 
+mod by_room;
 mod conditions;
 mod deletion;
 mod homes;
 mod influxql;
 mod meters;
+mod room_means;
 mod search;
 mod series;
 

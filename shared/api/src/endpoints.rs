@@ -362,11 +362,17 @@ const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds what was notable
 const EXPLAIN: Parameter =
     parameter("explain", Kind::Flag, "Adds how the answer came about and what it cost");
 
+const BY_ROOMS: Parameter =
+    parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
+
 /// A series of one device.
 const SERIES: &[Parameter] = &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, EXPLAIN, FORMAT];
 /// A series of several devices.
 const SHARED_SERIES: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, EXPLAIN, FORMAT];
+/// A series of several rooms.
+const SERIES_OF_ROOMS: &[Parameter] =
+    &[FROM, TO, EVERY, ZONE, METRIC, FUNCTION, DEVICES_APART, BY_ROOMS, EXPLAIN, FORMAT];
 /// The energy of one device.
 const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, EXPLAIN, FORMAT];
 /// The energy of several devices.
@@ -798,7 +804,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get(
         "/homes/{id}/series",
         Operation::HomeSeries,
-        SHARED_SERIES,
+        SERIES_OF_ROOMS,
         Reply::Rows("Series"),
         "A home's metrics by units of the calendar",
     ),
@@ -819,7 +825,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get(
         "/series",
         Operation::AllSeries,
-        SHARED_SERIES,
+        SERIES_OF_ROOMS,
         Reply::Rows("Series"),
         "The metrics of all devices by units of the calendar",
     ),

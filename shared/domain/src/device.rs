@@ -35,6 +35,9 @@ pub struct Device {
     /// The device behind whose meter it is. What it measures is a part of what that one measures, so sums
     /// over a room leave it out; a person sets it.
     pub behind: Option<DeviceId>,
+    /// Whether the means of rooms have the device, where a person said so; see
+    /// [`not_of_room`](Self::not_of_room).
+    pub in_room_means: Option<bool>,
     /// The number of the settings that rollups are folded with.
     pub fold_settings: FoldSettings,
     /// The newest of its stays in rooms, over or not.
@@ -143,6 +146,7 @@ impl DeviceObservation {
             first_seen: self.first,
             introduced_rooms: introduced,
             behind: None,
+            in_room_means: None,
             fold_settings: FoldSettings::default(),
             stay: None,
             version: 0,
@@ -264,6 +268,8 @@ pub struct DevicePatch {
     pub attributes: BTreeMap<AttributeName, Option<AttributeValues>>,
     /// See [`Device::behind`].
     pub behind: Edit<DeviceId>,
+    /// See [`Device::in_room_means`].
+    pub in_room_means: Edit<bool>,
     /// Settings of metrics; the device has to have sent each of them.
     pub metrics: BTreeMap<MetricName, MetricPatch>,
     /// Metrics to remove from the registry; none of them is in [`metrics`](Self::metrics).
@@ -403,6 +409,7 @@ impl DevicePatch {
         self.apply_searchable(device);
         self.apply_room(device, now);
         self.behind.apply(&mut device.behind);
+        self.in_room_means.apply(&mut device.in_room_means);
         let before = device.metrics.clone();
         for (name, patch) in &self.metrics {
             let Some(info) = device.metrics.get_mut(name) else { continue };

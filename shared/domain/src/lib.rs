@@ -24,6 +24,7 @@ mod reading;
 mod role;
 mod rollup;
 mod room;
+mod room_means;
 mod search;
 mod search_condition;
 mod source;
@@ -67,6 +68,7 @@ pub use rollup::{
     watts,
 };
 pub use room::{Room, RoomPatch};
+pub use room_means::NotOfRoom;
 pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
 pub use search_condition::{Comparison, SearchCondition, SearchConditionError, SearchTest};
 pub use source::{Hints, MetricHints, Source, SourceField};

@@ -35,6 +35,8 @@ pub struct MetricInfo {
     /// The metric of the same readings that tells in which cycle a counter is: where it differs, the counter
     /// has begun again.
     pub cycle: Option<MetricName>,
+    /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
+    pub in_room_means: Option<bool>,
     /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
     pub is_described: bool,
 }
@@ -89,6 +91,7 @@ impl From<&MetricName> for MetricInfo {
             role: None,
             is_net: false,
             cycle: None,
+            in_room_means: None,
             is_described: false,
         }
     }
@@ -119,6 +122,8 @@ pub struct MetricPatch {
     pub net: Edit<bool>,
     /// See [`MetricInfo::cycle`].
     pub cycle: Edit<MetricName>,
+    /// See [`MetricInfo::in_room_means`].
+    pub in_room_means: Edit<bool>,
 }
 
 impl MetricPatch {
@@ -148,5 +153,6 @@ impl MetricPatch {
         self.role.apply(&mut info.role);
         self.net.apply_or_empty(&mut info.is_net);
         self.cycle.apply(&mut info.cycle);
+        self.in_room_means.apply(&mut info.in_room_means);
     }
 }

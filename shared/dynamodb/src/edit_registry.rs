@@ -8,8 +8,8 @@ use domain::{
     Decimal, Device, DeviceId, DevicePatch, Edit, Role, Room, RoomId, RoomPatch, Timestamp,
 };
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, CYCLE, DESCRIBED, EXCHANGES, HOLD, HOME, KIND, MAX_W, METRICS, MODULUS,
-    NAME, NET, ROLE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CYCLE, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, NET, ROLE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
@@ -102,6 +102,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         update.set(&[STAY], item::newest_stay(stay));
     }
     edit(&mut update, &[BEHIND], &patch.behind, text);
+    edit(&mut update, &[IN_ROOM_MEANS], &patch.in_room_means, item::said);
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
@@ -134,6 +135,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
             Edit::Set(true) => update.set(&[METRICS, name, NET], item::mark()),
             Edit::Set(false) | Edit::Clear => update.remove(&[METRICS, name, NET]),
         }
+        edit(&mut update, &[METRICS, name, IN_ROOM_MEANS], &patch.in_room_means, item::said);
         if patch.describes() {
             update.set(&[METRICS, name, DESCRIBED], item::mark());
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub use self::conditions::from_conditions_schema;
 pub use self::device::{
     DESCRIPTION, DeviceItem, attributes, exchanges, from_device, from_fold_settings, from_place,
-    hold, metric, source, tags, tombstone_expiry, verdicts,
+    hold, metric, said, source, tags, tombstone_expiry, verdicts,
 };
 pub use self::error::{ItemError, UnreadableItem};
 pub use self::reading::{Arrival, expires, expiry, from_arrival, from_reading, mark};

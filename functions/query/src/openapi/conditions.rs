@@ -28,6 +28,7 @@ pub(super) fn schemas() -> Value {
                 "conditions": {"type": "object", "additionalProperties": {"type": "string"}},
                 "basis": reference("Basis"),
                 "devices": {"type": "array", "items": reference("Id")},
+                "left_out": {"type": "array", "items": reference("NotOfRoom")},
                 "rollups_lack": reference("RollupsLack"),
                 "explain": reference("Explanation"),
             },

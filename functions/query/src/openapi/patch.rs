@@ -9,7 +9,6 @@ use crate::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 /// The schemas by name.
 pub(super) fn schemas() -> Value {
     let text = json!({"type": ["string", "null"]});
-    let number = json!({"type": "number"});
     json!({
         "Exchange": {"type": "object", "required": ["timestamp", "old", "new"], "additionalProperties": false, "properties": {
             "timestamp": {"type": ["string", "number"], "description": "When the new meter took over"},
@@ -19,16 +18,6 @@ pub(super) fn schemas() -> Value {
         "Verdict": {"type": "object", "required": ["timestamp", "verdict"], "additionalProperties": false, "properties": {
             "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
             "verdict": {"enum": ["accept", "discard"]},
-        }},
-        "Metric": {"type": "object", "required": ["kind", "unit"], "properties": {
-            "kind": {"enum": ["gauge", "counter"]},
-            "unit": text, "modulus": number, "max_w": number, "tolerance": number,
-            "hold": {"type": "string"},
-            "exchanges": {"type": "array", "items": reference("Exchange")},
-            "verdicts": {"type": "array", "items": reference("Verdict")},
-            "role": reference("Role"),
-            "net": {"type": "boolean", "description": "A net meter: a fall is negative"},
-            "cycle": {"type": "string", "description": "The metric of the same readings that tells in which cycle the counter is"},
         }},
         "Role": {
             "enum": ["import", "export", "production", "storage", "consumer", "none"],
@@ -59,6 +48,7 @@ pub(super) fn schemas() -> Value {
                     "type": ["string", "number", "array", "null"], "items": {"type": ["string", "number"]}, "minItems": 1,
                 }, "description": "Named [a-z][a-z0-9_]{0,63}; null removes one"},
                 "behind": {"oneOf": [reference("Id"), {"type": "null"}], "description": "The device behind whose meter it is: sums of rooms and homes leave it out"},
+                "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have what the device measures; null: its kind decides"},
                 "metrics": {"type": "object", "maxProperties": MAX_PATCHED_METRICS, "additionalProperties": {
                     "type": ["object", "null"],
                     "description": "null: the metric is dropped until it is sent again",
@@ -74,6 +64,7 @@ pub(super) fn schemas() -> Value {
                         "role": {"oneOf": [reference("Role"), {"type": "null"}], "description": "null: its sender may teach one again"},
                         "net": {"type": ["boolean", "null"], "description": "A net meter: a fall is negative, no reset"},
                         "cycle": {"type": ["string", "null"], "description": "The metric of the same readings that tells in which cycle the counter is: where it differs, the counter has begun again"},
+                        "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have this metric; null: its name, the device and its kind decide"},
                     },
                     "additionalProperties": false,
                 }},

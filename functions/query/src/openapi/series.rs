@@ -5,11 +5,18 @@ use serde_json::{Value, json};
 use super::reference;
 
 /// The schemas by name.
+#[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
 pub(super) fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
     json!({
+        "NotOfRoom": {"type": "object", "required": ["device_id", "metric", "not_of_room"], "properties": {
+            "device_id": reference("Id"), "metric": {"type": "string"}, "not_of_room": reference("NotOfRoomReason"),
+        }},
+        "Combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
+        "NotCombined": {"type": "array", "items": {"oneOf": [reference("LeftOut"), reference("NotOfRoom")]}},
+        "NotOfRoomReason": {"enum": ["person", "kind", "metric"], "description": "Why the means of rooms leave it out: a person said so, or the kind of the device or the name of the metric does"},
         "RollupsLack": {
             "type": "object",
             "description": "Only while rollups are known to be behind: the answer may lack this",
@@ -29,7 +36,7 @@ pub(super) fn schemas() -> Value {
                     "required": ["timestamp"],
                     "properties": {
                         "timestamp": timestamp,
-                        "device_id": reference("Id"),
+                        "device_id": reference("Id"), "room_id": reference("Id"),
                         "partial": {"type": "boolean", "description": "The unit is not over yet"},
                         "coverage": {"type": "number", "description": "The count against the device's usual interval"},
                         "value": {"type": "number", "description": "The only function of the only metric"},
@@ -40,9 +47,15 @@ pub(super) fn schemas() -> Value {
                 "rollups_lack": reference("RollupsLack"),
                 "source": {"type": "string", "description": "readings, m15, day, joined by +"},
                 "units": {"type": "object", "additionalProperties": text},
-                "combine": {"type": "object", "additionalProperties": {"enum": ["mean_of_devices", "sum_of_devices"]}},
+                "combine": reference("Combine"),
                 "devices": {"type": "array", "items": reference("Id")},
-                "left_out": {"type": "array", "items": reference("LeftOut")},
+                "left_out": reference("NotCombined"),
+                "rooms": {"type": "array", "description": "Only with rooms: how each room combines which devices", "items": {
+                    "type": "object", "required": ["room_id", "combine", "devices"], "properties": {
+                        "room_id": reference("Id"), "combine": reference("Combine"),
+                        "devices": {"type": "array", "items": reference("Id")}, "left_out": reference("NotCombined"),
+                    },
+                }},
                 "explain": reference("Explanation"),
             },
         },

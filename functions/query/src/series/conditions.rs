@@ -14,7 +14,9 @@ mod tests;
 
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
-use domain::{Device, DeviceId, Episode, Order, Quarter, TimeRange, Timestamp, episodes};
+use domain::{
+    Device, DeviceId, Episode, MetricName, Order, Quarter, TimeRange, Timestamp, episodes,
+};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -29,6 +31,7 @@ use super::gather::{Ask, Level, MAX_READ, MAX_ROLLUPS};
 use super::grid::{Grid, uncovered};
 use super::horizon::KnownState;
 use super::members::DEVICE_CONCURRENCY;
+use super::not_combined::NotCombined;
 use super::{About, Subject, cached, known};
 use answer::Answer;
 use indexed::Indexed;
@@ -66,7 +69,10 @@ pub(crate) async fn conditions(
     let has_all = |device: &&Device| {
         request.conditions.iter().all(|it| device.metrics.contains_key(&it.metric))
     };
-    let devices: Vec<&Device> = devices.into_iter().filter(has_all).collect();
+    let devices = devices.into_iter().filter(has_all).collect();
+    let names = request.names();
+    let (devices, left_out) =
+        if subject.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     ensure_answerable(devices.len(), &grid)?;
     let ask = |device| Ask {
         device,
@@ -86,9 +92,26 @@ pub(crate) async fn conditions(
         request: &request,
         devices: devices.iter().map(|device| &device.id).collect(),
         episodes: &found,
+        left_out,
         lag: horizon.lag(now),
     };
     Ok(cached(call, &grid, now, answer.respond(explain)?))
+}
+
+/// The devices whose metrics are those of their rooms, and what is left out: beside the others a freezer would
+/// say that the room is cold.
+fn of_rooms<'a>(
+    devices: Vec<&'a Device>,
+    names: &'a [MetricName],
+) -> (Vec<&'a Device>, Vec<NotCombined<'a>>) {
+    let mut left_out = Vec::new();
+    let mut is_of_room = |device: &&'a Device| {
+        let before = left_out.len();
+        left_out.extend(names.iter().filter_map(|name| NotCombined::of(device, name)));
+        left_out.len() == before
+    };
+    let devices = devices.into_iter().filter(|device| is_of_room(device)).collect();
+    (devices, left_out)
 }
 
 /// The episodes of all devices, by their begin, and what the index has to do with them.

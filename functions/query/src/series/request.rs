@@ -9,6 +9,7 @@ use crate::ranges::time_range;
 
 /// The parameters of `series` and `energy`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the request, by itself")]
 pub(crate) struct SeriesRequest {
     pub(crate) format: Format,
     /// The metrics asked for; `None` are all.
@@ -21,6 +22,8 @@ pub(crate) struct SeriesRequest {
     range: TimeRange,
     /// Whether the rows of each device are asked for, apart.
     pub(crate) is_apart: bool,
+    /// Whether the rows of each room are asked for.
+    pub(crate) is_by_room: bool,
     pub(crate) has_events: bool,
     pub(crate) is_explained: bool,
 }
@@ -29,6 +32,12 @@ impl SeriesRequest {
     /// Reads the parameters.
     pub(crate) fn of(request: &Request, params: &Params, now: Timestamp) -> Result<Self, Problem> {
         let functions: Vec<Function> = params.words("fn").filter_map(Function::parse).collect();
+        let (is_apart, is_by_room) = (params.flag("devices"), params.flag("rooms"));
+        if is_apart && is_by_room {
+            let message =
+                "asks for rows of rooms, and devices for rows of devices; give one of them";
+            return Err(Problem::field("rooms", message));
+        }
         Ok(Self {
             format: params.format(request),
             metrics: params.metrics("metric")?,
@@ -36,7 +45,8 @@ impl SeriesRequest {
             unit: params.parse("every")?,
             zone: params.parse("tz")?,
             range: time_range(params, now)?,
-            is_apart: params.flag("devices"),
+            is_apart,
+            is_by_room,
             has_events: params.flag("events"),
             is_explained: params.flag("explain"),
         })

@@ -57,6 +57,8 @@ pub const NET: &str = "net";
 /// The metric that tells in which cycle a counter is.
 pub const CYCLE: &str = "cycle";
 pub const BEHIND: &str = "behind";
+/// Whether the means of rooms have a device, or a metric of it, where a person said so: 1 or 0.
+pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// Of a device, the number of its settings that rollups are folded with; of a rollup, the number that it
 /// was folded with.
 pub const SETTINGS: &str = "settings";

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::attribute::{
     ATTRIBUTES, BEHIND, CHANGES, CYCLE, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES,
-    FIELDS, FIRST_SEEN, FOUND, HOLD, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W, METRICS,
-    MODULUS, NAME, NET, ROLE, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    FIELDS, FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, NET, ROLE, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT,
+    VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -48,6 +49,7 @@ pub fn from_device(device: &Device, layout: Layout) -> Item {
         item.insert(SOURCE.to_owned(), source(&device.source));
     }
     put(&mut item, BEHIND, device.behind.as_ref().map(ToString::to_string));
+    item.extend(device.in_room_means.map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
     if device.fold_settings != FoldSettings::default() {
         item.extend(
             from_fold_settings(&device.fold_settings).map(|(name, it)| (name.to_owned(), it)),
@@ -125,7 +127,7 @@ fn to_place(item: &mut Item) -> Result<Place, ItemError> {
 
 /// The attributes that a device loses when its deletion begins. What a device registered anew may not know
 /// stays: the number of its fold settings.
-pub const DESCRIPTION: [&str; 12] = [
+pub const DESCRIPTION: [&str; 13] = [
     STAY,
     SOURCE,
     keys::ROOM,
@@ -136,6 +138,7 @@ pub const DESCRIPTION: [&str; 12] = [
     METRICS,
     FIRST_SEEN,
     BEHIND,
+    IN_ROOM_MEANS,
     CHANGES,
     INTRODUCED_ROOMS,
 ];
@@ -228,6 +231,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     Ok(Device {
         id,
         behind: parsed(&mut item, BEHIND)?,
+        in_room_means: to_said(&mut item),
         fold_settings,
         name: parsed(&mut item, NAME)?,
         place: to_place(&mut item)?,
@@ -348,6 +352,7 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     if let Some(time) = info.hold {
         item.insert(HOLD.to_owned(), hold(&time));
     }
+    item.extend(info.in_room_means.map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
     if info.is_described {
         item.insert(DESCRIBED.to_owned(), mark());
     }
@@ -363,6 +368,19 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     }
     put(&mut item, CYCLE, info.cycle.clone().map(String::from));
     Attribute::M(item)
+}
+
+/// The attribute of a person's yes or no.
+#[must_use]
+pub fn said(is_so: &bool) -> Attribute {
+    Attribute::N(u8::from(*is_so).to_string())
+}
+
+fn to_said(item: &mut Item) -> Option<bool> {
+    match item.remove(IN_ROOM_MEANS) {
+        Some(Attribute::N(number)) => Some(number != "0"),
+        _ => None,
+    }
 }
 
 /// The attribute of the time for which a power holds: milliseconds.
@@ -410,6 +428,7 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         role,
         is_net: item.contains_key(NET),
         cycle: parsed(&mut item, CYCLE)?,
+        in_room_means: to_said(&mut item),
         is_described: item.contains_key(DESCRIBED),
     })
 }
@@ -484,6 +503,7 @@ mod tests {
         info.max_w = Some(number("6000"));
         info.tolerance = Some(number("0.2"));
         info.hold = Some(TimeDelta::minutes(5));
+        info.in_room_means = Some(true);
         let exchange = Exchange { old: number("812.3"), new: number("0.1") };
         info.exchanges.insert(device.first_seen, exchange);
         info.verdicts.insert(device.first_seen, Verdict::Accept);
@@ -500,6 +520,7 @@ mod tests {
             introduced_by: Some("0123456789ab".to_owned()),
         };
         device.behind = Some("main".parse().expect("an id"));
+        device.in_room_means = Some(false);
         device.version = 3;
         device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
         assert_eq!(

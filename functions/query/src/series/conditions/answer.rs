@@ -10,6 +10,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
 use crate::series::horizon::Lag;
+use crate::series::not_combined::NotCombined;
 use crate::series::write::{Line, respond};
 use crate::sheet::Cell;
 
@@ -18,6 +19,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
+    /// The metrics of devices that are not the room's.
+    pub(crate) left_out: Vec<NotCombined<'a>>,
     /// What the rollups lack.
     pub(crate) lag: Option<Lag>,
 }
@@ -30,6 +33,8 @@ struct About<'a> {
     conditions: BTreeMap<&'a MetricName, String>,
     basis: &'static str,
     devices: &'a [&'a DeviceId],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [NotCombined<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<&'a Lag>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +54,7 @@ impl Answer<'_> {
             conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
             basis: request.basis().as_str(),
             devices: &self.devices,
+            left_out: &self.left_out,
             rollups_lack: self.lag.as_ref(),
             explain,
         };

@@ -1,0 +1,128 @@
+//! Rows by room: each room's are those that the room itself answers. Chooses no devices.
+//!
+//! Each device is read once, whole; of one that has been in a single room that is what the room has of it. A
+//! device that has moved is read again for each of its rooms, in the way in which the room reads it.
+
+use std::collections::BTreeSet;
+
+use domain::{MetricName, MetricRule, RoomId};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use table::{Invocation, QueryReadings, ReadRollups};
+
+use super::answer::{Columns, Group, RowOf};
+use super::device::{DeviceValues, device_values};
+use super::failure::Failure;
+use super::gather::Ask;
+use super::members::{DEVICE_CONCURRENCY, LeftOut};
+
+/// What a row is of, with its devices.
+pub(crate) struct Place<'a> {
+    /// `None` of a device that is in no room and has been in none: it is by itself.
+    pub(crate) room: Option<RoomId>,
+    pub(crate) devices: Vec<DeviceValues<'a>>,
+}
+
+impl<'a> Place<'a> {
+    /// Its rows, by its own columns and without the devices that are behind others in it.
+    pub(crate) fn group(&'a self, (columns, behind): &'a (Columns, Vec<LeftOut<'a>>)) -> Group<'a> {
+        match (&self.room, &self.devices[..]) {
+            (None, [device]) => Group::one(RowOf::OneOf(&device.device.id), columns, device),
+            (None, devices) => Group::combined(RowOf::All, columns, devices, behind),
+            (Some(room), devices) => Group::combined(RowOf::Room(room), columns, devices, behind),
+        }
+    }
+}
+
+/// The rooms of devices, each with its devices, and the devices that are in no room.
+pub(crate) async fn places<'a>(
+    store: &(impl ReadRollups + QueryReadings),
+    asks: &[Ask<'a>],
+    found: Vec<DeviceValues<'a>>,
+    rooms: &'a [BTreeSet<RoomId>],
+    names: &[MetricName],
+    spans: impl Fn(&MetricRule) -> bool + Copy,
+    invocation: &Invocation,
+) -> Result<Vec<Place<'a>>, Failure> {
+    let mut of_rooms: Vec<(RoomId, DeviceValues<'a>)> = Vec::new();
+    let mut alone = Vec::new();
+    let mut moved: Vec<Ask<'a>> = Vec::new();
+    for (ask, values) in asks.iter().zip(found) {
+        match Rooms::of(&values, rooms) {
+            Rooms::One(room) => of_rooms.push((room, values)),
+            Rooms::Several(rooms) => {
+                moved.extend(rooms.into_iter().map(|it| Ask { rooms: Some(it), ..*ask }));
+                alone.extend(Some(values).filter(is_in_none));
+            }
+            Rooms::None => alone.push(values),
+        }
+    }
+    let again = moved.into_iter().map(|ask| {
+        Box::pin(async move {
+            let values = device_values(store, &ask, names, spans, invocation).await?;
+            let room = ask.rooms.and_then(BTreeSet::first);
+            let room = room.filter(|room| was_in(&values, room));
+            Ok::<_, Failure>((room.cloned(), values))
+        })
+    });
+    let again: Vec<_> = again.collect();
+    let again = stream::iter(again).buffered(DEVICE_CONCURRENCY).try_collect::<Vec<_>>().await?;
+    of_rooms.extend(again.into_iter().filter_map(|(room, values)| Some((room?, values))));
+    Ok(grouped(of_rooms, alone))
+}
+
+/// Whether a device is in no room, and has been in none: of what no room has nothing is lost.
+fn is_in_none(values: &DeviceValues<'_>) -> bool {
+    values.device.place.room().is_none()
+        && values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
+}
+
+/// Whether what is read of a device for a room has anything of the room.
+fn was_in(values: &DeviceValues<'_>, room: &RoomId) -> bool {
+    values.device.place.room() == Some(room)
+        || values.gathered.pieces.iter().any(|piece| !piece.is_elsewhere)
+}
+
+/// The rooms of a device, of those that are asked about, each by itself.
+enum Rooms<'a> {
+    None,
+    /// All that is found of it is of this room.
+    One(RoomId),
+    /// It has been in several, or in others too.
+    Several(Vec<&'a BTreeSet<RoomId>>),
+}
+
+impl<'a> Rooms<'a> {
+    fn of(values: &DeviceValues<'_>, asked: &'a [BTreeSet<RoomId>]) -> Self {
+        let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup);
+        let now = values.device.place.room();
+        let may_be_of = |room: &&BTreeSet<RoomId>| {
+            now.is_some_and(|now| room.contains(now)) || pieces().any(|it| it.may_be_of(room))
+        };
+        let rooms: Vec<&BTreeSet<RoomId>> = asked.iter().filter(may_be_of).collect();
+        match rooms.first().and_then(|room| room.first()) {
+            None => Self::None,
+            Some(room) if rooms.len() == 1 && pieces().all(|it| it.is_only_of(rooms[0])) => {
+                Self::One(room.clone())
+            }
+            Some(_) => Self::Several(rooms),
+        }
+    }
+}
+
+/// The devices by room, and those without one behind them; each in the order of their ids.
+fn grouped<'a>(
+    mut of_rooms: Vec<(RoomId, DeviceValues<'a>)>,
+    alone: Vec<DeviceValues<'a>>,
+) -> Vec<Place<'a>> {
+    of_rooms
+        .sort_by(|(room, it), (other, next)| (room, &it.device.id).cmp(&(other, &next.device.id)));
+    let mut places: Vec<Place<'a>> = Vec::new();
+    for (room, values) in of_rooms {
+        match places.last_mut().filter(|place| place.room.as_ref() == Some(&room)) {
+            Some(place) => place.devices.push(values),
+            None => places.push(Place { room: Some(room), devices: vec![values] }),
+        }
+    }
+    places.extend(alone.into_iter().map(|it| Place { room: None, devices: vec![it] }));
+    places
+}

@@ -1,0 +1,258 @@
+//! Rows by room against the answers of the rooms themselves, and how many bytes a chart of a large house takes.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use base64::Engine as _;
+use domain::{Bucket, FoldRules, Quarter, Rollup, Zone};
+use fastrand::Rng;
+use table::{Expected, PutRollups as _, RollupKey, StoredRollup, UpdateRegistry as _};
+
+use super::series::numbers;
+use super::*;
+
+const ROOMS: [&str; 3] = ["attic", "hall", "loft"];
+const DAYS: i64 = 3;
+
+fn without_room(reading: Reading) -> Reading {
+    let metrics = reading.metrics().clone();
+    Reading::new(reading.device, reading.at, None, metrics).expect("a reading")
+}
+
+/// Readings of some devices, which move between rooms and are silent at times.
+fn random_readings(random: &mut Rng) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for n in 0..5 {
+        let (mut room, mut kwh) = (random.usize(0..ROOMS.len()), 100);
+        let mut minute = -DAYS * 1_440 + random.i64(0..200);
+        while minute < 0 {
+            if n > 1 && random.u8(0..20) == 0 {
+                room = random.usize(0..ROOMS.len());
+            }
+            kwh += random.i64(0..3);
+            let values = [
+                ("temperature", random.i64(-20..40).to_string()),
+                ("cumulative_kwh_p", kwh.to_string()),
+                ("current_w", random.i64(0..900).to_string()),
+            ];
+            let values: Vec<(&str, &str)> = values
+                .iter()
+                .filter(|_| random.u8(0..4) > 0)
+                .map(|(name, it)| (*name, &**it))
+                .collect();
+            if !values.is_empty() {
+                let of_room = numbers(&format!("d{n}"), minute, ROOMS[room], &values);
+                // The last device names no room in the end.
+                let is_last = n == 4 && minute >= -1_440;
+                readings.push(if is_last { without_room(of_room) } else { of_room });
+            }
+            minute +=
+                if random.u8(0..25) == 0 { random.i64(300..1_500) } else { random.i64(3..50) };
+        }
+    }
+    readings
+}
+
+/// Stores readings, registers their devices where the newest says that they are, and rolls up what is before a minute.
+async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
+    let bench = Bench::empty();
+    let (of_rooms, roomless): (Vec<Reading>, Vec<Reading>) =
+        readings.iter().cloned().partition(|reading| reading.room.is_some());
+    bench.store(&of_rooms).await;
+    bench.store.put_readings(&roomless, None, &invocation()).await;
+    let mut devices = BTreeMap::new();
+    for reading in readings {
+        devices.entry(reading.device.clone()).or_insert_with(Vec::new).push(reading);
+    }
+    for (id, readings) in &devices {
+        let device = LookUpRegistry::device(&bench.store, id, &invocation()).await;
+        let mut device = device.expect("memory").expect("registered");
+        let newest = DeviceObservation::of(readings.last().expect("one"));
+        let learned = device.diff(&newest, |_| true);
+        bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
+        learned.apply(&mut device);
+        let Some(sealed) = sealed else { continue };
+        let rules = FoldRules::of(&device);
+        let fold = |range: domain::TimeRange| {
+            Rollup::fold(readings.iter().copied().filter(|it| range.contains(it.at)), &rules)
+        };
+        let mut buckets = BTreeMap::new();
+        for at in readings.iter().map(|it| it.at).filter(|it| *it < at(sealed)) {
+            let (quarter, date) = (Quarter::of(at), Zone::UTC.date(at));
+            let day = Zone::UTC.day(date).expect("it exists");
+            buckets.insert(RollupKey::quarter(id.clone(), quarter).bucket, quarter.range());
+            if day.to() <= super::at(sealed) {
+                buckets.insert(Bucket::Day(date), day);
+            }
+        }
+        for (bucket, range) in buckets {
+            let stored = StoredRollup {
+                key: RollupKey { device: id.clone(), bucket },
+                range,
+                zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
+                version: 1,
+                settings: device.fold_settings.number,
+                raw_until: None,
+                expires: None,
+                is_frozen: false,
+                indexed: None,
+                rollup: fold(range),
+            };
+            let put = bench.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
+            assert!(put.expect("memory"));
+        }
+    }
+    if let Some(sealed) = sealed {
+        bench.seal(sealed, "UTC").await;
+    }
+    bench
+}
+
+fn rows_of(answer: &Value) -> Vec<Value> {
+    answer["data"].as_array().unwrap_or_else(|| panic!("rows: {answer}")).clone()
+}
+
+/// The rows that have a value.
+fn having(rows: Vec<Value>, metric: &str) -> Vec<Value> {
+    rows.into_iter().filter(|row| row[metric].is_object()).collect()
+}
+
+#[tokio::test]
+async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
+    let (mut compared, mut moved) = (0, 0);
+    for seed in 0..12 {
+        let mut random = Rng::with_seed(seed);
+        let readings = random_readings(&mut random);
+        let sealed = [None, Some(-1_440), Some(0)][random.usize(0..3)];
+        let bench = stored(&readings, sealed).await;
+        assert_eq!(bench.patch("/devices/d0", r#"{"in_room_means": false}"#).await.status, 200);
+        // What it measured in a room is the room's; since it measured in none it is by itself, too.
+        assert_eq!(bench.patch("/devices/d4", r#"{"room": null}"#).await.status, 200);
+        for room in ["attic", "hall"] {
+            assert_eq!(
+                bench.patch(&format!("/rooms/{room}"), r#"{"home": "h"}"#).await.status,
+                200
+            );
+        }
+        let from = at(-DAYS * 1_440 + random.i64(0..1_000));
+        for (metric, functions) in [
+            ("temperature", "mean,min,max,count"),
+            ("current_w", "mean,time_mean"),
+            ("cumulative_kwh_p", "increase,last"),
+        ] {
+            for every in ["&every=15m", "&every=1h", "&every=1d", ""] {
+                let asked =
+                    format!("from={from}&to={}&metric={metric}&fn={functions}{every}", at(0));
+                let told = format!("seed {seed} {sealed:?} {asked}");
+                let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
+                let home = bench.get(&format!("/homes/h/series?{asked}&rooms=1")).await.json();
+                let mut expected = Vec::new();
+                for (n, room) in ROOMS.iter().enumerate() {
+                    let own = bench.get(&format!("/rooms/{room}/series?{asked}")).await;
+                    if own.status == 400 {
+                        continue;
+                    }
+                    let own = own.json();
+                    let mut rows = having(rows_of(&own), metric);
+                    rows.iter_mut().for_each(|row| row["room_id"] = json!(room));
+                    compared += rows.len();
+                    let of_room = |answer: &Value| -> Vec<Value> {
+                        rows_of(answer).into_iter().filter(|row| row["room_id"] == *room).collect()
+                    };
+                    assert_eq!(of_room(&all), rows, "{told}");
+                    assert_eq!(
+                        of_room(&home),
+                        if n < 2 { rows.clone() } else { Vec::new() },
+                        "{told}"
+                    );
+                    let about = all["rooms"].as_array().expect("rooms").iter();
+                    let about = about.clone().find(|it| it["room_id"] == *room);
+                    if let Some(about) = about {
+                        for member in ["devices", "left_out", "combine"] {
+                            assert_eq!(about[member], own[member], "{told} {member}");
+                        }
+                    }
+                    expected.extend(rows);
+                }
+                let alone = bench.get(&format!("/devices/d4/series?{asked}")).await.json();
+                let is_alone =
+                    readings.iter().any(|it| it.device.as_str() == "d4" && it.room.is_none());
+                let alone = if is_alone { having(rows_of(&alone), metric) } else { Vec::new() };
+                let rows = rows_of(&all);
+                assert_eq!(rows.len(), expected.len() + alone.len(), "{told}");
+                let found: Vec<Value> =
+                    rows.into_iter().filter(|row| row["device_id"] == "d4").collect();
+                moved += found.len();
+                assert!(
+                    found.iter().zip(&alone).all(|(row, own)| row[metric] == own[metric]),
+                    "{told}"
+                );
+                assert!(rows_of(&home).iter().all(|row| row["room_id"].is_string()), "{told}");
+            }
+        }
+    }
+    assert!(compared > 5_000 && moved > 1_000, "{compared} {moved}");
+}
+
+#[tokio::test]
+async fn rows_by_room_come_as_csv_and_not_together_with_rows_by_device() {
+    let bench = Bench::empty();
+    let reading = |device, room| numbers(device, 0, room, &[("temperature", "20")]);
+    bench.store(&[reading("a", "hall"), reading("b", "loft")]).await;
+    assert_eq!(bench.patch("/devices/b", r#"{"room": null}"#).await.status, 200);
+    let mut roomless = without_room(reading("b", "loft"));
+    roomless.at = at(1);
+    bench.store.put_readings(&[roomless], None, &invocation()).await;
+    let asked = format!("/series?from={}&to={}&fn=mean&rooms=1", at(0), at(15));
+    let csv = bench.get(&format!("{asked}&format=csv")).await.text;
+    let rows = ["timestamp,room_id,device_id,partial,coverage,temperature.mean".to_owned()];
+    let row = |of: &str| format!("{},{of},20", at(0));
+    let rows: Vec<String> =
+        rows.into_iter().chain(["hall,,,", "loft,,,", ",b,,0.13"].map(row)).collect();
+    assert_eq!(csv.lines().collect::<Vec<_>>(), rows);
+    let detail = bench.problem(&format!("{asked}&devices=1")).await;
+    assert!(detail.starts_with("400 rooms: asks for rows of rooms"), "{detail}");
+    let detail = bench.problem(&format!("/rooms/hall{asked}")).await;
+    assert!(detail.starts_with("400 rooms: unknown parameter"), "{detail}");
+}
+
+/// 200 devices in 40 rooms, a reading each quarter of an hour: as a chart of all rooms asks for a day.
+#[tokio::test]
+async fn a_chart_of_a_large_house_is_small() {
+    let mut random = Rng::with_seed(1);
+    let metrics = ["temperature", "humidity", "co2", "illuminance", "current_w"];
+    let mut readings = Vec::new();
+    for device in 0..200 {
+        let mut values: Vec<i64> = metrics.iter().map(|_| random.i64(1_000..3_000)).collect();
+        for quarter in 0..96 {
+            values.iter_mut().for_each(|value| *value += random.i64(-20..21));
+            let shown = values.iter().map(|value| format!("{}.{:02}", value / 100, value % 100));
+            // As in the house that was measured, not every device has every metric.
+            let shown: Vec<String> = shown.collect();
+            let having = metrics.iter().zip(&shown).enumerate();
+            let having = having.filter(|(n, _)| *n == 0 || (device + n) % 3 > 0);
+            let having: Vec<(&str, &str)> = having.map(|(_, (name, it))| (*name, &**it)).collect();
+            let room = format!("room-{}", device % 40);
+            readings.push(numbers(
+                &format!("device-{device}"),
+                (quarter - 96) * 15,
+                &room,
+                &having,
+            ));
+        }
+    }
+    let bench = Bench::empty();
+    bench.store(&readings).await;
+    for metric in metrics {
+        let asked = format!("from={}&to={}&metric={metric}", at(-1_440), at(0));
+        let url = format!("/series?{asked}&every=30m&fn=mean,min,max&rooms=1");
+        let answer = bench.send("GET", &url, json!({"accept-encoding": "gzip"}), "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let bytes = base64::prelude::BASE64_STANDARD.decode(&answer.text).expect("gzip as text");
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&*bytes).read_to_string(&mut text).expect("gzip");
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(rows_of(&answer).len(), 40 * 48, "{metric}");
+        assert!(bytes.len() <= 60_000, "{metric} takes {} bytes", bytes.len());
+    }
+}

@@ -1,0 +1,220 @@
+//! Which values are a room's: those of a freezer, of soil or of a chip stand in a room and are not its air.
+//! Combines no values.
+//!
+//! It is asked when a question is answered, never when a reading is stored, so what it says counts for all
+//! that is stored.
+
+use super::{Device, MetricName, MetricRule};
+
+/// The reason for which the means of rooms leave a metric of a device out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotOfRoom {
+    /// A person said so.
+    Person,
+    /// The device is of a kind that has an inside of its own, or a chip.
+    Kind,
+    /// The metric is by its name of a thing.
+    Metric,
+}
+
+/// Words that a kind of device has that is closed, wet or hot: it does not measure the air around it.
+const KINDS: [&str; 22] = [
+    "aquarium",
+    "boiler",
+    "compost",
+    "dryer",
+    "freezer",
+    "fridge",
+    "grill",
+    "incubator",
+    "kettle",
+    "kiln",
+    "oven",
+    "pipe",
+    "pond",
+    "pool",
+    "refrigerator",
+    "sauna",
+    "soil",
+    "spa",
+    "stove",
+    "tank",
+    "terrarium",
+    "vivarium",
+];
+
+/// The end of the id of a part that is a processor.
+const PROCESSOR: &str = ":ESP32";
+
+/// The things of which `..._temperature` is not a room's.
+const THINGS: [&str; 18] = [
+    "board",
+    "boiler",
+    "chip",
+    "cpu",
+    "device",
+    "flow",
+    "freezer",
+    "fridge",
+    "internal",
+    "oven",
+    "pool",
+    "processor",
+    "return",
+    "soil",
+    "supply",
+    "surface",
+    "tank",
+    "water",
+];
+
+impl NotOfRoom {
+    /// The reason as the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Kind => "kind",
+            Self::Metric => "metric",
+        }
+    }
+}
+
+impl Device {
+    /// Why the means of rooms, of homes and of all devices leave a metric of this device out; `None` if they
+    /// have it.
+    ///
+    /// A person's word on the metric comes first. A metric that is by its name of a thing is left out
+    /// whatever is said of the device. Of the others, a person's word on the device comes before its
+    /// kind. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
+    #[must_use]
+    pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
+        let info = self.metrics.get(metric)?;
+        if MetricRule::of(info) != MetricRule::Gauge {
+            return None;
+        }
+        let said = |is_in: bool| (!is_in).then_some(NotOfRoom::Person);
+        if let Some(is_in) = info.in_room_means {
+            return said(is_in);
+        }
+        if metric.is_of_thing() {
+            return Some(NotOfRoom::Metric);
+        }
+        match self.in_room_means {
+            Some(is_in) => said(is_in),
+            None => self.has_inside().then_some(NotOfRoom::Kind),
+        }
+    }
+
+    /// Whether one of its kind's words is of a thing with an inside, in any case: `Deep freezer`. The processor
+    /// of a Tasmota was a part of the device once, and is of that kind.
+    fn has_inside(&self) -> bool {
+        let kind = self.kind.as_ref().map(|kind| kind.as_str().to_lowercase()).unwrap_or_default();
+        kind.split(|c: char| !c.is_alphanumeric()).any(|word| KINDS.contains(&word))
+            || self.id.as_str().ends_with(PROCESSOR)
+    }
+}
+
+impl MetricName {
+    /// Whether the name says that the metric is of a thing: `soil_...`, and the temperature of a chip, of water
+    /// and the like.
+    #[must_use]
+    pub fn is_of_thing(&self) -> bool {
+        let name = self.as_str();
+        let thing = name.strip_suffix("_temperature");
+        name.starts_with("soil_") || thing.is_some_and(|thing| THINGS.contains(&thing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decimal, DeviceObservation, MetricKind, Reading, Timestamp};
+
+    fn device(metrics: &[&str]) -> Device {
+        let name = |name: &&str| (name.parse().expect("a name"), Decimal::parse("1").expect("one"));
+        let id = || "d".parse().expect("an id");
+        let metrics = metrics.iter().map(name).collect();
+        let reading = Reading::new(id(), Timestamp::MIN, None, metrics).expect("a reading");
+        DeviceObservation::of(&reading).new_device(id(), |_| false)
+    }
+
+    fn reason(device: &Device, metric: &str) -> Option<NotOfRoom> {
+        device.not_of_room(&metric.parse().expect("a name"))
+    }
+
+    #[test]
+    fn kinds_and_names_of_things_are_known() {
+        let mut thing = device(&["temperature", "humidity"]);
+        for (kind, expected) in [
+            ("freezer", Some(NotOfRoom::Kind)),
+            ("Deep-Freezer 2", Some(NotOfRoom::Kind)),
+            ("fridge/freezer", Some(NotOfRoom::Kind)),
+            ("thermometer", None),
+            ("ovenbird", None),
+        ] {
+            thing.kind = Some(kind.parse().expect("a label"));
+            assert_eq!(reason(&thing, "temperature"), expected, "{kind}");
+            assert_eq!(reason(&thing, "humidity"), expected, "{kind}");
+        }
+        thing.kind = None;
+        for (id, expected) in [("plug:ESP32", Some(NotOfRoom::Kind)), ("ESP32", None)] {
+            thing.id = id.parse().expect("an id");
+            assert_eq!(reason(&thing, "temperature"), expected, "{id}");
+        }
+        for (metric, is_of_thing) in [
+            ("device_temperature", true),
+            ("soil_moisture", true),
+            ("water_temperature", true),
+            ("temperature", false),
+            ("set_temperature", false),
+            ("water_leak", false),
+            ("dew_point", false),
+        ] {
+            let name: MetricName = metric.parse().expect("a name");
+            assert_eq!(name.is_of_thing(), is_of_thing, "{metric}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_counts() {
+        // Of the metric's own word, its name, the device's word and its kind.
+        for bits in 0..36_u8 {
+            let word = |n: u8| [None, Some(false), Some(true)][usize::from(n % 3)];
+            let (metric, of_device) = (word(bits), word(bits / 3));
+            let (is_thing, has_kind) = (bits / 9 % 2 == 1, bits / 18 == 1);
+            let name = if is_thing { "device_temperature" } else { "temperature" };
+            let mut it = device(&[name]);
+            it.in_room_means = of_device;
+            it.kind = has_kind.then(|| "fridge".parse().expect("a label"));
+            it.metrics.values_mut().for_each(|info| info.in_room_means = metric);
+            let expected = match (metric, is_thing, of_device, has_kind) {
+                (Some(true), ..) | (None, false, Some(true), _) | (None, false, None, false) => {
+                    None
+                }
+                (Some(false), ..) | (None, false, Some(false), _) => Some(NotOfRoom::Person),
+                (None, true, ..) => Some(NotOfRoom::Metric),
+                (None, false, None, true) => Some(NotOfRoom::Kind),
+            };
+            assert_eq!(
+                reason(&it, name),
+                expected,
+                "{metric:?} {is_thing} {of_device:?} {has_kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_added_up_is_never_left_out() {
+        let mut plug = device(&["current_w", "cumulative_kwh_p", "water", "temperature"]);
+        plug.kind = Some("fridge".parse().expect("a label"));
+        plug.in_room_means = Some(false);
+        let water: MetricName = "water".parse().expect("a name");
+        plug.metrics.get_mut(&water).expect("it has sent it").kind = MetricKind::Counter;
+        plug.metrics.values_mut().for_each(|info| info.in_room_means = Some(false));
+        for metric in ["current_w", "cumulative_kwh_p", "water", "unknown"] {
+            assert_eq!(reason(&plug, metric), None, "{metric}");
+        }
+        assert_eq!(reason(&plug, "temperature"), Some(NotOfRoom::Person));
+    }
+}

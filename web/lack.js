@@ -1,0 +1,34 @@
+// What answers lack because the server is still summing up, and how a view says so. Asks nobody.
+
+import { h } from "./dom.js";
+import { moment } from "./format.js";
+
+/** @typedef {{rollups_lack?: Record<string, any>}} Answer */
+
+/**
+ * Tells whether one of some answers may lack something.
+ * @param {...(Answer | null | undefined)} answers
+ */
+export function isLacking(...answers) {
+  return answers.some((it) => it?.rollups_lack !== undefined);
+}
+
+/**
+ * What is to be said beside figures that may lack something; null where they lack nothing.
+ * @param {...(Answer | null | undefined)} answers
+ */
+export function lackNote(...answers) {
+  const lack = answers.find((it) => it?.rollups_lack)?.rollups_lack;
+  if (!lack) return null;
+  const since = lack.changes_since ? ` What arrived since ${moment(lack.changes_since)} may be missing here.` : "";
+  return h("p", { class: "note lack" }, h("strong", null, "History is still being summed up."), since);
+}
+
+/**
+ * The words in the place of values that are not there.
+ * @param {boolean} lacks
+ * @param {string} words what to say where nothing is lacking
+ */
+export function absent(lacks, words) {
+  return lacks ? "Not summed up yet." : words;
+}
