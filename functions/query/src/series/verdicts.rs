@@ -83,7 +83,7 @@ impl Step<'_> {
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
             return Ok(Some("is no time that a reading can have".to_owned()));
         };
-        let Some(to) = self.value(store, range, invocation).await? else {
+        let Some(to) = self.value(store, range, rule, invocation).await? else {
             return Ok(Some(format!("there is no reading of {name} above zero at that time")));
         };
         let Some(from) = self.before(store, range, rule, invocation).await? else {
@@ -108,14 +108,14 @@ impl Step<'_> {
         &self,
         store: &impl QueryReadings,
         range: TimeRange,
+        rule: &CounterRule,
         invocation: &Invocation,
     ) -> Result<Option<Sample>, Failure> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
         let page = store.device_readings(&self.device.id, &query, invocation).await?;
-        let value = page.readings.iter().find_map(|it| it.metrics().get(self.name));
-        let value = value.filter(|value| CounterRule::counts(value));
-        Ok(value.map(|value| Sample { at: self.at, value: value.clone() }))
+        let rule = MetricRule::Counter(rule.clone());
+        Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
     }
 
     /// The value before the step's last one, however far.
