@@ -85,6 +85,7 @@ impl House {
         let settings = rollup::Settings {
             zone: "Europe/Berlin".parse().expect("a zone"),
             retention: rollup::Retention::default(),
+            following: rollups::Following::default(),
             max_read_units: u32::MAX,
             max_write_units: u32::MAX,
         };
@@ -129,7 +130,11 @@ impl House {
     }
 
     fn query(&self) -> Query<MemoryStore, TestClock> {
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         Query::new(self.store.clone(), self.clock.clone(), Telemetry::silent(), settings)
     }
 }

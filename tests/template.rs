@@ -550,7 +550,7 @@ fn every_role_reaches_the_partitions_that_its_function_needs_and_no_other() {
 }
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 12] = [
+const PARTITIONS: [(Target, &str); 13] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),

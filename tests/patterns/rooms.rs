@@ -60,7 +60,7 @@ impl House {
         let store = engine.table(true).await.store();
         let sealed = [at(SEALED); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None, backlog: None };
+        let state = RollupState { zone, since, sealed, queue: None };
         store.begin_rollups(&state, &invocation()).await.expect("written");
         let walk = RoomWalk { begun: at(0), after: None, is_done: true };
         store.set_room_walk(&walk, &invocation()).await.expect("written");
@@ -139,7 +139,11 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let clock = TestClock::at(at(NOW));
         let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
         function.load().await;
