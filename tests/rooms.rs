@@ -101,7 +101,7 @@ impl House {
         for id in HOME {
             house
                 .store
-                .register_room(&domain::Room::new(room(id), at(0)), &invocation())
+                .register_room(&Room::new(room(id), at(0)), &invocation())
                 .await
                 .expect("written");
             let home = RoomPatch {
@@ -110,7 +110,7 @@ impl House {
             };
             house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
         }
-        let other = domain::Room::new(room(ROOMS[2]), at(0));
+        let other = Room::new(room(ROOMS[2]), at(0));
         house.store.register_room(&other, &invocation()).await.expect("written");
         house
     }
@@ -274,14 +274,18 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
         if is_noted {
             let sealed = [at(0); SWEEP_GROUPS];
             let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-            let state = RollupState { zone, since, sealed, queue: None, backlog: None };
+            let state = RollupState { zone, since, sealed, queue: None };
             store.begin_rollups(&state, &invocation()).await.expect("written");
             let walk = RoomWalk { begun: at(0), after: None, is_done: true };
             store.set_room_walk(&walk, &invocation()).await.expect("written");
             let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
             assert!(store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("written"));
         }
-        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let settings = query::Settings {
+            registry_max_age: Duration::from_secs(60),
+            auth: false,
+            ..query::Settings::default()
+        };
         let clock = TestClock::at(at(2 * MINUTE));
         let query = Query::new(store, clock, Telemetry::silent(), settings);
         let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));
