@@ -1,5 +1,5 @@
-//! Compresses the files of the web page and names them by their content. Changes none but those names in it, and
-//! leaves out comments, which are a fifth of its scripts.
+//! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
+//! scripts go without comments, which are for those who work on them.
 
 use std::fs;
 use std::io::Write as _;
@@ -29,7 +29,11 @@ fn main() {
             let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
             let known = TYPES.iter().find(|(known, _)| *known == extension);
             if let Some((_, content_type)) = known {
-                let text = fs::read_to_string(&path).expect("a file of the page is text");
+                let mut text = fs::read_to_string(&path).expect("a file of the page is text");
+                // Those of others keep theirs, which have their licences.
+                if extension == "js" && folder == FOLDERS[0] {
+                    text = without_comments(&text);
+                }
                 files.push((name_of(&path), *content_type, text));
             }
         }
@@ -47,7 +51,7 @@ fn main() {
             Some("text/html") => (name, text.replace("\"assets/", &format!("\"assets/{version}."))),
             Some("text/javascript") => {
                 let text = text.replace("from \"./", &format!("from \"./{version}."));
-                (format!("{version}.{name}"), without_comments(&text))
+                (format!("{version}.{name}"), text)
             }
             _ => (format!("{version}.{name}"), text),
         };
@@ -66,19 +70,25 @@ fn main() {
     fs::write(output().join("web.rs"), table).expect("cargo made the folder");
 }
 
-/// A script without the lines that are nothing but a comment.
+/// A script without the lines that are comments. No line of a text in the scripts begins like one.
 fn without_comments(script: &str) -> String {
-    let mut is_inside = false;
-    let is_code = |line: &&str| {
-        let line = line.trim();
-        let begins = line.starts_with("/**");
-        let was_inside = is_inside;
-        // A comment may also stand before code in its line.
-        let is_comment = begins && line.find("*/").is_none_or(|end| end + 2 == line.len());
-        is_inside = (was_inside || is_comment) && !line.ends_with("*/");
-        !was_inside && !is_comment && !line.starts_with("//")
-    };
-    script.lines().filter(is_code).fold(String::new(), |text, line| text + line + "\n")
+    let (mut kept, mut is_inside) = (String::new(), false);
+    for line in script.lines() {
+        let text = line.trim();
+        let is_comment = is_inside
+            || text.starts_with("//")
+            || text.starts_with("/**") && (text.ends_with("*/") || !text.contains("*/"));
+        is_inside = if is_inside {
+            !text.ends_with("*/")
+        } else {
+            is_comment && text.starts_with("/**") && !text.ends_with("*/")
+        };
+        if !is_comment {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 fn name_of(path: &Path) -> String {
