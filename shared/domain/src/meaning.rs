@@ -33,6 +33,8 @@ impl MetricPatch {
             ("tolerance", is_set(&self.tolerance)),
             ("exchanges", is_set(&self.exchanges)),
             ("verdicts", is_set(&self.verdicts)),
+            ("net", self.net == Edit::Set(true)),
+            ("cycle", is_set(&self.cycle)),
         ];
         if after.kind != MetricKind::Counter {
             let set = of_counters.into_iter().find(|(_, is_set)| *is_set);
@@ -44,6 +46,11 @@ impl MetricPatch {
             return Some(("max_w", "needs a metric in Wh, kWh or MWh"));
         }
         let is_power = matches!(MetricRule::of(after), MetricRule::Power(_));
+        let is_energy =
+            after.kind == MetricKind::Counter && EnergyUnit::of(after.unit.as_ref()).is_some();
+        if is_set(&self.role) && !is_energy && !is_power {
+            return Some(("role", "needs a counter in Wh, kWh or MWh, or a gauge in W, kW or MW"));
+        }
         if is_set(&self.hold) && !is_power {
             return Some(("hold", "is a setting of gauges in W, kW or MW"));
         }

@@ -4,8 +4,7 @@
 //! nothing as long as the step is another.
 
 use domain::{
-    CounterRule, Device, DevicePatch, Edit, MetricName, MetricRule, Order, Sample, TimeRange,
-    Timestamp, Verdict,
+    Device, DevicePatch, Edit, MetricName, MetricRule, Order, Sample, TimeRange, Timestamp, Verdict,
 };
 use runtime::http::Call;
 use table::{Invocation, LookUpRegistry, QueryReadings, RangeQuery, ReadRollupState, ReadRollups};
@@ -48,9 +47,7 @@ pub(crate) async fn check_verdicts(
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     for (name, at, verdict) in new {
-        let Some(MetricRule::Counter(rule)) = edited.metrics.get(name).map(MetricRule::of) else {
-            continue;
-        };
+        let Some(rule) = edited.metrics.get(name).map(MetricRule::of) else { continue };
         let step = Step { device: &edited, name, at, now, horizon: &horizon };
         let why = step.unfit(store, &rule, verdict, call.invocation).await;
         if let Some(why) = why.map_err(|failure| failure.problem(call))? {
@@ -75,21 +72,22 @@ impl Step<'_> {
     async fn unfit(
         &self,
         store: &(impl QueryReadings + ReadRollups),
-        rule: &CounterRule,
+        rule: &MetricRule,
         verdict: Verdict,
         invocation: &Invocation,
     ) -> Result<Option<String>, Failure> {
         let Self { name, at, .. } = *self;
+        let MetricRule::Counter(counter) = rule else { return Ok(None) };
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
             return Ok(Some("is no time that a reading can have".to_owned()));
         };
-        let Some(to) = self.value(store, range, invocation).await? else {
-            return Ok(Some(format!("there is no reading of {name} above zero at that time")));
+        let Some(to) = self.value(store, range, rule, invocation).await? else {
+            return Ok(Some(format!("there is no reading at that time whose {name} takes part")));
         };
         let Some(from) = self.before(store, range, rule, invocation).await? else {
             return Ok(Some(format!("{} is the first value; no step ends there", to.value)));
         };
-        let fitting = rule.verdicts(&from, &to);
+        let fitting = counter.verdicts(&from, &to);
         if fitting.contains(&verdict) {
             return Ok(None);
         }
@@ -108,14 +106,13 @@ impl Step<'_> {
         &self,
         store: &impl QueryReadings,
         range: TimeRange,
+        rule: &MetricRule,
         invocation: &Invocation,
     ) -> Result<Option<Sample>, Failure> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
         let page = store.device_readings(&self.device.id, &query, invocation).await?;
-        let value = page.readings.iter().find_map(|it| it.metrics().get(self.name));
-        let value = value.filter(|value| CounterRule::counts(value));
-        Ok(value.map(|value| Sample { at: self.at, value: value.clone() }))
+        Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
     }
 
     /// The value before the step's last one, however far.
@@ -123,7 +120,7 @@ impl Step<'_> {
         &self,
         store: &(impl QueryReadings + ReadRollups),
         range: TimeRange,
-        rule: &CounterRule,
+        rule: &MetricRule,
         invocation: &Invocation,
     ) -> Result<Option<Sample>, Failure> {
         let grid = Grid::total(range);
@@ -137,7 +134,7 @@ impl Step<'_> {
             coarsest: Level::Readings,
             now: self.now,
         };
-        let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
+        let rules = [(self.name.clone(), rule.clone())].into();
         let mut found = neighbours(store, &ask, &rules, invocation).await?;
         Ok(found.remove(self.name).and_then(|it| it.before))
     }
