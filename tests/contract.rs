@@ -211,7 +211,7 @@ macro_rules! ports {
                 a_stay_that_was_learned_needs_the_place_and_the_version_that_were_read
                 stays_that_overlap_a_range_are_found
                 a_walk_over_stays_meets_each_once
-                a_former_device_of_a_room_is_in_its_ranges;
+                a_device_that_is_named_is_in_a_rooms_ranges_though_it_has_moved;
             deletions(store):
                 a_deleted_device_is_in_no_list_and_nothing_writes_it
                 a_deletion_ends_only_where_nothing_was_found_since

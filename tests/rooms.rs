@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{DeviceObservation, Edit, Reading, RoomPatch};
+use domain::{DeviceObservation, Edit, Month, Reading, Room, RoomPatch, SWEEP_GROUPS, Timestamp};
 use fastrand::Rng;
 use query::Query;
 use rollup::Rollup;
@@ -15,8 +15,12 @@ use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, PutReadings as _, RegisterDevices as _};
+use table::{
+    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _,
+    RegisterDevices as _, RollupState, RoomWalk, Seen,
+};
 
+use crate::engine::Engine;
 use crate::faults::registry::record;
 use crate::given::{Answer, at, device, invocation, minute, placed, reading, request, room};
 
@@ -244,4 +248,43 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
     }
     assert!(silent > 30, "only {silent} silent devices had a share");
     assert!(moved > 100, "{moved} partitions");
+}
+
+/// Whether it is noted where the device was, or each device is asked.
+#[tokio::test]
+async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
+    for is_noted in [true, false] {
+        let engine = Engine::embedded().await;
+        let store = engine.table(false).await.store();
+        for id in ["room-a", "room-b"] {
+            store.register_room(&Room::new(room(id), at(0)), &invocation()).await.expect("written");
+        }
+        let values = [("temperature", "21.5")];
+        let readings = [("room-a", 0), ("room-b", MINUTE)]
+            .map(|(id, at)| placed(reading("d", at, &values), id));
+        let [former, now] = &readings;
+        let new = DeviceObservation::of(now).new_device(device("d"), |_| true);
+        store.register_device(&new, &invocation()).await.expect("registered");
+        assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
+        if is_noted {
+            let sealed = [at(0); SWEEP_GROUPS];
+            let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
+            let state = RollupState { zone, since, sealed, queue: None, backlog: None };
+            store.begin_rollups(&state, &invocation()).await.expect("written");
+            let walk = RoomWalk { begun: at(0), after: None, is_done: true };
+            store.set_room_walk(&walk, &invocation()).await.expect("written");
+            let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
+            assert!(store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("written"));
+        }
+        let settings = query::Settings { registry_max_age: Duration::from_secs(60), auth: false };
+        let clock = TestClock::at(at(2 * MINUTE));
+        let query = Query::new(store, clock, Telemetry::silent(), settings);
+        let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));
+        let event = request("GET", "/rooms/room-a/readings", &asked, None);
+        let answer = Answer::of(&Box::pin(query.handle(event, minute())).await);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let found = answer.body["data"].as_array().expect("rows");
+        let times: Vec<&Value> = found.iter().map(|row| &row["timestamp"]).collect();
+        assert_eq!(times, [&json!(former.at.to_string())], "noted: {is_noted}");
+    }
 }
