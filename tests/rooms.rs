@@ -100,7 +100,7 @@ impl House {
         for id in HOME {
             house
                 .store
-                .register_room(&domain::Room::new(room(id), at(0)), &invocation())
+                .register_room(&Room::new(room(id), at(0)), &invocation())
                 .await
                 .expect("written");
             let home = RoomPatch {
@@ -109,7 +109,7 @@ impl House {
             };
             house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
         }
-        let other = domain::Room::new(room(ROOMS[2]), at(0));
+        let other = Room::new(room(ROOMS[2]), at(0));
         house.store.register_room(&other, &invocation()).await.expect("written");
         house
     }

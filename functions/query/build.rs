@@ -1,4 +1,5 @@
-//! Compresses the files of the web page and names them by their content. Changes none but those names in it.
+//! Compresses the files of the web page and names them by their content. Changes nothing else but that its own
+//! scripts go without comments, which are for those who work on them.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +29,11 @@ fn main() {
             let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
             let known = TYPES.iter().find(|(known, _)| *known == extension);
             if let Some((_, content_type)) = known {
-                let text = fs::read_to_string(&path).expect("a file of the page is text");
+                let mut text = fs::read_to_string(&path).expect("a file of the page is text");
+                // Those of others keep theirs, which have their licences.
+                if extension == "js" && folder == FOLDERS[0] {
+                    text = without_comments(&text);
+                }
                 files.push((name_of(&path), *content_type, text));
             }
         }
@@ -63,6 +68,27 @@ fn main() {
     }
     table.push_str("];\n");
     fs::write(output().join("web.rs"), table).expect("cargo made the folder");
+}
+
+/// A script without the lines that are comments. No line of a text in the scripts begins like one.
+fn without_comments(script: &str) -> String {
+    let (mut kept, mut is_inside) = (String::new(), false);
+    for line in script.lines() {
+        let text = line.trim();
+        let is_comment = is_inside
+            || text.starts_with("//")
+            || text.starts_with("/**") && (text.ends_with("*/") || !text.contains("*/"));
+        is_inside = if is_inside {
+            !text.ends_with("*/")
+        } else {
+            is_comment && text.starts_with("/**") && !text.ends_with("*/")
+        };
+        if !is_comment {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 fn name_of(path: &Path) -> String {
