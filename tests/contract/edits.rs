@@ -69,11 +69,13 @@ fn everything() -> DevicePatch {
                 hold: Edit::Set(TimeDelta::minutes(5)),
                 exchanges: Edit::Set([(at(5), exchange())].into()),
                 verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
+                in_room_means: Edit::Set(true),
             },
         )]
         .into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Set(device("main")),
+        in_room_means: Edit::Set(false),
     }
 }
 
@@ -107,6 +109,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.exchanges, [(at(5), exchange())].into());
     assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
     assert_eq!(now.behind, Some(device("main")));
+    assert_eq!((now.in_room_means, info.in_room_means), (Some(false), Some(true)));
 
     let nothing = MetricPatch {
         kind: Edit::Clear,
@@ -117,6 +120,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         hold: Edit::Clear,
         exchanges: Edit::Clear,
         verdicts: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let nothing = DevicePatch {
         name: Edit::Clear,
@@ -128,6 +132,7 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         metrics: [(metric("temperature"), nothing)].into(),
         dropped_metrics: BTreeSet::new(),
         behind: Edit::Clear,
+        in_room_means: Edit::Clear,
     };
     let fold_settings = now.fold_settings.clone();
     assert_eq!(fold_settings.number, 1, "a counter is folded otherwise than a gauge");
