@@ -1,6 +1,6 @@
 // Requests to the public API: token, pages, failures. Draws nothing.
 
-/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, not_of_room?: string}} Metric */
+/** @typedef {{kind: string, unit: string | null, max_w?: number, modulus?: number, tolerance?: number, verdicts?: {timestamp: string, verdict: string}[], in_room_means?: boolean, not_of_room?: string, role?: string}} Metric */
 /** @typedef {{value: number, timestamp: string}} Value */
 /** @typedef {{timestamp: string, metrics: Record<string, Value>}} Latest */
 /** @typedef {{device_id: string, name: string | null, room: string | null, room_pinned: boolean, kind: string | null, tags: string[], behind?: string, in_room_means?: boolean, metrics: Record<string, Metric>, first_seen: string, latest?: Latest | null}} Device */
@@ -9,7 +9,7 @@
 /** @typedef {{data: Row[], units: Record<string, string | null>, rollups_lack?: Record<string, any>}} Series */
 /** @typedef {{timestamp: string, kwh: number | null, kwh_sold?: number, flags: string[], estimated?: boolean, partial?: boolean}} EnergyRow */
 /** @typedef {{timestamp: string, device_id: string, metric: string, events: string[], amount?: number, from?: Value, to?: Value}} EventRow */
-/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, left_out?: {device_id: string}[], rollups_lack?: Record<string, any>}} Energy */
+/** @typedef {{data: EnergyRow[], total_kwh: number | null, total_kwh_sold?: number, events?: EventRow[], events_has_more?: boolean, devices?: {device_id: string}[], left_out?: {device_id: string, reason: string}[], unsure?: {device_id: string, metrics: string[]}[], rollups_lack?: Record<string, any>}} Energy */
 /** @typedef {Record<string, string | number | boolean | undefined>} Params */
 
 const KEPT = "roomtide.token";

@@ -6,6 +6,7 @@ import { buttons, card, fill, h, states } from "./dom.js";
 import { duration, kwh, midnight, moment, monthStart, number, quantity, words, zone } from "./format.js";
 import { deviceName, forget, home, roomName } from "./home.js";
 import { absent, isLacking, lackNote } from "./lack.js";
+import { showRoles } from "./roles.js";
 import { guarded } from "./token.js";
 
 /** @typedef {import("./api.js").Energy} Energy */
@@ -52,6 +53,7 @@ export async function energy(main) {
   const peak = h("div");
   const notable = h("div");
   const state = states(main);
+  const roles = h("div");
 
   const showBars = () => inPlace(chart, async () => {
     const { title, every, from } = BARS[bars];
@@ -81,18 +83,20 @@ export async function energy(main) {
     if (events_has_more) notable.append(h("p", { class: "note" }, "There are more; a device's page has its own."));
   };
 
-  return async () => {
+  const showAll = async () => {
     const { devices } = await home();
     const units = devices.flatMap((it) => Object.values(it.metrics).map(({ unit }) => unit ?? ""));
     if (!units.some((unit) => /^k?Wh?$/.test(unit))) {
       return state("none", () => [h("h1", null, "Energy"), card("No meter", h("p", null, "No device measures power in W or energy in kWh. ", h("a", { href: "#connect" }, "Connect one"), "."))]);
     }
-    state("meters", () => [h("h1", null, "Energy"), figures, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable))]);
+    state("meters", () => [h("h1", null, "Energy"), figures, roles, card("Use", choice, chart), h("div", { class: "two" }, card("Highest half hour", peak), card("What was odd this month", notable))]);
     await figuresOf(figures);
     // A month changes slowly, and its half hours are many.
     if (Date.now() - asked > MONTH_AGE) askMonth();
-    await Promise.all([showBars(), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, showOdd)]);
+    const told = () => { askMonth(); return showAll(); };
+    await Promise.all([showBars(), inPlace(roles, async () => showRoles(roles, await month, told)), inPlace(peak, async () => showPeak(peak, await month)), inPlace(notable, showOdd)]);
   };
+  return showAll;
 }
 
 /**
@@ -143,11 +147,12 @@ async function ofMonth() {
   /** @type {Energy} */
   const month = await get("energy", { from, to: "now", every: "30m", events: 1, tz: zone });
   const { events = [], events_has_more, left_out = [] } = month;
-  const behind = await Promise.all(left_out.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from })));
+  const hidden = left_out.filter(({ reason }) => reason === "behind");
+  const behind = await Promise.all(hidden.slice(0, MAX_LEFT_OUT).map((it) => get(path("devices", it.device_id, "events"), { from })));
   return {
     ...month,
     events: [...events, ...behind.flatMap((it) => it.data)].sort((a, b) => a.timestamp.localeCompare(b.timestamp)),
-    events_has_more: events_has_more || left_out.length > MAX_LEFT_OUT || behind.some((it) => it.has_more),
+    events_has_more: events_has_more || hidden.length > MAX_LEFT_OUT || behind.some((it) => it.has_more),
   };
 }
 

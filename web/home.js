@@ -187,17 +187,23 @@ export function metricsOf(devices) {
 }
 
 /**
- * The power of a device now in W, if it measures one.
+ * The power that a device uses now in W, if it measures one: its total, else the sum of its phases. What it
+ * produces, sells or stores is none.
  * @param {Device} device
  */
 export function powerOf(device) {
-  for (const [name, metric] of Object.entries(device.metrics)) {
+  const powers = Object.entries(device.metrics).flatMap(([name, { kind, unit, role = "consumer" }]) => {
     const value = device.latest?.metrics[name]?.value;
-    if (value === undefined || metric.kind === "counter") continue;
-    if (metric.unit === "W" || name === "current_w" || name === "power") return value;
-    if (metric.unit === "kW") return value * 1000;
-  }
-  return null;
+    const scale = unit === "W" || name === "current_w" || name === "power" ? 1 : unit === "kW" ? 1000 : 0;
+    const isUsed = kind !== "counter" && scale && /import|consumer/.test(role);
+    return value === undefined || !isUsed ? [] : [{ name, watts: value * scale }];
+  });
+  const phases = powers.filter(({ name }) => /_([a-h]|l?\d)$/.test(name));
+  const total = powers.find((it) => !phases.includes(it));
+  // Where the first phase has no name of its own, the name without one is its.
+  const isPhase = total && phases.length && !phases.some(({ name }) => /_(a|l?[01])$/.test(name));
+  const counted = isPhase ? [total, ...phases] : total ? [total] : phases;
+  return counted.length ? counted.reduce((sum, { watts }) => sum + watts, 0) : null;
 }
 
 /** Tells whether a room is outside, where no comfort is judged. @param {string} text */

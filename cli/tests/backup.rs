@@ -105,6 +105,7 @@ fn furnish(server: &Server) {
     let settings = json!({
         "unit": "MWh", "modulus": 100_000, "max_w": 12_000.5, "tolerance": 0.002,
         "exchanges": [exchange], "verdicts": [verdict],
+        "role": "storage", "net": true, "cycle": "attr_last_reset",
     });
     for (path, patch) in [
         (

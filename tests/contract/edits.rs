@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Device, DevicePatch, DevicePatchError,
-    DeviceUpdate, Edit, Exchange, Extent, HomeId, MetricKind, MetricPatch, Place, Room, RoomPatch,
-    Stay, Tags, Unit, Verdict,
+    DeviceUpdate, Edit, Exchange, Extent, HomeId, MetricKind, MetricPatch, Place, Role, Room,
+    RoomPatch, Stay, Tags, Unit, Verdict,
 };
 use futures_util::future::join_all;
 use table::{Edited, UpdateOutcome};
@@ -69,6 +69,9 @@ fn everything() -> DevicePatch {
                 hold: Edit::Set(TimeDelta::minutes(5)),
                 exchanges: Edit::Set([(at(5), exchange())].into()),
                 verdicts: Edit::Set([(at(6), Verdict::Discard)].into()),
+                role: Edit::Set(Role::Storage),
+                net: Edit::Set(true),
+                cycle: Edit::Set(metric("attr_last_reset")),
                 in_room_means: Edit::Set(true),
             },
         )]
@@ -108,6 +111,8 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
     assert_eq!(info.hold, Some(TimeDelta::minutes(5)));
     assert_eq!(info.exchanges, [(at(5), exchange())].into());
     assert_eq!(info.verdicts, [(at(6), Verdict::Discard)].into());
+    assert_eq!((info.role, info.is_net), (Some(Role::Storage), true));
+    assert_eq!(info.cycle, Some(metric("attr_last_reset")));
     assert_eq!(now.behind, Some(device("main")));
     assert_eq!((now.in_room_means, info.in_room_means), (Some(false), Some(true)));
 
@@ -120,6 +125,9 @@ pub(super) async fn each_member_is_set_and_taken_away(store: &impl Ports) {
         hold: Edit::Clear,
         exchanges: Edit::Clear,
         verdicts: Edit::Clear,
+        role: Edit::Clear,
+        net: Edit::Clear,
+        cycle: Edit::Clear,
         in_room_means: Edit::Clear,
     };
     let nothing = DevicePatch {

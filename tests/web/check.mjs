@@ -420,6 +420,32 @@ async function tokens() {
   servers.splice(servers.indexOf(home), 1);
 }
 
+/** A Home Assistant that sends a meter, its copy, ten plugs and a roof: one question, and one answer to it. */
+async function houseOfMeters() {
+  const home = await server("--empty").start();
+  const names = ["house_meter", "house_copy", ...Array.from({ length: 10 }, (_, n) => `plug_${n}_energy`), "solar_energy"];
+  const lines = [90, 60, 30].flatMap((minutes) => names.map((name) => `kWh,domain=sensor,entity_id=${name} device_class_str="energy",state_class_str="total_increasing",value=${200 - minutes / 60} ${Date.now() - minutes * 60_000}`));
+  const answer = await fetch(`${home.url}/write?precision=ms`, { method: "POST", headers: { authorization: "Token any" }, body: lines.join("\n") });
+  assert.equal(answer.status, 204, await answer.text());
+  const all = async () => home.ask("GET", "/energy?from=-2h");
+  assert.equal((await all()).unsure.length, 12);
+  const page = await open(home.url, { viewport: { width: 390, height: 800 } });
+  await show(page, home.url, "energy");
+  await page.getByText("Not in these sums: sensor.solar_energy (production).").waitFor();
+  assert.equal(await page.getByRole("combobox").count(), 1, "ten plugs are one question");
+  await examined(page, "the question which meter measures all");
+  await page.getByText("One by one").click();
+  await examined(page, "the question, meter by meter");
+  await page.getByLabel("sensor.house_copy", { exact: true }).selectOption("none");
+  await page.getByLabel("The meter of the whole home").selectOption("sensor.house_meter");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("sensor.house_copy (counts as nothing)").waitFor();
+  await page.getByRole("heading", { name: "Are these counted twice?" }).waitFor({ state: "detached" });
+  const { unsure, devices, left_out } = await all();
+  assert.deepEqual([unsure, devices.map((it) => it.device_id), left_out.length], [undefined, ["sensor.house_meter"], 12]);
+  unproblematic(page);
+}
+
 /** What a person wants to know, read from the page and asked from the API. */
 async function answers(home, page) {
   await show(page, home.url, "now");
@@ -541,6 +567,7 @@ try {
   await check("a freezer is no part of its room", () => freezer(odd));
   await check("history that is still being summed up", () => summingUp(odd));
   await check("names that are code, silence, a weak battery, a suspect step, edits", () => oddHome(odd));
+  await check("ten plugs, a copy and a roof: one question", houseOfMeters);
   await check("the server goes away and comes back, is busy, is out of reach", () => awayAndBack(odd));
   await check("tokens: none, wrong, kept, an admin's", tokens);
   await check("500 devices", manyDevices);

@@ -81,6 +81,12 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     verdicts: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    net: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycle: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
     /// What follows from that, the device and its kind; it cannot be set.
     #[serde(rename = "not_of_room", skip_serializing)]
@@ -211,9 +217,10 @@ impl Settings {
     }
 
     /// Returns the settings other than the kind and the unit.
-    const fn further(&self) -> [&Option<Box<RawValue>>; 6] {
-        let Self { modulus, max_w, tolerance, hold, exchanges, verdicts, .. } = self;
-        [modulus, max_w, tolerance, hold, exchanges, verdicts]
+    const fn further(&self) -> [&Option<Box<RawValue>>; 9] {
+        let Self { modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle, .. } =
+            self;
+        [modulus, max_w, tolerance, hold, exchanges, verdicts, role, net, cycle]
     }
 
     /// Returns whether they are the defaults of the metric's name.

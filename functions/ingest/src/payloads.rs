@@ -71,7 +71,8 @@ pub(crate) fn drafts(
             for (metric, it) in measured {
                 if let Some((kind, unit)) = vocabulary::meaning(metric.as_str()) {
                     let modulus = it.modulus;
-                    let taught = MetricHints { kind: Some(kind), unit, modulus, field: None };
+                    let taught =
+                        MetricHints { kind: Some(kind), unit, modulus, ..MetricHints::default() };
                     hints.metrics.insert(metric.clone(), taught);
                 }
                 metrics.insert(metric, it.value);

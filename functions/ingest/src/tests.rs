@@ -1,6 +1,7 @@
 //! The function on a table in memory that fails on demand.
 
 mod lines;
+mod meters;
 mod payloads;
 
 use std::io::Write as _;

@@ -33,6 +33,8 @@ fn meaningless(settings: &MetricPatch, info: &MetricInfo) -> Option<(&'static st
         ("tolerance", is_set(&settings.tolerance)),
         ("exchanges", is_set(&settings.exchanges)),
         ("verdicts", is_set(&settings.verdicts)),
+        ("net", settings.net == Edit::Set(true)),
+        ("cycle", is_set(&settings.cycle)),
     ];
     if info.kind != MetricKind::Counter {
         let set = of_counters.into_iter().find(|(_, is_set)| *is_set);
@@ -44,6 +46,11 @@ fn meaningless(settings: &MetricPatch, info: &MetricInfo) -> Option<(&'static st
         return Some(("max_w", "needs a metric in Wh, kWh or MWh"));
     }
     let is_power = matches!(MetricRule::of(info), MetricRule::Power(_));
+    let is_energy =
+        info.kind == MetricKind::Counter && EnergyUnit::of(info.unit.as_ref()).is_some();
+    if is_set(&settings.role) && !is_energy && !is_power {
+        return Some(("role", "needs a counter in Wh, kWh or MWh, or a gauge in W, kW or MW"));
+    }
     if is_set(&settings.hold) && !is_power {
         return Some(("hold", "is a setting of gauges in W, kW or MW"));
     }

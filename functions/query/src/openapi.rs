@@ -1,6 +1,7 @@
 //! The API as an `OpenAPI` 3.1 document, generated from the table of endpoints. Answers nothing itself.
 
 mod conditions;
+mod energy;
 mod patch;
 mod series;
 
@@ -192,7 +193,7 @@ fn list(schema: &str) -> Value {
 
 fn all_schemas() -> Value {
     let mut all = schemas();
-    for further in [series::schemas(), conditions::schemas(), patch::schemas()] {
+    for further in [energy::schemas(), series::schemas(), conditions::schemas(), patch::schemas()] {
         for (name, schema) in further.as_object().expect("an object") {
             all[name] = schema.clone();
         }
@@ -214,6 +215,9 @@ fn known_metric() -> Value {
             "verdicts": {"type": "array", "items": reference("Verdict")},
             "in_room_means": {"type": "boolean", "description": "Whether a person said that the means of rooms have it"},
             "not_of_room": reference("NotOfRoomReason"),
+            "role": reference("Role"),
+            "net": {"type": "boolean", "description": "A net meter: a fall is negative"},
+            "cycle": {"type": "string", "description": "The metric of the same readings that tells in which cycle the counter is"},
         },
     })
 }

@@ -9,8 +9,8 @@ use api::{Problem, ProblemKind, Request};
 use domain::{
     AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
     Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
-    MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricNameError, MetricPatch, RoomPatch, Tags,
-    TagsError, Timestamp, excerpt,
+    MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricNameError, MetricPatch, Role, RoomPatch,
+    Tags, TagsError, Timestamp, excerpt,
 };
 use serde_json::value::RawValue;
 
@@ -27,7 +27,7 @@ pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
 /// from seconds that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
-/// With nine settings each they fit into one update, whose expression may be 4 KB long.
+/// With twelve settings each they fit into one update, whose expression may be 4 KB long.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
 /// A value that cannot be set.
@@ -63,6 +63,10 @@ pub(crate) enum Fault {
     NotPositive(Decimal),
     #[error("is {0:?}; expected gauge or counter")]
     NotKind(String),
+    #[error(
+        "is {0:?}; expected import, export, production, storage, consumer or none, which counts as nothing"
+    )]
+    NotRole(String),
     #[error(transparent)]
     Hold(#[from] HoldError),
     #[error("are more than {MAX_JUDGEMENTS}")]
@@ -262,9 +266,13 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "hold" => edit(value, hold::read).map(|edit| patch.hold = edit),
             "exchanges" => edit(value, judgements::exchanges).map(|edit| patch.exchanges = edit),
             "verdicts" => edit(value, judgements::verdicts).map(|edit| patch.verdicts = edit),
+            "role" => edit(value, role).map(|edit| patch.role = edit),
+            "net" => edit(value, boolean).map(|edit| patch.net = edit),
+            "cycle" => edit(value, |it| Ok(string(it)?.parse()?)).map(|edit| patch.cycle = edit),
             "in_room_means" => flag(value).map(|edit| patch.in_room_means = edit),
             _ => Err(Fault::Fixed(
-                "kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts and in_room_means",
+                "kind, unit, modulus, max_w, tolerance, hold, exchanges, verdicts, in_room_means, role, \
+                 net and cycle",
             )),
         };
         read.map_err(Refusal::of(format_args!("metrics.{metric}.{}", excerpt(&name))))?;
@@ -311,6 +319,19 @@ fn kind(value: &RawValue) -> Result<Edit<MetricKind>, Fault> {
         let text = string(value)?;
         MetricKind::parse(&text).ok_or_else(|| Fault::NotKind(excerpt(&text)))
     })
+}
+
+fn role(value: &RawValue) -> Result<Role, Fault> {
+    let text = string(value)?;
+    Role::parse(&text).ok_or_else(|| Fault::NotRole(excerpt(&text)))
+}
+
+fn boolean(value: &RawValue) -> Result<bool, Fault> {
+    match value.get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(WrongKind::of(value, "true or false").into()),
+    }
 }
 
 fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
@@ -396,6 +417,29 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_meters_have_their_words() {
+        for (body, expected) in [
+            (
+                r#"{"metrics": {"t": {"role": "bought"}}}"#,
+                "metrics.t.role: is \"bought\"; expected import, export, production, storage, consumer or none",
+            ),
+            (r#"{"metrics": {"t": {"role": 5}}}"#, "metrics.t.role: must be a string"),
+            (r#"{"metrics": {"t": {"net": 1}}}"#, "metrics.t.net: must be true or false"),
+            (
+                r#"{"metrics": {"t": {"cycle": "A"}}}"#,
+                "metrics.t.cycle: \"A\" is not a metric name",
+            ),
+        ] {
+            let error = patched(body).expect_err(body);
+            assert!(error.starts_with(expected), "{body}: {error}");
+        }
+        let patch = patched(r#"{"metrics": {"t": {"role": "none", "net": false, "cycle": null}}}"#);
+        let (_, metric) = patch.expect("a patch").metrics.into_iter().next().expect("one");
+        assert_eq!((metric.role, metric.net), (Edit::Set(Role::None), Edit::Set(false)));
+        assert_eq!(metric.cycle, Edit::Clear);
+    }
+
+    #[test]
     fn every_bad_member_is_named() {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
         let many =
@@ -461,7 +505,7 @@ mod tests {
             (
                 r#"{"metrics": {"t": {"name": "x"}}}"#,
                 "metrics.t.name: cannot be changed; kind, unit, modulus, max_w, tolerance, hold, \
-                 exchanges, verdicts and in_room_means can",
+                 exchanges, verdicts, in_room_means, role, net and cycle can",
             ),
             (
                 r#"{"metrics": {"t": {"kind": "x"}}}"#,

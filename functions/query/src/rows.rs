@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{
     AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
-    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Rollup, Room, RoomId, Sample, Stay,
-    Timestamp, Unit,
+    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Rollup, Room, RoomId, Sample,
+    Stay, Timestamp, Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -122,6 +122,12 @@ struct MetricRow<'a> {
     exchanges: Vec<ExchangeRow<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     verdicts: Vec<VerdictRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    net: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycle: Option<&'a MetricName>,
     /// Whether the means of rooms have the metric, where a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_room_means: Option<bool>,
@@ -160,6 +166,9 @@ impl<'a> MetricRow<'a> {
             verdicts: verdicts
                 .map(|(at, it)| VerdictRow { timestamp: *at, verdict: it.as_str() })
                 .collect(),
+            role: info.role,
+            net: info.is_net,
+            cycle: info.cycle.as_ref(),
             in_room_means: info.in_room_means,
             not_of_room: device.not_of_room(name).map(NotOfRoom::as_str),
         }
@@ -370,7 +379,7 @@ impl LatestValues {
     pub(crate) fn add(&mut self, from: Timestamp, older: &Rollup) {
         self.as_of = self.as_of.min(from);
         for (name, metric) in &older.metrics {
-            let Sample { at: timestamp, value } = metric.last.clone();
+            let Sample { at: timestamp, value, .. } = metric.last.clone();
             self.metrics.entry(name.clone()).or_insert(LatestValue { value, timestamp });
         }
     }

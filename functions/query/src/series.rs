@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use api::caching::with_short_life;
 use api::{Problem, Response};
-use domain::{Device, DeviceId, MetricName, MetricRule, RoomId, Timestamp};
+use domain::{Device, DeviceId, Meter, MetricName, MetricRule, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -47,7 +47,7 @@ use answer::{Columns, Series};
 use by_room::Place;
 pub(crate) use conditions::conditions;
 use device::{DeviceValues, device_values};
-use energy::{Energy, Meter};
+use energy::Energy;
 use events::{EVENT_COLUMNS, Events, events};
 use gather::{Ask, Level, MAX_READ};
 use grid::Grid;
@@ -159,12 +159,23 @@ impl Subject {
         device.place.room().is_some_and(|room| rooms.contains(room))
     }
 
+    /// The meter of a device. A device that is asked about by itself tells what it measures, whatever the role.
+    fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
+        let metrics = &device.metrics;
+        match (asked, self.is_shared()) {
+            (None, true) => Meter::of(metrics),
+            (None, false) => Meter::of(metrics)?.alone(metrics),
+            (Some(asked), true) => Meter::of_one(metrics, asked),
+            (Some(asked), false) => Meter::only(metrics, asked),
+        }
+    }
+
     /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
         let behind = devices.iter().filter_map(|device| {
             let known = (&self.snapshot.devices, &self.read);
-            Some(LeftOut::new(device, meter_of(device, known, is_counted)?))
+            Some(LeftOut::behind_meter(device, meter_of(device, known, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
     }
@@ -274,31 +285,36 @@ pub(crate) async fn energy(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::of(call.request, &call.params, now)?;
-    let asked = match request.metrics.as_deref() {
-        None => None,
-        Some([name]) => Some(name),
-        Some(names) => {
-            let message = format!("names {} metrics; energy comes from one", names.len());
-            return Err(Problem::field("metric", message));
-        }
-    };
+    let asked = one_metric(&request)?;
     let subject = Subject::of(about, registry, store, call).await?;
     let (horizon, grid, span) = rows(known_state, store, &request, now, call).await?;
     let devices = subject.devices(store, &grid, &horizon, call).await?;
-    let metered: Vec<(&Device, Meter<'_>)> =
-        devices.iter().filter_map(|device| Some((*device, Meter::of(device, asked)?))).collect();
+    let metered: Vec<(&Device, Meter<'_>)> = devices
+        .iter()
+        .filter_map(|device| Some((*device, subject.meter(device, asked)?)))
+        .collect();
     if metered.is_empty() {
         return Err(without_energy(about, asked, &devices));
     }
-    let meters: Vec<&Device> = metered.iter().map(|(device, _)| *device).collect();
+    let explained = metered.clone();
+    let summed = metered.iter().filter(|(_, meter)| meter.is_of_sums());
+    let meters = summed.clone().filter(|(_, meter)| !meter.used.is_empty());
+    let summed: Vec<&Device> = summed.map(|(device, _)| *device).collect();
+    let meters: Vec<&Device> = meters.map(|(device, _)| *device).collect();
     // Behind a meter that is there for certain, a device need not be read. Of the others it is known only
     // when they are read whether they were there at all.
     let certain: Vec<&Device> = meters.iter().copied().filter(|it| subject.has_now(it)).collect();
-    let unread = subject.left_out(&meters, &certain);
+    let unread = subject.left_out(&summed, &certain);
     // Apart, a device that no sum holds is a row as well.
     let is_in_sum = |left_out: &[LeftOut<'_>], device: &Device| {
-        request.is_apart || left_out.iter().all(|it| *it.id() != device.id)
+        request.is_apart || !left_out.iter().any(|it| it.is_of_whole(&device.id))
     };
+    let shown = metered.into_iter().filter_map(|(device, meter)| match meter.is_of_sums() {
+        true => Some((device, meter)),
+        false if request.is_apart => Some((device, meter.alone(&device.metrics)?)),
+        false => None,
+    });
+    let metered: Vec<_> = shown.filter(|(it, _)| is_in_sum(&unread, it)).collect();
     let ask = |device| Ask {
         device,
         rooms: subject.rooms.as_ref(),
@@ -309,9 +325,10 @@ pub(crate) async fn energy(
         coarsest: Level::of(request.unit),
         now,
     };
-    let metered: Vec<_> = metered.into_iter().filter(|(it, _)| is_in_sum(&unread, it)).collect();
-    let asks: Vec<(Ask<'_>, Vec<MetricName>)> =
-        metered.iter().map(|(device, meter)| (ask(*device), meter.names())).collect();
+    let asks: Vec<(Ask<'_>, Vec<MetricName>)> = metered
+        .iter()
+        .map(|(device, meter)| (ask(*device), meter.names().cloned().collect()))
+        .collect();
     let invocation = call.invocation;
     let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
     let found: Vec<_> = asks
@@ -322,16 +339,26 @@ pub(crate) async fn energy(
     let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation));
+        .then(|| Explanation::of(&found, Level::of(request.unit), &grid, call.invocation))
+        .map(|explanation| explanation.with_meters(&explained));
     let found: Vec<_> =
         found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
     let found = subject.present(found, |(it, _)| it);
-    let is_counted = |device: &&Device| {
+    let is_there = |device: &Device| {
         let mut read = found.iter().map(|(it, _)| it.device);
-        unread.iter().any(|it| *it.id() == device.id) || read.any(|it| it.id == device.id)
+        unread.iter().any(|it| it.is_of_whole(&device.id)) || read.any(|it| it.id == device.id)
     };
-    let counted: Vec<&Device> = meters.into_iter().filter(is_counted).collect();
-    let left_out = subject.left_out(&counted, &counted);
+    let summed: Vec<&Device> = summed.into_iter().filter(|it| is_there(it)).collect();
+    let meters: Vec<&Device> = meters.into_iter().filter(|it| is_there(it)).collect();
+    let mut left_out = subject.left_out(&summed, &meters);
+    // Of a device that is not read for a sum, only the registry tells whether it is there.
+    let is_named = |device: &Device, meter: &Meter<'_>| {
+        let is_behind = left_out.iter().any(|it| it.is_of_whole(&device.id));
+        !is_behind && (is_there(device) || !meter.is_of_sums() && subject.has_now(device))
+    };
+    let roles = explained.iter().filter(|(device, meter)| is_named(device, meter));
+    let roles: Vec<_> = roles.flat_map(|(device, it)| LeftOut::of_roles(device, it)).collect();
+    left_out.extend(roles);
     let found: Vec<_> =
         found.into_iter().filter(|(it, _)| is_in_sum(&left_out, it.device)).collect();
     let mut found_events = Events::default();
@@ -406,6 +433,18 @@ async fn rows(
     Ok((horizon, grid, span))
 }
 
+/// The metric that energy is asked for, if one is.
+fn one_metric(request: &SeriesRequest) -> Result<Option<&MetricName>, Problem> {
+    match request.metrics.as_deref() {
+        None => Ok(None),
+        Some([name]) => Ok(Some(name)),
+        Some(names) => {
+            let message = format!("names {} metrics; energy comes from one", names.len());
+            Err(Problem::field("metric", message))
+        }
+    }
+}
+
 /// The metrics asked for, if the devices have them.
 fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, Problem> {
     let is_missing = |name: &&MetricName| !devices.iter().any(|it| it.metrics.contains_key(*name));
@@ -437,8 +476,8 @@ fn without_energy(about: About, asked: Option<&MetricName>, devices: &[&Device])
     let message = match asked {
         Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),
         None => format!(
-            "is needed: no metric of {whose} is a counter in Wh, kWh or MWh or a power in W, kW or MW; PATCH \
-             /devices/{{id}} sets a metric's kind and unit; {}",
+            "is needed: no metric of {whose} is a counter in Wh, kWh or MWh or a power in W, kW or MW that counts; \
+             PATCH /devices/{{id}} sets a metric's kind, unit and role; {}",
             sent(devices)
         ),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::exact::Exact;
-use super::{Decimal, Exchange, MetricInfo, Sample, Timestamp, Unit, Verdict};
+use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Unit, Verdict};
 
 /// The rule by which a counter's steps are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub struct CounterRule {
     modulus: Option<Exact>,
     exchanges: BTreeMap<Timestamp, Exchange>,
     verdicts: BTreeMap<Timestamp, Verdict>,
+    /// Whether it counts backwards too.
+    is_net: bool,
+    /// The metric that tells in which cycle a value is.
+    cycle: Option<MetricName>,
 }
 
 /// The largest power behind a rise.
@@ -187,13 +191,21 @@ impl CounterRule {
             modulus: info.modulus.as_ref().map(Exact::from),
             exchanges: info.exchanges.clone(),
             verdicts: info.verdicts.clone(),
+            is_net: info.is_net,
+            cycle: info.cycle.clone(),
         }
     }
 
-    /// Whether a value takes part: devices report 0 while they boot, and some -1 for "unknown".
+    /// Whether a value takes part: devices report 0 while they boot, and some -1 for "unknown". A net meter may
+    /// well be at zero or below.
     #[must_use]
-    pub fn counts(value: &Decimal) -> bool {
-        value.is_positive()
+    pub fn counts(&self, value: &Decimal) -> bool {
+        self.is_net || value.is_positive()
+    }
+
+    /// What a reading says of the counter's cycle.
+    pub(crate) fn cycle_of(&self, reading: &Reading) -> Option<Decimal> {
+        reading.metrics().get(self.cycle.as_ref()?).cloned()
     }
 
     /// The step from one value to the next, which is later.
@@ -212,7 +224,8 @@ impl CounterRule {
         let legs = self.legs(from, &old, to, &new);
         if legs.len() > 1 {
             let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
-            let is_wrong = legs.iter().any(|leg| -leg > tolerance) || !is_possible(&amount);
+            let falls = !self.is_net && legs.iter().any(|leg| -leg > tolerance);
+            let is_wrong = falls || !is_possible(&amount);
             if is_wrong {
                 return self.judge(to.at, amount);
             }
@@ -220,6 +233,15 @@ impl CounterRule {
         }
         let rise = &new - &old;
         let fell = rise.is_negative();
+        let is_new_cycle = from.cycle.is_some() && to.cycle.is_some() && from.cycle != to.cycle;
+        if is_new_cycle || self.is_net {
+            let amount = if is_new_cycle { new } else { rise };
+            let size = if amount.is_negative() { -&amount } else { amount.clone() };
+            if !is_possible(&size) {
+                return self.judge(to.at, amount);
+            }
+            return Step { amount, flag: is_new_cycle.then_some(Flag::Reset) };
+        }
         if !fell && is_possible(&rise) {
             return Step { amount: rise, flag: None };
         }

@@ -14,12 +14,14 @@ mod exact;
 mod fold_settings;
 mod id;
 mod label;
+mod meter;
 mod metric;
 mod metric_settings;
 mod parsed_text;
 mod place;
 mod range;
 mod reading;
+mod role;
 mod rollup;
 mod room;
 mod room_means;
@@ -54,11 +56,13 @@ pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
 pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
+pub use meter::{Meter, NotCounted};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};
 pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
+pub use role::Role;
 pub use rollup::{
     DEFAULT_HOLD, FoldRules, MAX_ROLLUP_ROOMS, MetricRollup, MetricRule, OfKind, Rollup, Sample,
     watts,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::{Decimal, Edit, MetricKind, MetricName, Timestamp, Unit};
+use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit};
 
 /// The largest number of exchanges, and likewise of verdicts, of one metric.
 pub const MAX_JUDGEMENTS: usize = 64;
@@ -28,6 +28,13 @@ pub struct MetricInfo {
     pub exchanges: BTreeMap<Timestamp, Exchange>,
     /// A person's verdicts on suspect steps, by the timestamp of the reading that ends the step.
     pub verdicts: BTreeMap<Timestamp, Verdict>,
+    /// The role of a meter; a person or a sender sets it, and a person's stays.
+    pub role: Option<Role>,
+    /// Whether a counter is a net meter: one that counts backwards, so that a fall is negative.
+    pub is_net: bool,
+    /// The metric of the same readings that tells in which cycle a counter is: where it differs, the counter
+    /// has begun again.
+    pub cycle: Option<MetricName>,
     /// Whether the means of rooms have the metric, where a person said so; see [`Device::not_of_room`](super::Device::not_of_room).
     pub in_room_means: Option<bool>,
     /// Whether a sender or a person has described it: hints of senders leave it as it is from then on.
@@ -81,6 +88,9 @@ impl From<&MetricName> for MetricInfo {
             hold: None,
             exchanges: BTreeMap::new(),
             verdicts: BTreeMap::new(),
+            role: None,
+            is_net: false,
+            cycle: None,
             in_room_means: None,
             is_described: false,
         }
@@ -106,6 +116,12 @@ pub struct MetricPatch {
     pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
     /// All verdicts.
     pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
+    /// See [`MetricInfo::role`]. When it is cleared, the sender may teach one again.
+    pub role: Edit<Role>,
+    /// See [`MetricInfo::is_net`].
+    pub net: Edit<bool>,
+    /// See [`MetricInfo::cycle`].
+    pub cycle: Edit<MetricName>,
     /// See [`MetricInfo::in_room_means`].
     pub in_room_means: Edit<bool>,
 }
@@ -114,7 +130,9 @@ impl MetricPatch {
     /// Whether a person describes the metric; see [`MetricInfo::is_described`].
     #[must_use]
     pub fn describes(&self) -> bool {
-        self.kind != Edit::Keep || self.unit != Edit::Keep || self.modulus != Edit::Keep
+        let Self { kind, unit, modulus, net, cycle, .. } = self;
+        let is_edited = *kind != Edit::Keep || *unit != Edit::Keep || *modulus != Edit::Keep;
+        is_edited || *net != Edit::Keep || *cycle != Edit::Keep
     }
 
     /// Applies the edit to the metric called `name`.
@@ -132,6 +150,9 @@ impl MetricPatch {
         self.hold.apply(&mut info.hold);
         self.exchanges.apply_or_empty(&mut info.exchanges);
         self.verdicts.apply_or_empty(&mut info.verdicts);
+        self.role.apply(&mut info.role);
+        self.net.apply_or_empty(&mut info.is_net);
+        self.cycle.apply(&mut info.cycle);
         self.in_room_means.apply(&mut info.in_room_means);
     }
 }

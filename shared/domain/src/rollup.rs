@@ -76,6 +76,16 @@ pub struct Sample {
     pub at: Timestamp,
     /// The value.
     pub value: Decimal,
+    /// Of a counter with a metric that tells its cycle, the value of that in the same reading.
+    pub cycle: Option<Decimal>,
+}
+
+impl Sample {
+    /// A value that tells no cycle.
+    #[must_use]
+    pub const fn new(at: Timestamp, value: Decimal) -> Self {
+        Self { at, value, cycle: None }
+    }
 }
 
 /// The rule by which a metric is folded.
@@ -102,6 +112,18 @@ impl MetricRule {
                 Self::Power(info.hold.unwrap_or(DEFAULT_HOLD))
             }
             MetricKind::Gauge => Self::Gauge,
+        }
+    }
+
+    /// The value of a metric in a reading; none if the reading has none that takes part.
+    #[must_use]
+    pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
+        let value = reading.metrics().get(name)?.clone();
+        let sample = Sample::new(reading.at, value);
+        match self {
+            Self::Counter(rule) if !rule.counts(&sample.value) => None,
+            Self::Counter(rule) => Some(Sample { cycle: rule.cycle_of(reading), ..sample }),
+            Self::Gauge | Self::Power(_) => Some(sample),
         }
     }
 
@@ -169,10 +191,10 @@ impl Rollup {
         let mut used: BTreeMap<&'a MetricName, MetricRule> = BTreeMap::new();
         for reading in readings {
             rollup.rooms.insert(reading.room.clone());
-            for (name, value) in reading.metrics() {
+            for name in reading.metrics().keys() {
                 let rule = used.entry(name).or_insert_with(|| rules.rule(name));
-                let sample = Sample { at: reading.at, value: value.clone() };
-                let Some(single) = MetricRollup::of(sample, rule) else { continue };
+                let Some(sample) = rule.sample(reading, name) else { continue };
+                let single = MetricRollup::of(sample, rule);
                 match rollup.metrics.get_mut(name) {
                     Some(metric) => metric.append(&single, rule),
                     None => drop(rollup.metrics.insert(name.clone(), single)),
@@ -226,18 +248,17 @@ impl Rollup {
 }
 
 impl MetricRollup {
-    /// The rollup of one value; `None` if the value takes no part.
+    /// The rollup of one value that takes part.
     #[must_use]
-    pub fn of(sample: Sample, rule: &MetricRule) -> Option<Self> {
+    pub fn of(sample: Sample, rule: &MetricRule) -> Self {
         let of_kind = match rule {
             MetricRule::Gauge => OfKind::Gauge,
-            MetricRule::Counter(_) if !CounterRule::counts(&sample.value) => return None,
             MetricRule::Counter(_) => {
                 OfKind::Counter { increase: Exact::zero(), flags: Flags::default() }
             }
             MetricRule::Power(_) => OfKind::Power { area: Exact::zero(), held: TimeDelta::zero() },
         };
-        Some(Self {
+        Self {
             count: 1,
             sum: Exact::from(&sample.value),
             min: sample.value.clone(),
@@ -245,7 +266,7 @@ impl MetricRollup {
             first: sample.clone(),
             last: sample,
             of_kind,
-        })
+        }
     }
 
     /// Appends the rollup of later values of the same metric.

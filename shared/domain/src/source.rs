@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::fold_settings::extent_of_change;
 use super::{
-    Decimal, Device, Label, MAX_KNOWN_METRICS, MetricInfo, MetricKind, MetricName, RoomId, Unit,
+    Decimal, Device, Label, MAX_KNOWN_METRICS, MetricInfo, MetricKind, MetricName, Role, RoomId,
+    Unit,
 };
 
 /// The bytes that the texts of one source may have together; what does not fit is not kept.
@@ -59,6 +60,12 @@ pub struct MetricHints {
     pub unit: Option<Unit>,
     /// The value at which a counter wraps to zero.
     pub modulus: Option<Decimal>,
+    /// The role of a meter, where the sender leaves no doubt about it.
+    pub role: Option<Role>,
+    /// Whether it is a net meter; see [`MetricInfo::is_net`].
+    pub is_net: bool,
+    /// See [`MetricInfo::cycle`].
+    pub cycle: Option<MetricName>,
     /// See [`Source::fields`].
     pub field: Option<SourceField>,
 }
@@ -134,15 +141,19 @@ impl Hints {
 }
 
 impl MetricHints {
-    /// Describes a metric that neither a sender nor a person has described.
+    /// Describes a metric that neither a sender nor a person has described, and gives a role to one that has
+    /// none.
     fn apply(&self, info: &mut MetricInfo) {
-        let Self { kind, unit, modulus, field: _ } = self;
+        let Self { kind, unit, modulus, role, is_net, cycle, field: _ } = self;
+        info.role = info.role.or(*role);
         if info.is_described || (kind.is_none() && unit.is_none() && modulus.is_none()) {
             return;
         }
         info.kind = kind.unwrap_or(info.kind);
         info.unit = unit.clone().or(info.unit.take());
         info.modulus = info.modulus.take().or_else(|| modulus.clone());
+        info.is_net = *is_net;
+        info.cycle.clone_from(cycle);
         info.is_described = true;
     }
 }
@@ -212,8 +223,8 @@ mod tests {
         let energy = MetricHints {
             kind: Some(MetricKind::Counter),
             unit: Some("kWh".parse().expect("a unit")),
-            modulus: None,
             field: Some(field),
+            ..MetricHints::default()
         };
         Hints {
             name: Some("Meter".parse().expect("a label")),

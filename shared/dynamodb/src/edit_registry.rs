@@ -4,10 +4,12 @@ use crate::DynamoStore;
 use crate::pause::Pauses;
 use crate::update::Update;
 use crate::write_device::DeviceWrite;
-use domain::{Decimal, Device, DeviceId, DevicePatch, Edit, Room, RoomId, RoomPatch, Timestamp};
+use domain::{
+    Decimal, Device, DeviceId, DevicePatch, Edit, Role, Room, RoomId, RoomPatch, Timestamp,
+};
 use table::item::attribute::{
-    ATTRIBUTES, BEHIND, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W, METRICS,
-    MODULUS, NAME, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CYCLE, DESCRIBED, EXCHANGES, HOLD, HOME, IN_ROOM_MEANS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, NET, ROLE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
 };
 use table::item::{self, Attribute};
 use table::keys::Key;
@@ -125,6 +127,14 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
         edit(&mut update, &[METRICS, name, HOLD], &patch.hold, item::hold);
         edit(&mut update, &[METRICS, name, EXCHANGES], &patch.exchanges, item::exchanges);
         edit(&mut update, &[METRICS, name, VERDICTS], &patch.verdicts, item::verdicts);
+        let role = |role: &Role| Attribute::S(role.as_str().to_owned());
+        edit(&mut update, &[METRICS, name, ROLE], &patch.role, role);
+        edit(&mut update, &[METRICS, name, CYCLE], &patch.cycle, text);
+        match patch.net {
+            Edit::Keep => {}
+            Edit::Set(true) => update.set(&[METRICS, name, NET], item::mark()),
+            Edit::Set(false) | Edit::Clear => update.remove(&[METRICS, name, NET]),
+        }
         edit(&mut update, &[METRICS, name, IN_ROOM_MEANS], &patch.in_room_means, item::said);
         if patch.describes() {
             update.set(&[METRICS, name, DESCRIBED], item::mark());

@@ -28,12 +28,12 @@ impl Bench {
         Answer(answer.status_code, json!(answer)["headers"].clone(), text)
     }
 
-    async fn lines(&self, path: &str, body: &str) -> (i64, String) {
+    pub(super) async fn lines(&self, path: &str, body: &str) -> (i64, String) {
         let Answer(status, _, text) = self.write(path, &json!({}), body.as_bytes()).await;
         (status, text)
     }
 
-    async fn device(&self, id: &str) -> Device {
+    pub(super) async fn device(&self, id: &str) -> Device {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let id: DeviceId = id.parse().expect("an id");
         let found = self.store.devices(&invocation).await.expect("memory").found;

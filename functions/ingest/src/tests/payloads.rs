@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    async fn payload(&self, address: &str, body: &str) -> (i64, String) {
+    pub(super) async fn payload(&self, address: &str, body: &str) -> (i64, String) {
         let answered = self.answer("POST", address, json!({}), body).await;
         (answered.status, answered.text)
     }

@@ -19,6 +19,10 @@ pub(super) fn schemas() -> Value {
             "timestamp": {"type": ["string", "number"], "description": "The timestamp of the reading that ends the step"},
             "verdict": {"enum": ["accept", "discard"]},
         }},
+        "Role": {
+            "enum": ["import", "export", "production", "storage", "consumer", "none"],
+            "description": "Import and consumer count as consumption, export as sold, none as nothing; production and storage are left out of sums and named",
+        },
         "Deletion": {
             "type": "object",
             "required": ["deleted", "has_more"],
@@ -57,6 +61,9 @@ pub(super) fn schemas() -> Value {
                         "hold": {"type": ["string", "null"], "description": "The longest time for which a power holds, such as 90s, 15m or 1h"},
                         "exchanges": {"type": ["array", "null"], "items": reference("Exchange"), "maxItems": MAX_JUDGEMENTS},
                         "verdicts": {"type": ["array", "null"], "items": reference("Verdict"), "maxItems": MAX_JUDGEMENTS},
+                        "role": {"oneOf": [reference("Role"), {"type": "null"}], "description": "null: its sender may teach one again"},
+                        "net": {"type": ["boolean", "null"], "description": "A net meter: a fall is negative, no reset"},
+                        "cycle": {"type": ["string", "null"], "description": "The metric of the same readings that tells in which cycle the counter is: where it differs, the counter has begun again"},
                         "in_room_means": {"type": ["boolean", "null"], "description": "Whether the means of rooms, homes and all have this metric; null: its name, the device and its kind decide"},
                     },
                     "additionalProperties": false,

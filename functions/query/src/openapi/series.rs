@@ -1,19 +1,15 @@
-//! The shapes of series, energy, events and of what they rest on. Has no shape of the registry's lists.
+//! The shapes of series, events and of what they rest on. Has no shape of the registry's lists.
 
 use serde_json::{Value, json};
 
 use super::reference;
 
 /// The schemas by name.
-#[expect(clippy::too_many_lines, reason = "one list of shapes, as the document has it")]
 pub(super) fn schemas() -> Value {
     let timestamp = json!({"type": "string", "format": "date-time"});
     let text = json!({"type": ["string", "null"]});
     let metric = json!({"type": "number"});
     json!({
-        "LeftOut": {"type": "object", "required": ["device_id", "behind"], "properties": {
-            "device_id": reference("Id"), "behind": reference("Id"),
-        }},
         "NotOfRoom": {"type": "object", "required": ["device_id", "metric", "not_of_room"], "properties": {
             "device_id": reference("Id"), "metric": {"type": "string"}, "not_of_room": reference("NotOfRoomReason"),
         }},
@@ -59,36 +55,6 @@ pub(super) fn schemas() -> Value {
                         "devices": {"type": "array", "items": reference("Id")}, "left_out": reference("NotCombined"),
                     },
                 }},
-                "explain": reference("Explanation"),
-            },
-        },
-        "Energy": {
-            "type": "object",
-            "required": ["data", "from", "to", "every", "tz", "total_kwh", "devices"],
-            "properties": {
-                "data": {"type": "array", "items": {
-                    "type": "object",
-                    "required": ["timestamp", "kwh", "flags"],
-                    "properties": {
-                        "timestamp": timestamp,
-                        "device_id": reference("Id"),
-                        "partial": {"type": "boolean"},
-                        "kwh": {"type": ["number", "null"]},
-                        "kwh_sold": metric,
-                        "flags": {"type": "array", "items": {"type": "string"}},
-                        "estimated": {"type": "boolean", "description": "A part of a step of more than 15 minutes is in it"},
-                    },
-                }},
-                "from": timestamp, "to": timestamp, "every": text, "tz": {"type": "string"},
-                "rollups_lack": reference("RollupsLack"),
-                "total_kwh": {"type": ["number", "null"]},
-                "total_kwh_sold": metric,
-                "metric": {"type": "string"},
-                "source": {"enum": ["counter", "power"]},
-                "devices": {"type": "array", "items": {"type": "object", "required": ["device_id", "metric", "source", "total_kwh"]}},
-                "left_out": {"type": "array", "items": reference("LeftOut")},
-                "events": {"type": "array", "items": reference("Event")},
-                "events_has_more": {"type": "boolean", "description": "Whether there are more events than these: narrow from and to"},
                 "explain": reference("Explanation"),
             },
         },

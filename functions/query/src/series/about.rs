@@ -1,8 +1,10 @@
 //! What an answer says of its rows beside them: range, zone, sources, and how they came about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{CalendarUnit, Timestamp, Zone};
+use domain::{
+    CalendarUnit, Device, DeviceId, Meter, MetricName, NotCounted, Role, Timestamp, Zone,
+};
 use serde::Serialize;
 use table::Invocation;
 
@@ -54,6 +56,20 @@ pub(crate) struct Explanation {
     estimated_read_units: f64,
     consumed_read_units: f64,
     zone_database: &'static str,
+    /// Of energy, what each device's metrics count as.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    meters: Vec<ExplainedMeter>,
+}
+
+/// What the metrics of a device count as.
+#[derive(Debug, Serialize)]
+struct ExplainedMeter {
+    device_id: DeviceId,
+    used: Vec<MetricName>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sold: Vec<MetricName>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_counted: BTreeMap<MetricName, String>,
 }
 
 impl Explanation {
@@ -81,7 +97,34 @@ impl Explanation {
             estimated_read_units: estimated.sum::<f64>() + STATE_UNITS,
             consumed_read_units: invocation.read_units(),
             zone_database: Zone::database_version(),
+            meters: Vec::new(),
         }
+    }
+
+    /// With what the metrics of the devices count as.
+    pub(crate) fn with_meters(mut self, meters: &[(&Device, Meter<'_>)]) -> Self {
+        let names = |names: &[&MetricName]| names.iter().map(|name| (*name).clone()).collect();
+        let meters = meters.iter().map(|(device, meter)| ExplainedMeter {
+            device_id: device.id.clone(),
+            used: names(&meter.used),
+            sold: names(&meter.sold),
+            not_counted: meter
+                .left_out
+                .iter()
+                .map(|(name, why)| ((*name).clone(), reason(*why)))
+                .collect(),
+        });
+        self.meters = meters.collect();
+        self
+    }
+}
+
+fn reason(why: NotCounted<'_>) -> String {
+    match why {
+        NotCounted::Role(Role::None) => "it counts as nothing".to_owned(),
+        NotCounted::Role(role) => format!("it is {}", role.as_str()),
+        NotCounted::PartOf(whole) => format!("it is in {whole}"),
+        NotCounted::CounterInstead => "the device has counters".to_owned(),
     }
 }
 

@@ -203,7 +203,7 @@ impl<'a> Group<'a> {
             .map(|(name, column)| {
                 let is_behind = |it: &DeviceValues<'_>| {
                     column.combine == Combine::Sum
-                        && behind.iter().any(|of| *of.id() == it.device.id)
+                        && behind.iter().any(|of| of.is_of_whole(&it.device.id))
                 };
                 let having = devices.iter().filter(|it| it.metrics.contains_key(name));
                 let (apart, together): (Vec<_>, Vec<_>) =

@@ -2,13 +2,13 @@
 
 use api::{Problem, Response};
 use domain::{
-    Device, DeviceId, EnergyUnit, Exact, Flag, Flags, MetricKind, MetricName, MetricRule,
-    TimeRange, Timestamp, watts,
+    Device, DeviceId, EnergyUnit, Exact, Flag, Flags, Meter, MetricName, Role, TimeRange,
+    Timestamp, watts,
 };
 use serde::Serialize;
 
 use super::about::{Explanation, Span};
-use super::device::{DeviceValues, MetricValues};
+use super::device::DeviceValues;
 use super::events::{Event, Events};
 use super::grid::Grid;
 use super::members::LeftOut;
@@ -17,66 +17,6 @@ use super::values::RowValues;
 use super::write::{Line, respond};
 use crate::sheet::Cell;
 
-/// The metrics from which the energy of a device comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Meter<'a> {
-    pub(crate) bought: &'a MetricName,
-    pub(crate) sold: Option<&'a MetricName>,
-    is_counter: bool,
-}
-
-impl<'a> Meter<'a> {
-    /// The meter of a device: the metric asked for; else the counter of what is bought, or the first other
-    /// counter of energy, with the counter of what is sold beside; else the first power.
-    pub(crate) fn of(device: &'a Device, asked: Option<&MetricName>) -> Option<Self> {
-        let counters = || {
-            let metrics = device.metrics.iter();
-            metrics.filter(|(_, it)| {
-                it.kind == MetricKind::Counter && EnergyUnit::of(it.unit.as_ref()).is_some()
-            })
-        };
-        let powers = || {
-            let metrics = device.metrics.iter();
-            metrics.filter(|(_, it)| matches!(MetricRule::of(it), MetricRule::Power(_)))
-        };
-        let named = |name: &MetricName, wanted: &str| name.as_str() == wanted;
-        if let Some(asked) = asked {
-            let counter = counters().find(|(name, _)| *name == asked);
-            let power = || powers().find(|(name, _)| *name == asked);
-            let is_counter = counter.is_some();
-            let (bought, _) = counter.or_else(power)?;
-            return Some(Self { bought, sold: None, is_counter });
-        }
-        let bought = counters()
-            .find(|(name, _)| named(name, BOUGHT))
-            .or_else(|| counters().find(|(name, _)| !named(name, SOLD)));
-        let sold = counters().find(|(name, _)| named(name, SOLD)).map(|(name, _)| name);
-        match bought {
-            Some((bought, _)) => Some(Self { bought, sold, is_counter: true }),
-            None => {
-                let (bought, _) =
-                    powers().find(|(name, _)| named(name, POWER)).or_else(|| powers().next())?;
-                Some(Self { bought, sold, is_counter: false })
-            }
-        }
-    }
-
-    /// The metrics.
-    pub(crate) fn names(&self) -> Vec<MetricName> {
-        [Some(self.bought), self.sold].into_iter().flatten().cloned().collect()
-    }
-
-    const fn source(&self) -> &'static str {
-        if self.is_counter { "counter" } else { "power" }
-    }
-}
-
-/// The counter of what is bought, where a device has it.
-const BOUGHT: &str = "cumulative_kwh_p";
-/// The counter of what is sold.
-const SOLD: &str = "cumulative_kwh_n";
-/// The power, where a device has it.
-const POWER: &str = "current_w";
 /// The W·ms of a kWh.
 const WATT_MILLIS: u64 = 3_600_000_000;
 
@@ -103,6 +43,10 @@ impl Amount {
     }
 }
 
+const fn source(meter: &Meter<'_>) -> &'static str {
+    if meter.is_counter { "counter" } else { "power" }
+}
+
 /// What a row has of one metric.
 fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
     let unit = device.metrics.get(name)?.unit.as_ref();
@@ -125,18 +69,20 @@ struct RowEnergy {
 
 impl RowEnergy {
     fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
-        let row = |name: &MetricName| {
-            let metric: Option<&MetricValues> = it.metrics.get(name);
-            metric.and_then(|metric| metric.rows.get(place))
-        };
-        let (bought, sold) = (row(meter.bought), meter.sold.and_then(row));
-        let both = || [bought, sold].into_iter().flatten().map(|row| &row.increase);
-        Self {
-            bought: bought.and_then(|row| amount(it.device, meter.bought, row)),
-            sold: sold.and_then(|row| amount(it.device, meter.sold?, row)),
-            flags: both().fold(Flags::default(), |flags, it| flags.union(it.flags)),
-            is_estimated: both().any(|it| it.estimated),
+        let mut energy = Self::default();
+        let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
+        for (sum, names) in flows {
+            for name in names {
+                let metric = it.metrics.get(*name);
+                let Some(row) = metric.and_then(|metric| metric.rows.get(place)) else { continue };
+                energy.flags = energy.flags.union(row.increase.flags);
+                energy.is_estimated |= row.increase.estimated;
+                if let Some(amount) = amount(it.device, name, row) {
+                    sum.get_or_insert_with(Amount::zero).add(&amount);
+                }
+            }
         }
+        energy
     }
 
     fn add(&mut self, other: &Self) {
@@ -186,13 +132,28 @@ impl Line for EnergyRow<'_> {
 #[derive(Debug, Serialize)]
 struct Counted<'a> {
     device_id: &'a DeviceId,
-    metric: &'a MetricName,
+    /// The first of the metrics.
+    metric: Option<&'a MetricName>,
+    /// Those that add up to what is used.
+    metrics: &'a [&'a MetricName],
     #[serde(skip_serializing_if = "Option::is_none")]
     metric_sold: Option<&'a MetricName>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    metrics_sold: &'a [&'a MetricName],
+    /// What it is instead of consumption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
     source: &'static str,
     total_kwh: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_kwh_sold: Option<Exact>,
+}
+
+/// A device that is added to a sum, of which nothing tells whether it belongs there.
+#[derive(Debug, Serialize)]
+struct Unsure<'a> {
+    device_id: &'a DeviceId,
+    metrics: &'a [&'a MetricName],
 }
 
 #[derive(Serialize)]
@@ -209,6 +170,8 @@ struct About<'a> {
     devices: Vec<Counted<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     left_out: &'a [LeftOut<'a>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsure: Vec<Unsure<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<&'a [Event]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,7 +186,7 @@ pub(crate) struct Energy<'a> {
     pub(crate) grid: &'a Grid,
     /// The devices that are shown, each with its meter.
     pub(crate) devices: &'a [(DeviceValues<'a>, Meter<'a>)],
-    /// The devices that no sum holds, because they are a part of another that it holds.
+    /// What no sum holds: devices that are a part of another that it holds, and what is no consumption.
     pub(crate) left_out: &'a [LeftOut<'a>],
     /// Whether several devices may be one row.
     pub(crate) is_shared: bool,
@@ -238,10 +201,10 @@ impl<'a> Energy<'a> {
         events: Option<&'a Events>,
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
-        let is_counted = |it: &DeviceValues<'_>| {
-            self.left_out.iter().all(|left_out| *left_out.id() != it.device.id)
-        };
-        let counting: Vec<_> = self.devices.iter().filter(|(it, _)| is_counted(it)).collect();
+        let is_counted =
+            |device: &Device| self.left_out.iter().all(|it| !it.is_of_whole(&device.id));
+        let counting: Vec<_> =
+            self.devices.iter().filter(|(it, _)| is_counted(it.device)).collect();
         let total = self.total(&counting);
         let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
         let shown = |it: Option<Amount>| it.map(|it| it.shown());
@@ -250,9 +213,12 @@ impl<'a> Energy<'a> {
             let total = self.total(&[pair]);
             Counted {
                 device_id: &it.device.id,
-                metric: meter.bought,
-                metric_sold: meter.sold,
-                source: meter.source(),
+                metric: meter.names().next(),
+                metrics: &meter.used,
+                metric_sold: meter.sold.first().copied(),
+                metrics_sold: &meter.sold,
+                role: meter.other_role,
+                source: source(meter),
                 total_kwh: shown(total.bought),
                 total_kwh_sold: shown(total.sold),
             }
@@ -261,15 +227,36 @@ impl<'a> Energy<'a> {
             span,
             total_kwh: shown(total.bought),
             total_kwh_sold: shown(total.sold),
-            metric: only.map(|meter| meter.bought),
-            source: only.map(Meter::source),
+            metric: only.and_then(|meter| meter.names().next()),
+            source: only.map(source),
             devices: counted.collect(),
             left_out: self.left_out,
+            unsure: self.unsure(&counting),
             events: events.map(|it| &it.events[..]),
             events_has_more: events.map(|it| it.has_more),
             explain,
         };
         respond(self.request.format, || self.header(), &self.rows(), &about)
+    }
+
+    /// Those of a sum's devices of which only a person can tell whether they belong there: senders of one value,
+    /// whose names say nothing of it. One meter alone is the meter.
+    fn unsure(&self, counting: &[&'a (DeviceValues<'a>, Meter<'a>)]) -> Vec<Unsure<'a>> {
+        if !self.is_shared || counting.len() < 2 {
+            return Vec::new();
+        }
+        let is_meter_of_others =
+            |id: &DeviceId| self.left_out.iter().any(|it| it.behind() == Some(id));
+        let unsure = counting.iter().filter(|(it, meter)| {
+            let is_told = it.device.behind.is_some() || is_meter_of_others(&it.device.id);
+            let fields = &it.device.source.fields;
+            let is_of_one_value =
+                |name: &&MetricName| fields.get(*name).is_some_and(|it| it.field == "value");
+            meter.is_unsure && !is_told && meter.used.iter().all(is_of_one_value)
+        });
+        unsure
+            .map(|(it, meter)| Unsure { device_id: &it.device.id, metrics: &meter.used })
+            .collect()
     }
 
     fn total(&self, devices: &[&(DeviceValues<'a>, Meter<'a>)]) -> RowEnergy {

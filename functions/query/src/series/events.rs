@@ -165,11 +165,7 @@ impl<S: ReadRollups + QueryReadings> Look<'_, S> {
     async fn search_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
         let mut last: Option<Sample> = None;
         for reading in readings(self.store, ask, range, self.invocation).await? {
-            let Some(value) = reading.metrics().get(self.name) else { continue };
-            if !domain::CounterRule::counts(value) {
-                continue;
-            }
-            let sample = Sample { at: reading.at, value: value.clone() };
+            let Some(sample) = self.rule.sample(&reading, self.name) else { continue };
             if let Some(last) = last {
                 self.step(ask.device, &last, &sample);
             }

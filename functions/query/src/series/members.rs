@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Order, Quarter, RoomId, TimeRange};
+use domain::{
+    Device, DeviceId, Meter, MetricName, NotCounted, Order, Quarter, Role, RoomId, TimeRange,
+};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::{Devices, Snapshot};
 use serde::Serialize;
@@ -19,11 +21,19 @@ pub(crate) const DEVICE_CONCURRENCY: usize = 4;
 /// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
 const MAX_READINGS: usize = 1_000;
 
-/// A device whose values are a part of another's.
+/// What a sum leaves out, and why: a device whose values are a part of another's, or metrics of a device that
+/// measure no consumption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LeftOut<'a> {
     device_id: &'a DeviceId,
-    behind: &'a DeviceId,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<&'a DeviceId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<&'a MetricName>,
+    /// Whether nothing of the device is in the sum.
+    #[serde(skip)]
+    is_whole: bool,
 }
 
 /// The devices that may have readings of some rooms in a range: those that the registry says are in one, and
@@ -153,12 +163,37 @@ pub(crate) fn meter_of<'a>(
 
 impl<'a> LeftOut<'a> {
     /// That a device is left out of a sum.
-    pub(crate) const fn new(device: &'a Device, behind: &'a DeviceId) -> Self {
-        Self { device_id: &device.id, behind }
+    pub(crate) const fn behind_meter(device: &'a Device, behind: &'a DeviceId) -> Self {
+        let (reason, behind) = ("behind", Some(behind));
+        Self { device_id: &device.id, reason, behind, metrics: Vec::new(), is_whole: true }
     }
 
-    /// The device.
-    pub(crate) const fn id(&self) -> &'a DeviceId {
-        self.device_id
+    /// That metrics of a device are left out for their roles, one for each role.
+    pub(crate) fn of_roles(device: &'a Device, meter: &Meter<'a>) -> Vec<Self> {
+        let mut by_role: BTreeMap<Role, Vec<&'a MetricName>> = BTreeMap::new();
+        for (name, why) in &meter.left_out {
+            if let NotCounted::Role(role) = why {
+                by_role.entry(*role).or_default().push(name);
+            }
+        }
+        let is_whole = !meter.is_of_sums();
+        let each = |(role, metrics): (Role, _)| Self {
+            device_id: &device.id,
+            reason: role.as_str(),
+            behind: None,
+            metrics,
+            is_whole,
+        };
+        by_role.into_iter().map(each).collect()
+    }
+
+    /// Whether it is all of a device.
+    pub(crate) fn is_of_whole(&self, device: &DeviceId) -> bool {
+        self.is_whole && self.device_id == device
+    }
+
+    /// The meter that measures it too.
+    pub(crate) const fn behind(&self) -> Option<&'a DeviceId> {
+        self.behind
     }
 }

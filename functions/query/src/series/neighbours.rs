@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, CounterRule, MetricName, MetricRule, Neighbours, Order, Quarter, Sample, TimeRange,
-    Timestamp,
+    Bucket, MetricName, MetricRule, Neighbours, Order, Quarter, Sample, TimeRange, Timestamp,
 };
 use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
 
@@ -132,8 +131,11 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
             if !self.ask.is_about(reading.room.as_ref()) {
                 self.missing.clear();
             }
-            for (name, value) in reading.metrics() {
-                self.see(name, &Sample { at: reading.at, value: value.clone() });
+            for name in reading.metrics().keys() {
+                let rule = self.missing.get(name);
+                if let Some(sample) = rule.and_then(|rule| rule.sample(reading, name)) {
+                    self.see(name, &sample);
+                }
             }
         }
         let last = page.readings.last().filter(|_| page.has_more);
@@ -143,15 +145,9 @@ impl<S: ReadRollups + QueryReadings> Search<'_, S> {
         }))
     }
 
-    /// Takes a value if it is the first of its metric that takes part.
+    /// Takes a value that takes part if it is the first of its metric.
     fn see(&mut self, name: &MetricName, sample: &Sample) {
-        let counts = match self.missing.get(name) {
-            None => false,
-            Some(MetricRule::Counter(_)) => CounterRule::counts(&sample.value),
-            Some(_) => true,
-        };
-        if counts {
-            self.missing.remove(name);
+        if self.missing.remove(name).is_some() {
             self.found.insert(name.clone(), sample.clone());
         }
     }

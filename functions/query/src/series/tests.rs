@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, CalendarUnit, CounterRule, Decimal, Device, DeviceObservation, Exact, Extent,
-    FoldRules, FoldSettings, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading,
-    Rollup, Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
+    Bucket, CalendarUnit, Decimal, Device, DeviceObservation, Exact, Extent, FoldRules,
+    FoldSettings, MetricName, MetricRollup, MetricRule, Neighbours, Quarter, Reading, Rollup, Row,
+    SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
 use table::memory::MemoryStore;
@@ -217,11 +217,9 @@ impl Home {
         let samples = || {
             let values = self.readings.iter().filter_map(|it| {
                 let value = it.metrics().get(name)?.clone();
-                Some(Sample { at: it.at, value })
+                Some(Sample::new(it.at, value))
             });
-            values.filter(|it| {
-                !matches!(rule, MetricRule::Counter(_)) || CounterRule::counts(&it.value)
-            })
+            values.filter(|it| !matches!(rule, MetricRule::Counter(_)) || it.value.is_positive())
         };
         let whole = grid.range();
         let neighbours = Neighbours {

@@ -153,6 +153,6 @@ async fn what_is_behind_a_meter_is_left_out_of_the_sum_of_a_home_that_has_both()
     bench.patch("/rooms/hall", r#"{"home": "h"}"#).await;
     let both = bench.get(&url).await.json();
     assert_eq!(both["data"][0]["kwh"].to_string(), "0.015", "the meter alone: {both}");
-    let left_out = json!([{"device_id": "plug", "behind": "meter"}]);
+    let left_out = json!([{"device_id": "plug", "reason": "behind", "behind": "meter"}]);
     assert_eq!(both["left_out"], left_out, "{both}");
 }

@@ -233,7 +233,10 @@ async fn energy_adds_up_and_leaves_out_what_is_behind_another_meter() {
     assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
     let one = bench.get(&hour("/energy")).await.json();
     assert_eq!(one["total_kwh"], 0.58);
-    assert_eq!(one["left_out"], json!([{"device_id": "plug", "behind": "meter"}]));
+    assert_eq!(
+        one["left_out"],
+        json!([{"device_id": "plug", "reason": "behind", "behind": "meter"}])
+    );
     let apart = bench.get(&format!("{}&devices=1", hour("/rooms/hall/energy"))).await.json();
     assert_eq!(apart["data"].as_array().map(Vec::len), Some(2));
     assert_eq!((&apart["total_kwh"], &apart["left_out"]), (&json!(0.58), &one["left_out"]));

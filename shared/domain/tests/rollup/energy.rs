@@ -25,14 +25,14 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn values(list: &[(&str, &str)]) -> Vec<Sample> {
-    list.iter().map(|(time, value)| Sample { at: at(time), value: number(value) }).collect()
+    list.iter().map(|(time, value)| Sample::new(at(time), number(value))).collect()
 }
 
 /// Values in steps of 0.1, the first of them on January 1.
 fn tenths(every: TimeDelta, list: impl IntoIterator<Item = i64>) -> Vec<Sample> {
     let mut next = at("01 00:00");
     let sample = |tenths: i64| {
-        let sample = Sample { at: next, value: number(&format!("{tenths}e-1")) };
+        let sample = Sample::new(next, number(&format!("{tenths}e-1")));
         next = next.saturating_add(every);
         sample
     };
@@ -60,7 +60,7 @@ fn with_exchanges(exchanges: &[(&str, &str, &str)]) -> MetricInfo {
 
 /// What the meter counted between consecutive edges.
 fn rows(info: &MetricInfo, values: &[Sample], edges: &[Timestamp]) -> Vec<RowIncrease> {
-    let counting = || values.iter().filter(|sample| CounterRule::counts(&sample.value));
+    let counting = || values.iter().filter(|sample| sample.value.is_positive());
     let (from, to) = (edges[0], *edges.last().expect("there are edges"));
     let neighbours = Neighbours {
         before: counting().rfind(|sample| sample.at < from).cloned(),

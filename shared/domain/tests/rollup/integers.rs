@@ -12,7 +12,7 @@ use super::{HOUR, metric, thousandths, time};
 pub(crate) type Value = (i64, i128);
 
 pub(crate) fn samples(values: &[Value]) -> Vec<Sample> {
-    let sample = |(at, value): &Value| Sample { at: time(*at), value: thousandths(*value) };
+    let sample = |(at, value): &Value| Sample::new(time(*at), thousandths(*value));
     values.iter().map(sample).collect()
 }
 

@@ -4,6 +4,7 @@
 mod energy;
 mod fold;
 mod integers;
+mod net;
 mod rows;
 mod settings;
 
@@ -52,7 +53,10 @@ fn fold<'a>(
     values: impl IntoIterator<Item = &'a Sample>,
     rule: &MetricRule,
 ) -> Option<MetricRollup> {
-    let singles = values.into_iter().filter_map(|sample| MetricRollup::of(sample.clone(), rule));
+    let singles = values
+        .into_iter()
+        .filter(|it| !matches!(rule, MetricRule::Counter(_)) || it.value.is_positive())
+        .map(|sample| MetricRollup::of(sample.clone(), rule));
     singles.reduce(|mut rollup, single| {
         rollup.append(&single, rule);
         rollup

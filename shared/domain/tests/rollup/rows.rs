@@ -138,10 +138,10 @@ proptest! {
         every in 1..HOUR,
     ) {
         let values: Vec<Sample> =
-            (0..).zip(values).map(|(n, value)| Sample { at: time(n * 500_000), value }).collect();
+            (0..).zip(values).map(|(n, value)| Sample::new(time(n * 500_000), value)).collect();
         let info = MetricInfo::from(&metric("cumulative_kwh_p"));
         let edges: Vec<Timestamp> = (0..=8).map(|n| time(n * every)).collect();
-        let counting = || values.iter().filter(|sample| CounterRule::counts(&sample.value));
+        let counting = || values.iter().filter(|sample| sample.value.is_positive());
         let neighbours =
             Neighbours { before: None, after: counting().find(|it| it.at >= edges[8]).cloned() };
         let ask = |edges: &[Timestamp]| {

@@ -50,6 +50,12 @@ pub const TOLERANCE: &str = "tolerance";
 pub const HOLD: &str = "hold";
 pub const EXCHANGES: &str = "exchanges";
 pub const VERDICTS: &str = "verdicts";
+/// The role of a meter.
+pub const ROLE: &str = "role";
+/// A mark: a counter is a net meter.
+pub const NET: &str = "net";
+/// The metric that tells in which cycle a counter is.
+pub const CYCLE: &str = "cycle";
 pub const BEHIND: &str = "behind";
 /// Whether the means of rooms have a device, or a metric of it, where a person said so: 1 or 0.
 pub const IN_ROOM_MEANS: &str = "in_room_means";

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{
-    ATTRIBUTES, BEHIND, CHANGES, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES, FIELDS,
-    FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W, METRICS,
-    MODULUS, NAME, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT, VERDICTS,
+    ATTRIBUTES, BEHIND, CHANGES, CYCLE, DELETED, DESCRIBED, DEVICE_VERSION, ENDED, EXCHANGES,
+    FIELDS, FIRST_SEEN, FOUND, HOLD, IN_ROOM_MEANS, INTRODUCED_BY, INTRODUCED_ROOMS, KIND, MAX_W,
+    METRICS, MODULUS, NAME, NET, ROLE, ROOM_AT, SETTINGS, SOURCE, STAY, TAGS, TOLERANCE, UNIT,
+    VERDICTS,
 };
 use super::fields::{
     invalid, other_kind, parse_key, parsed, put, string, text, timestamp, whole_number,
@@ -17,7 +18,7 @@ use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
-    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, RoomId,
+    Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place, Role, RoomId,
     Source, SourceField, Tags, Timestamp, Verdict,
 };
 
@@ -361,6 +362,11 @@ pub fn metric(info: &MetricInfo) -> Attribute {
     if !info.verdicts.is_empty() {
         item.insert(VERDICTS.to_owned(), verdicts(&info.verdicts));
     }
+    put(&mut item, ROLE, info.role.map(|role| role.as_str().to_owned()));
+    if info.is_net {
+        item.insert(NET.to_owned(), mark());
+    }
+    put(&mut item, CYCLE, info.cycle.clone().map(String::from));
     Attribute::M(item)
 }
 
@@ -404,6 +410,7 @@ pub fn verdicts(verdicts: &BTreeMap<Timestamp, Verdict>) -> Attribute {
 fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError> {
     let Attribute::M(mut item) = info else { return Err(ItemError::Missing(METRICS)) };
     let kind = text(&mut item, KIND).and_then(|kind| MetricKind::parse(&kind));
+    let role = text(&mut item, ROLE).and_then(|role| Role::parse(&role));
     let mut number = |attribute| match item.remove(attribute) {
         Some(Attribute::N(value)) => Decimal::parse(&value).map(Some).map_err(invalid(attribute)),
         _ => Ok(None),
@@ -418,6 +425,9 @@ fn to_metric(name: &MetricName, info: Attribute) -> Result<MetricInfo, ItemError
         hold: whole_number(&mut item, HOLD)?.map(TimeDelta::milliseconds),
         exchanges: by_timestamp(&mut item, EXCHANGES, to_exchange)?,
         verdicts: by_timestamp(&mut item, VERDICTS, |it| Verdict::parse(&string(it)?))?,
+        role,
+        is_net: item.contains_key(NET),
+        cycle: parsed(&mut item, CYCLE)?,
         in_room_means: to_said(&mut item),
         is_described: item.contains_key(DESCRIBED),
     })
@@ -498,6 +508,9 @@ mod tests {
         info.exchanges.insert(device.first_seen, exchange);
         info.verdicts.insert(device.first_seen, Verdict::Accept);
         info.verdicts.insert(Timestamp::MAX, Verdict::Discard);
+        info.role = Some(Role::Storage);
+        info.is_net = true;
+        info.cycle = Some("attr_last_reset".parse().expect("a name"));
         device.metrics.values_mut().for_each(|info| info.is_described = true);
         let field = SourceField { measurement: "meter".to_owned(), field: "W now".to_owned() };
         device.source = Source {

@@ -114,7 +114,7 @@ pub(super) fn rooms(item: &mut Item) -> Result<BTreeSet<Option<RoomId>>, ItemErr
 }
 
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
-/// `[increase]` or `[increase, flags]` behind, for a power its area and the ms during which a value held.
+/// `[increase]`, `[increase, flags]` or `[increase, flags, cycle of first, cycle of last]` behind, for a power its area and the ms during which a value held.
 fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
     let whole = |number: i64| Attribute::N(number.to_string());
     let decimal = |number: &Decimal| Attribute::N(number.to_string());
@@ -133,7 +133,15 @@ fn from_metric(metric: &MetricRollup, start: Timestamp) -> Attribute {
         OfKind::Gauge => {}
         OfKind::Counter { increase, flags } => {
             let mut counted = vec![from_exact(increase)];
-            counted.extend((!flags.is_empty()).then(|| whole(flags.bits().into())));
+            let cycles = [&metric.first.cycle, &metric.last.cycle];
+            let has_cycle = cycles.iter().any(|cycle| cycle.is_some());
+            let has_flags = has_cycle || !flags.is_empty();
+            counted.extend(has_flags.then(|| whole(flags.bits().into())));
+            // Text, because a counter need not tell its cycle in each reading.
+            let text = |it: &Option<Decimal>| {
+                Attribute::S(it.as_ref().map_or_else(String::new, ToString::to_string))
+            };
+            counted.extend(cycles.map(text).into_iter().filter(|_| has_cycle));
             list.push(Attribute::L(counted));
         }
         OfKind::Power { area, held } => {
@@ -151,14 +159,19 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
     };
     let sample = |value: &Attribute, millis: &Attribute| {
         let at = Timestamp::from_millis(start.as_millis().checked_add(to_whole(millis)?)?).ok()?;
-        Some(Sample { at, value: to_decimal(value)? })
+        Some(Sample::new(at, to_decimal(value)?))
     };
+    let (mut first, mut last) = (sample(first, first_at)?, sample(last, last_at)?);
     let of_kind = match of_kind {
         [] => OfKind::Gauge,
         [Attribute::L(counted)] => {
             let (increase, flags) = match &counted[..] {
                 [increase] => (increase, 0),
                 [increase, flags] => (increase, to_whole(flags)?),
+                [increase, flags, of_first, of_last] => {
+                    (first.cycle, last.cycle) = (to_cycle(of_first), to_cycle(of_last));
+                    (increase, to_whole(flags)?)
+                }
                 _ => return None,
             };
             let flags = Flags::from_bits(u8::try_from(flags).ok()?);
@@ -175,10 +188,16 @@ fn to_metric(attribute: Attribute, start: Timestamp) -> Option<MetricRollup> {
         sum: to_exact(sum)?,
         min: to_decimal(min)?,
         max: to_decimal(max)?,
-        first: sample(first, first_at)?,
-        last: sample(last, last_at)?,
+        first,
+        last,
         of_kind,
     })
+}
+
+/// The cycle of a counter's value; an empty text where its reading tells none.
+fn to_cycle(attribute: &Attribute) -> Option<Decimal> {
+    let Attribute::S(text) = attribute else { return None };
+    Decimal::parse(text).ok()
 }
 
 /// A number of more digits than `DynamoDB` takes is kept as text.

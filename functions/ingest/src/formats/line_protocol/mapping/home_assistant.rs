@@ -1,10 +1,11 @@
 //! Lines of Home Assistant: an entity, its device class and its unit. Reads no other sender's lines.
 //!
-//! Source: <https://www.home-assistant.io/integrations/influxdb/>
+//! Sources: <https://www.home-assistant.io/integrations/influxdb/>, and for what a state class means
+//! <https://developers.home-assistant.io/docs/core/entity/sensor/>
 
 use std::borrow::Cow;
 
-use domain::{MetricHints, MetricKind};
+use domain::{MetricHints, MetricKind, MetricName, Role};
 
 use super::{Line, string};
 
@@ -87,8 +88,14 @@ pub(super) struct Entity {
     id: String,
     class: Option<String>,
     unit: Option<String>,
-    is_counter: bool,
+    state_class: Option<String>,
+    /// Its id and the name that people gave it.
+    names: String,
 }
+
+/// The metric of the attribute `last_reset`, of whose text Home Assistant sends the digits as a number: when the
+/// cycle of a meter began.
+const LAST_RESET: &str = "attr_last_reset";
 
 impl Entity {
     /// The entity of a line that has the tags `domain` and `entity_id`.
@@ -119,8 +126,9 @@ impl Entity {
             let known = QUANTITIES.iter().find(|(known, _)| unit.as_deref() == Some(*known));
             known.map(|(_, class)| (*class).to_owned())
         };
-        let is_counter = said("state_class").as_deref() == Some("total_increasing");
-        Some(Self { class: class.or_else(quantity), domain, id, unit, is_counter })
+        let class = class.or_else(quantity);
+        let names = format!("{id} {}", said("friendly_name").unwrap_or_default());
+        Some(Self { class, domain, id, unit, state_class: said("state_class"), names })
     }
 
     /// Whether a tag describes an entity or is one of its names.
@@ -155,9 +163,20 @@ impl Entity {
 
     /// What is known of the value's metric.
     pub(super) fn hints(&self) -> MetricHints {
+        let is_one_of = |known: &[&str]| self.unit.as_deref().is_some_and(|it| known.contains(&it));
+        let is_class = |class: &str| self.class.as_deref() == Some(class);
+        let is_energy = is_class("energy") && is_one_of(&["Wh", "kWh", "MWh"]);
+        let is_power = is_class("power") && is_one_of(&["W", "kW", "MW"]);
+        // A total may fall: it is a net meter's, and only a new `last_reset` begins a cycle.
+        let is_net = is_energy && self.state_class.as_deref() == Some("total");
+        let is_counter = is_net || self.state_class.as_deref() == Some("total_increasing");
+        let cycle = || LAST_RESET.parse::<MetricName>().expect("a name");
         MetricHints {
-            kind: self.is_counter.then_some(MetricKind::Counter),
+            kind: is_counter.then_some(MetricKind::Counter),
             unit: self.unit.as_deref().and_then(|unit| unit.parse().ok()),
+            role: Role::of_name(&self.names).filter(|_| is_energy || is_power),
+            is_net,
+            cycle: is_net.then(cycle),
             ..MetricHints::default()
         }
     }

@@ -1,0 +1,296 @@
+//! What counts as the energy of devices, rooms and homes, by metrics and their roles.
+
+use domain::{Hints, MetricHints, SourceField};
+use table::{LookUpRegistry as _, TeachDevice as _};
+
+use super::series::numbers;
+use super::*;
+
+const RANGE: &str = "from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z";
+
+/// Devices with an hour of readings in one room. A metric called `..._w...` is a power of so many W; another is a
+/// counter that counts so many kWh.
+async fn bench(devices: &[(&str, &[(&str, i32)])]) -> Bench {
+    let bench = Bench::empty();
+    for (device, metrics) in devices {
+        let reading = |quarter: i32| {
+            let value = |(name, amount): &(&str, i32)| {
+                if name.contains("_w") {
+                    f64::from(*amount)
+                } else {
+                    1000.0 + f64::from(amount * quarter) / 4.0
+                }
+            };
+            let values: Vec<_> = metrics.iter().map(|it| (it.0, value(it).to_string())).collect();
+            let values: Vec<_> = values.iter().map(|(name, it)| (*name, &**it)).collect();
+            numbers(device, i64::from(quarter) * 15, "hall", &values)
+        };
+        let readings: Vec<_> = (0..=4).map(reading).collect();
+        bench.store(&readings).await;
+        for (metric, _) in *metrics {
+            let settings = if metric.contains("_w") {
+                json!({"unit": "W"})
+            } else {
+                json!({"kind": "counter", "unit": "kWh"})
+            };
+            bench.set(device, metric, &settings).await;
+        }
+    }
+    bench
+}
+
+impl Bench {
+    async fn set(&self, device: &str, metric: &str, settings: &Value) {
+        let body = json!({"metrics": {metric: settings}}).to_string();
+        let answer = self.patch(&format!("/devices/{device}"), &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+
+    async fn energy(&self, of: &str, further: &str) -> Value {
+        self.get(&format!("{of}/energy?{RANGE}{further}")).await.json()
+    }
+
+    /// Teaches that a metric is the value of a line of one value.
+    async fn teach(&self, device: &str, metric: &str) {
+        let id: domain::DeviceId = device.parse().expect("an id");
+        let known = self.store.device(&id, &invocation()).await.expect("memory");
+        let field = SourceField { measurement: "kWh".to_owned(), field: "value".to_owned() };
+        let hints = MetricHints { field: Some(field), ..MetricHints::default() };
+        let hints = Hints {
+            metrics: [(metric.parse().expect("a name"), hints)].into(),
+            ..Hints::default()
+        };
+        let known = known.expect("it is there");
+        self.store.teach_device(&known, &hints, &invocation()).await.expect("memory");
+    }
+}
+
+fn ids(rows: &Value) -> Vec<&str> {
+    let rows = rows.as_array().map_or(&[][..], |rows| rows);
+    rows.iter().map(|it| it["device_id"].as_str().expect("an id")).collect()
+}
+
+const PHASES: [(&str, i32); 5] = [
+    ("cumulative_kwh_p_a", 1),
+    ("cumulative_kwh_p_b", 2),
+    ("cumulative_kwh_p_c", 4),
+    ("cumulative_kwh_n_a", 8),
+    ("cumulative_kwh_n_b", 16),
+];
+
+#[tokio::test]
+async fn phases_add_up_in_a_device_its_room_and_all_and_what_is_sold_stays_apart() {
+    let bench =
+        bench(&[("meter", &PHASES), ("relays", &[("current_w_a", 500), ("current_w_b", 1000)])])
+            .await;
+    let device = bench.energy("/devices/meter", "&explain=1").await;
+    assert_eq!((&device["total_kwh"], &device["total_kwh_sold"]), (&json!(7), &json!(24)));
+    let counted = &device["devices"][0];
+    assert_eq!(counted["metric"], "cumulative_kwh_p_a");
+    assert_eq!(
+        counted["metrics"],
+        json!(["cumulative_kwh_p_a", "cumulative_kwh_p_b", "cumulative_kwh_p_c"])
+    );
+    assert_eq!(counted["metrics_sold"], json!(["cumulative_kwh_n_a", "cumulative_kwh_n_b"]));
+    assert_eq!(device["explain"]["meters"][0]["used"], counted["metrics"]);
+    let relays = bench.energy("/devices/relays", "").await;
+    assert_eq!((&relays["total_kwh"], &relays["source"]), (&json!(1.5), &json!("power")));
+    for of in ["/rooms/hall", ""] {
+        let all = bench.energy(of, "&every=15m").await;
+        assert_eq!((&all["total_kwh"], &all["total_kwh_sold"]), (&json!(8.5), &json!(24)), "{of}");
+        assert_eq!(
+            (&all["data"][0]["kwh"], &all["data"][0]["kwh_sold"]),
+            (&json!(2.125), &json!(6))
+        );
+    }
+    let one = bench.energy("/devices/meter", "&metric=cumulative_kwh_n_b").await;
+    assert_eq!((&one["total_kwh"], &one["total_kwh_sold"]), (&json!(16), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_total_beside_its_phases_counts_alone_and_each_event_names_its_metric() {
+    let mut metrics = PHASES.to_vec();
+    metrics.push(("cumulative_kwh_p", 7));
+    let bench = bench(&[("meter", &metrics)]).await;
+    let device = bench.energy("/devices/meter", "&explain=1").await;
+    assert_eq!(device["total_kwh"], 7);
+    let why = &device["explain"]["meters"][0]["not_counted"];
+    assert_eq!(why["cumulative_kwh_p_b"], "it is in cumulative_kwh_p");
+    // What the total does not count has no event in the energy.
+    let broken =
+        [("cumulative_kwh_p", "1"), ("cumulative_kwh_n_b", "2"), ("cumulative_kwh_p_a", "3")];
+    bench.store(&[numbers("meter", 59, "hall", &broken)]).await;
+    let device = bench.energy("/devices/meter", "&events=1").await;
+    let mut named: Vec<_> = device["events"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .map(|it| it["metric"].as_str())
+        .collect();
+    named.dedup();
+    named.sort_unstable();
+    named.dedup();
+    assert_eq!(named, [Some("cumulative_kwh_n_b"), Some("cumulative_kwh_p")]);
+    assert!(device["data"][0]["flags"].as_array().expect("flags").contains(&json!("reset")));
+}
+
+#[tokio::test]
+async fn a_device_with_nothing_but_what_it_sold_has_bought_nothing() {
+    let bench = bench(&[("meter", &[("cumulative_kwh_n", 5), ("current_w", 1000)])]).await;
+    for of in ["/devices/meter", "/rooms/hall"] {
+        let energy = bench.energy(of, "").await;
+        assert_eq!(
+            (&energy["total_kwh"], &energy["total_kwh_sold"]),
+            (&Value::Null, &json!(5)),
+            "{of}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn roles_decide_what_a_sum_holds_and_what_it_names() {
+    let bench = bench(&[
+        ("meter", &[("energy", 1), ("back", 2)]),
+        ("roof", &[("energy", 4)]),
+        ("battery", &[("charged", 8), ("discharged", 16)]),
+        ("copy", &[("energy", 32)]),
+        ("plug", &[("energy", 48)]),
+    ])
+    .await;
+    assert_eq!(bench.energy("", "").await["total_kwh"], 111);
+    for (device, metric, role) in [
+        ("meter", "energy", "import"),
+        ("meter", "back", "export"),
+        ("roof", "energy", "production"),
+        ("battery", "charged", "storage"),
+        ("battery", "discharged", "storage"),
+        ("copy", "energy", "none"),
+        ("plug", "energy", "consumer"),
+    ] {
+        bench.set(device, metric, &json!({"role": role})).await;
+        let shown = bench.get(&format!("/devices/{device}")).await.json();
+        assert_eq!(shown["metrics"][metric]["role"], role);
+    }
+    let left_out = json!([
+        {"device_id": "battery", "reason": "storage", "metrics": ["charged", "discharged"]},
+        {"device_id": "copy", "reason": "none", "metrics": ["energy"]},
+        {"device_id": "roof", "reason": "production", "metrics": ["energy"]},
+    ]);
+    for of in ["/rooms/hall", ""] {
+        let sum = bench.energy(of, "").await;
+        assert_eq!((&sum["total_kwh"], &sum["total_kwh_sold"]), (&json!(49), &json!(2)), "{of}");
+        assert_eq!(sum["left_out"], left_out);
+        assert_eq!(ids(&sum["devices"]), ["meter", "plug"]);
+        let by_metric = bench.energy(of, "&metric=energy").await;
+        assert_eq!(by_metric["total_kwh"], 49);
+        assert_eq!(ids(&by_metric["left_out"]), ["copy", "roof"]);
+    }
+    let apart = bench.energy("", "&devices=1").await;
+    assert_eq!(apart["total_kwh"], 49);
+    assert_eq!(ids(&apart["data"]), ["meter", "plug", "roof"]);
+    assert_eq!(apart["devices"][2]["role"], "production");
+    // Behind the meter the plug is left out for that; behind what produces it counts.
+    for (meter, total) in [("meter", 1), ("roof", 49)] {
+        let behind = json!({"behind": meter}).to_string();
+        assert_eq!(bench.patch("/devices/plug", &behind).await.status, 200);
+        assert_eq!(bench.energy("", "").await["total_kwh"], total, "{meter}");
+    }
+    let of = |device: &'static str| format!("/devices/{device}");
+    let roof = bench.energy(&of("roof"), "").await;
+    assert_eq!(
+        (&roof["total_kwh"], &roof["devices"][0]["role"]),
+        (&json!(4), &json!("production"))
+    );
+    assert_eq!(bench.energy(&of("copy"), "&metric=energy").await["total_kwh"], 32);
+    for device in ["battery", "copy"] {
+        let problem = bench.problem(&format!("{}/energy?{RANGE}", of(device))).await;
+        assert!(problem.starts_with("400 metric: is needed"), "{problem}");
+    }
+    // A role is taken back by null.
+    bench.set("copy", "energy", &json!({"role": null})).await;
+    assert_eq!(bench.energy("", "").await["total_kwh"], 81);
+}
+
+#[tokio::test]
+async fn a_role_needs_a_metric_of_energy_or_power() {
+    let bench = Bench::empty();
+    let metrics = [("current_w", "5"), ("temperature", "20")];
+    bench.store(&[numbers("plug", 0, "hall", &metrics)]).await;
+    bench.set("plug", "current_w", &json!({"role": "production"})).await;
+    let body = r#"{"metrics": {"temperature": {"role": "import"}}}"#;
+    let refused = bench.patch("/devices/plug", body).await;
+    assert_eq!(
+        refused.json()["detail"],
+        "metrics.temperature.role: needs a counter in Wh, kWh or MWh, or a gauge in W, kW or MW"
+    );
+}
+
+/// What a net meter counts through a fall and a new cycle, by readings and by the API.
+#[tokio::test]
+async fn a_net_meter_counts_its_falls_and_begins_again_with_its_cycle() {
+    let bench = Bench::empty();
+    let values = [("5", "1"), ("7", "1"), ("4", "1"), ("0", "2"), ("3", "2"), ("-1", "2")];
+    let readings: Vec<_> = (0..)
+        .step_by(10)
+        .zip(values)
+        .map(|(minute, (kwh, cycle))| {
+            let values = [("cumulative_kwh_p", kwh), ("attr_last_reset", cycle)];
+            numbers("meter", minute, "hall", &values)
+        })
+        .collect();
+    bench.store(&readings).await;
+    let reset = bench.energy("/devices/meter", "").await;
+    // 2, then 4 and 3 anew: a counter that falls has begun again.
+    assert_eq!(reset["total_kwh"], 9);
+    bench.set("meter", "cumulative_kwh_p", &json!({"net": true, "cycle": "attr_last_reset"})).await;
+    let net = bench.energy("/devices/meter", "&events=1").await;
+    // 2 and -3, nothing yet in the new cycle, then 3 and -4.
+    assert_eq!(net["total_kwh"], -2);
+    let events = net["events"].as_array().expect("events");
+    assert_eq!(events.len(), 1, "{net}");
+    assert_eq!(
+        (&events[0]["events"], &events[0]["timestamp"]),
+        (&json!(["reset"]), &json!(at(30)))
+    );
+    let by_quarter = bench.energy("/devices/meter", "&every=15m").await;
+    assert_eq!(by_quarter["total_kwh"], -2);
+}
+
+#[tokio::test]
+async fn a_sum_names_what_it_is_unsure_of_where_there_are_several() {
+    let bench = bench(&[
+        ("sensor.house", &[("energy", 1)]),
+        ("sensor.copy", &[("energy", 1)]),
+        ("native", &[("cumulative_kwh_p", 1)]),
+    ])
+    .await;
+    let unsure = |energy: &Value| -> Vec<String> {
+        ids(&energy["unsure"]).into_iter().map(ToOwned::to_owned).collect()
+    };
+    assert_eq!(
+        unsure(&bench.energy("", "").await),
+        [""; 0],
+        "nobody taught that they have one value"
+    );
+    bench.teach("sensor.house", "energy").await;
+    bench.teach("sensor.copy", "energy").await;
+    let bench = bench.again();
+    let sum = bench.energy("", "").await;
+    assert_eq!(sum["unsure"][0], json!({"device_id": "sensor.copy", "metrics": ["energy"]}));
+    assert_eq!(
+        (unsure(&sum), &sum["total_kwh"]),
+        (vec!["sensor.copy".into(), "sensor.house".into()], &json!(3))
+    );
+    assert_eq!(unsure(&bench.energy("/devices/sensor.copy", "").await), [""; 0]);
+    bench.patch("/devices/sensor.copy", r#"{"behind": "sensor.house"}"#).await;
+    assert_eq!(
+        unsure(&bench.energy("", "").await),
+        [""; 0],
+        "one is told, and so the other is a meter"
+    );
+    bench.patch("/devices/sensor.copy", r#"{"behind": null}"#).await;
+    bench.set("sensor.house", "energy", &json!({"role": "import"})).await;
+    assert_eq!(unsure(&bench.energy("", "").await), ["sensor.copy"]);
+    bench.set("sensor.copy", "energy", &json!({"role": "none"})).await;
+    assert_eq!(unsure(&bench.energy("", "").await), [""; 0]);
+}

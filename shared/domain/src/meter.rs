@@ -1,0 +1,548 @@
+//! What counts as a device's energy: a pure function of its metrics, their units, names and roles. Reads no values.
+//!
+//! Counters come before powers. Those of one direction add up; where a total and its parts are both there, the
+//! total counts alone. What is sold is never bought.
+
+use std::collections::BTreeMap;
+
+use super::counter::EnergyUnit;
+use super::role::Role;
+use super::rollup::MetricRule;
+use super::{MetricInfo, MetricKind, MetricName};
+
+/// The metrics from which the energy of a device comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meter<'a> {
+    /// The metrics that add up to what is used.
+    pub used: Vec<&'a MetricName>,
+    /// The metrics that add up to what is sold.
+    pub sold: Vec<&'a MetricName>,
+    /// Whether they are counters; else they are powers.
+    pub is_counter: bool,
+    /// The role of all that is in [`used`](Self::used) where that is no consumption: what is asked of a device
+    /// that measures nothing else.
+    pub other_role: Option<Role>,
+    /// The metrics of energy and power that do not count, and why.
+    pub left_out: BTreeMap<&'a MetricName, NotCounted<'a>>,
+    /// Whether a metric counts as used only because nothing tells its role.
+    pub is_unsure: bool,
+}
+
+/// The reason for which a metric of energy or power does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotCounted<'a> {
+    /// Its role is production, storage or none.
+    Role(Role),
+    /// What it measures is in this metric.
+    PartOf(&'a MetricName),
+    /// It is a power, and the device has counters.
+    CounterInstead,
+}
+
+/// A metric of energy or power.
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'a> {
+    name: &'a MetricName,
+    info: &'a MetricInfo,
+    role: Option<Role>,
+}
+
+impl Candidate<'_> {
+    fn is_counter(&self) -> bool {
+        self.info.kind == MetricKind::Counter
+    }
+}
+
+impl<'a> Meter<'a> {
+    /// The meter of a device with these metrics. `None` if none of them measures energy or power.
+    #[must_use]
+    pub fn of(metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
+        let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
+        (!all.is_empty()).then(|| Self::of_candidates(&all))
+    }
+
+    /// The meter that is one metric. What its name says of it does not count, only the role that it was given.
+    #[must_use]
+    pub fn of_one(
+        metrics: &'a BTreeMap<MetricName, MetricInfo>,
+        asked: &MetricName,
+    ) -> Option<Self> {
+        let all = candidates(metrics, |_, info| info.role);
+        let one: Vec<_> = all.into_iter().filter(|it| it.name == asked).collect();
+        (!one.is_empty()).then(|| Self::of_candidates(&one))
+    }
+
+    /// The meter that is one metric of a device that is asked about by itself, whatever its role.
+    #[must_use]
+    pub fn only(metrics: &'a BTreeMap<MetricName, MetricInfo>, asked: &MetricName) -> Option<Self> {
+        let all = candidates(metrics, |_, _| None);
+        let one: Vec<_> = all.into_iter().filter(|it| it.name == asked).collect();
+        let other_role = one.first()?.info.role;
+        Some(Self { other_role, ..Self::of_candidates(&one) })
+    }
+
+    fn of_candidates(all: &[Candidate<'a>]) -> Self {
+        let has_counter = all.iter().any(|it| it.is_counter() && it.role != Some(Role::None));
+        let mut left_out = BTreeMap::new();
+        let mut by_flow: BTreeMap<Flow, Vec<Candidate<'a>>> = BTreeMap::new();
+        for it in all {
+            match it.role {
+                Some(role @ (Role::Production | Role::Storage | Role::None)) => {
+                    left_out.insert(it.name, NotCounted::Role(role));
+                }
+                _ if has_counter && !it.is_counter() => {
+                    left_out.insert(it.name, NotCounted::CounterInstead);
+                }
+                Some(Role::Export) => by_flow.entry(Flow::Sold).or_default().push(*it),
+                _ => by_flow.entry(Flow::Used).or_default().push(*it),
+            }
+        }
+        let mut flow = |flow| summands(by_flow.get(&flow).map_or(&[], |it| it), &mut left_out);
+        let (used, sold) = (flow(Flow::Used), flow(Flow::Sold));
+        let is_unsure = used.iter().any(|it| it.role.is_none());
+        let names = |it: &[Candidate<'a>]| it.iter().map(|it| it.name).collect();
+        Self {
+            used: names(&used),
+            sold: names(&sold),
+            is_counter: has_counter,
+            other_role: None,
+            left_out,
+            is_unsure,
+        }
+    }
+
+    /// Whether it adds to a sum: what it measures is used or sold.
+    #[must_use]
+    pub const fn is_of_sums(&self) -> bool {
+        !self.used.is_empty() || !self.sold.is_empty()
+    }
+
+    /// The meter of a device that is asked about by itself: one that measures nothing that is used or sold tells
+    /// what it produces, else the only thing that it stores: a sum of what goes in and comes out means nothing.
+    #[must_use]
+    pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
+        if self.is_of_sums() {
+            return Some(self);
+        }
+        let of_role = |role: Role| {
+            let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
+            let all = all.into_iter().filter(|it| self.left_out.contains_key(it.name));
+            let all: Vec<_> = all.filter(|it| it.role == Some(role)).collect();
+            let counters: Vec<_> = all.iter().copied().filter(Candidate::is_counter).collect();
+            let found = if counters.is_empty() { all } else { counters };
+            let mut left_out = self.left_out.clone();
+            let counted = summands(&found, &mut left_out);
+            let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
+            left_out.retain(|name, _| counted.iter().all(|it| it.name != *name));
+            is_one.then(|| Self {
+                used: counted.iter().map(|it| it.name).collect(),
+                sold: Vec::new(),
+                is_counter: counted[0].is_counter(),
+                other_role: Some(role),
+                left_out,
+                is_unsure: false,
+            })
+        };
+        [Role::Production, Role::Storage].into_iter().find_map(of_role)
+    }
+
+    /// The metrics that count.
+    pub fn names(&self) -> impl Iterator<Item = &'a MetricName> {
+        self.used.iter().chain(&self.sold).copied()
+    }
+}
+
+/// The directions in which metrics add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Flow {
+    Used,
+    Sold,
+}
+
+/// The metrics of energy and power.
+fn candidates(
+    metrics: &BTreeMap<MetricName, MetricInfo>,
+    role: impl Fn(&MetricName, &MetricInfo) -> Option<Role>,
+) -> Vec<Candidate<'_>> {
+    let measures = |info: &MetricInfo| match MetricRule::of(info) {
+        MetricRule::Counter(_) => EnergyUnit::of(info.unit.as_ref()).is_some(),
+        MetricRule::Power(_) => true,
+        MetricRule::Gauge => false,
+    };
+    let found = metrics.iter().filter(|(_, info)| measures(info));
+    found.map(|(name, info)| Candidate { name, info, role: role(name, info) }).collect()
+}
+
+/// The counter of what is bought, as payloads of devices become it; its parts have a suffix.
+const BOUGHT: &str = "cumulative_kwh_p";
+/// The counter of what is sold, likewise.
+const SOLD: &str = "cumulative_kwh_n";
+/// The power, likewise.
+const POWER: &str = "current_w";
+
+/// The role that the name of a metric says.
+fn role_of_metric(name: &MetricName) -> Option<Role> {
+    match &*Family::of(name).base {
+        BOUGHT => Some(Role::Import),
+        SOLD => Some(Role::Export),
+        _ => Role::of_name(name.as_str()),
+    }
+}
+
+/// The metrics of one direction that add up. Where some are of the main meter, what else is used is in that.
+fn summands<'a>(
+    all: &[Candidate<'a>],
+    left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
+) -> Vec<Candidate<'a>> {
+    let mut families: BTreeMap<String, Vec<(Family, Candidate<'a>)>> = BTreeMap::new();
+    for it in all {
+        let family = Family::of(it.name);
+        families.entry(family.base.clone()).or_default().push((family, *it));
+    }
+    let is_main = |base: &str, members: &[(Family, Candidate<'_>)]| {
+        base == POWER || members.iter().any(|(_, it)| it.role == Some(Role::Import))
+    };
+    let main = families.iter().find(|(base, members)| is_main(base, members));
+    let main = main.map(|(_, members)| of_family(members)[0].name);
+    let mut counted = Vec::new();
+    for (base, members) in &families {
+        if let Some(main) = main.filter(|_| !is_main(base, members)) {
+            let parts = members.iter().map(|(_, it)| (it.name, NotCounted::PartOf(main)));
+            left_out.extend(parts);
+            continue;
+        }
+        let summands = of_family(members);
+        let whole = summands[0].name;
+        let others = members.iter().filter(|(_, it)| summands.iter().all(|of| of.name != it.name));
+        left_out.extend(others.map(|(_, it)| (it.name, NotCounted::PartOf(whole))));
+        counted.extend(summands);
+    }
+    counted.sort_by_key(|it| it.name);
+    counted
+}
+
+/// The metrics of a family that add up: the total alone, or its parts. A name without a part stands for the first
+/// where that is missing, as in `current_w`, `current_w_b`, `current_w_c`.
+fn of_family<'a>(members: &[(Family, Candidate<'a>)]) -> Vec<Candidate<'a>> {
+    let derived = members.iter().all(|(family, _)| family.is_derived);
+    let usable = || members.iter().filter(|(family, _)| derived || !family.is_derived);
+    let parts: Vec<_> = usable().filter(|(family, _)| family.part.is_some()).collect();
+    let whole = usable()
+        .filter(|(family, _)| family.part.is_none())
+        .min_by_key(|(family, it)| (!family.is_total, it.name));
+    let has_first = parts.iter().any(|(family, _)| family.part.is_some_and(Part::is_first));
+    match whole {
+        Some((_, whole)) if parts.is_empty() || has_first => vec![*whole],
+        Some((family, whole)) if family.is_total => vec![*whole],
+        // Of the same part in two units, or of two times, one counts.
+        whole => {
+            let mut by_part: BTreeMap<Option<Part>, Candidate<'a>> = BTreeMap::new();
+            for (family, it) in parts.into_iter().chain(whole) {
+                by_part.entry(family.part).or_insert(*it);
+            }
+            by_part.into_values().collect()
+        }
+    }
+}
+
+/// What the name of a metric says of its place beside others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Family {
+    /// The name without what tells a part, a total, a unit or a time.
+    base: String,
+    part: Option<Part>,
+    /// Whether the name says that it is a total.
+    is_total: bool,
+    /// Whether it is a figure made of others, such as that of today or the highest.
+    is_derived: bool,
+}
+
+/// One of several phases, relays or channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Part(u16);
+
+impl Part {
+    /// Whether it is the first; some count from 0.
+    const fn is_first(self) -> bool {
+        self.0 <= 1
+    }
+}
+
+/// Words before a part's number or letter.
+const PART_WORDS: [&str; 16] = [
+    "phase", "channel", "ch", "relay", "switch", "output", "port", "socket", "outlet", "plug",
+    "emeter", "tariff", "tarif", "circuit", "ct", "clamp",
+];
+/// Single letters before a part's number, as in `l1` and `t2`.
+const PART_LETTERS: [&str; 2] = ["l", "t"];
+/// Words that are a part by themselves, and the part's number: sides of a socket, and tariffs.
+const PARTS: [(&str, u16); 7] = [
+    ("left", 1),
+    ("center", 2),
+    ("right", 3),
+    ("peak", 1),
+    ("offpeak", 2),
+    ("day", 1),
+    ("night", 2),
+];
+/// Words of a total.
+const TOTALS: [&str; 3] = ["total", "sum", "lifetime"];
+/// Words of figures that are made of others.
+const DERIVED: [&str; 19] = [
+    "today",
+    "yesterday",
+    "daily",
+    "week",
+    "weekly",
+    "month",
+    "monthly",
+    "year",
+    "yearly",
+    "annual",
+    "max",
+    "min",
+    "avg",
+    "mean",
+    "average",
+    "limit",
+    "rated",
+    "nominal",
+    "target",
+];
+/// Words of units.
+const UNITS: [&str; 6] = ["wh", "kwh", "mwh", "w", "kw", "mw"];
+
+impl Family {
+    fn of(name: &MetricName) -> Self {
+        let known = [BOUGHT, SOLD, POWER].into_iter().find(|known| {
+            let rest = name.as_str().strip_prefix(known);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        });
+        let rest = known.map_or(name.as_str(), |known| &name.as_str()[known.len()..]);
+        let rest = rest.replace("off_peak", "offpeak");
+        let mut words: Vec<&str> = rest.split('_').filter(|word| !word.is_empty()).collect();
+        let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+        let (mut is_total, is_derived) = (has(&TOTALS), has(&DERIVED));
+        words.retain(|word| !TOTALS.contains(word) && !DERIVED.contains(word));
+        let mut part = take_part(&mut words);
+        // Register 1.8.0 of a meter is the total of its tariffs 1.8.1 and 1.8.2.
+        if part == Some(Part(0)) && matches!(words[..], [.., "1" | "2", "8"]) {
+            (part, is_total) = (None, true);
+        }
+        words.retain(|word| !UNITS.contains(word));
+        let base = known.into_iter().chain(words).collect::<Vec<_>>().join("_");
+        Self { base, part, is_total, is_derived }
+    }
+}
+
+/// Takes the words of a part from a name: at its end, or at its beginning.
+fn take_part(words: &mut Vec<&str>) -> Option<Part> {
+    if let Some(last) = words.pop() {
+        if let Some((rest, part)) = part_of(last) {
+            words.extend((!rest.is_empty()).then_some(rest));
+            if rest.is_empty() && words.last().is_some_and(|word| PART_WORDS.contains(word)) {
+                words.pop();
+            }
+            return Some(part);
+        }
+        words.push(last);
+    }
+    let (word, next) = (*words.first()?, words.get(1));
+    if let Some(next) = next.filter(|_| PART_WORDS.contains(&word))
+        && let Some(("", part)) = part_of(next)
+    {
+        words.drain(..2);
+        return Some(part);
+    }
+    // Of the letters that begin a name, only those of phases are parts: `e_in` is an energy.
+    let is_letter = word.len() == 1;
+    let (rest, part) = part_of(word).filter(|_| !is_letter || matches!(word, "a" | "b" | "c"))?;
+    if rest.is_empty() {
+        words.remove(0);
+    } else {
+        words[0] = rest;
+    }
+    Some(part)
+}
+
+/// The part that a word tells, and the rest of the word: a number, a letter from a to h, or what ends in a number,
+/// such as `l1`, `ch2` and `power3`.
+fn part_of(word: &str) -> Option<(&str, Part)> {
+    if let Some((_, number)) = PARTS.iter().find(|(known, _)| *known == word) {
+        return Some(("", Part(*number)));
+    }
+    if let [letter @ b'a'..=b'h'] = word.as_bytes() {
+        return Some(("", Part(u16::from(letter - b'a') + 1)));
+    }
+    let rest = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &word[rest.len()..];
+    if !(1..=2).contains(&digits.len()) || !rest.bytes().all(|b| b.is_ascii_lowercase()) {
+        return None;
+    }
+    let is_mark = PART_WORDS.contains(&rest) || PART_LETTERS.contains(&rest);
+    Some((if is_mark { "" } else { rest }, Part(digits.parse().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unit;
+
+    /// A device's metrics, each as `name unit`, with a role behind if it has one.
+    fn device(texts: &[&str]) -> BTreeMap<MetricName, MetricInfo> {
+        let metric = |text: &&str| {
+            let mut words = text.split(' ');
+            let name: MetricName = words.next().expect("a name").parse().expect("a name");
+            let unit: Unit = words.next().expect("a unit").parse().expect("a unit");
+            let is_power = unit.as_str().ends_with('W');
+            let kind = if is_power { MetricKind::Gauge } else { MetricKind::Counter };
+            let role = words.next().map(|role| Role::parse(role).expect("a role"));
+            (name.clone(), MetricInfo { kind, unit: Some(unit), role, ..MetricInfo::from(&name) })
+        };
+        texts.iter().map(metric).collect()
+    }
+
+    fn shown(meter: Option<Meter<'_>>) -> String {
+        let Some(meter) = meter else { return "nothing".to_owned() };
+        let names = |names: &[&MetricName]| {
+            names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("+")
+        };
+        let unsure = if meter.is_unsure { " ?" } else { "" };
+        format!("{}/{}{unsure}", names(&meter.used), names(&meter.sold))
+    }
+
+    #[test]
+    fn parts_add_up_unless_their_total_is_there_and_sold_is_never_bought() {
+        for (metrics, expected) in [
+            (
+                &["cumulative_kwh_p kWh", "cumulative_kwh_n kWh", "current_w W"][..],
+                "cumulative_kwh_p/cumulative_kwh_n",
+            ),
+            (
+                &["cumulative_kwh_p_a kWh", "cumulative_kwh_p_b kWh"],
+                "cumulative_kwh_p_a+cumulative_kwh_p_b/",
+            ),
+            (
+                &["cumulative_kwh_p kWh", "cumulative_kwh_p_a kWh", "cumulative_kwh_p_b kWh"],
+                "cumulative_kwh_p/",
+            ),
+            (&["cumulative_kwh_n kWh"], "/cumulative_kwh_n"),
+            (
+                &["cumulative_kwh_n_a kWh", "cumulative_kwh_n_b kWh", "current_w W"],
+                "/cumulative_kwh_n_a+cumulative_kwh_n_b",
+            ),
+            (
+                &["current_w_a W", "current_w_b W", "current_w_c W"],
+                "current_w_a+current_w_b+current_w_c/ ?",
+            ),
+            (&["current_w W", "current_w_a W", "current_w_b W"], "current_w/ ?"),
+            // Zigbee's phase A has no suffix.
+            (
+                &["current_w W", "current_w_b W", "current_w_c W"],
+                "current_w+current_w_b+current_w_c/ ?",
+            ),
+            (&["energy_1 kWh", "energy_2 kWh"], "energy_1+energy_2/ ?"),
+            (&["energy kWh", "energy_1 kWh", "energy_2 kWh"], "energy/ ?"),
+            (&["energy_total Wh", "energy_l1 Wh", "energy_l2 Wh"], "energy_total/ ?"),
+            (&["l1_energy Wh", "l2_energy Wh"], "l1_energy+l2_energy/ ?"),
+            (&["a_act_energy Wh", "b_act_energy Wh", "total_act_energy Wh"], "total_act_energy/ ?"),
+            (&["energy1 kWh", "energy2 kWh", "energy kWh"], "energy/ ?"),
+            (&["relay_1_energy kWh", "relay_2_energy kWh"], "relay_1_energy+relay_2_energy/ ?"),
+            (&["energy_left kWh", "energy_right kWh"], "energy_left+energy_right/ ?"),
+            (&["energy_wh Wh", "energy_kwh kWh"], "energy_kwh/ ?"),
+            (&["energy_today kWh", "energy_total kWh"], "energy_total/ ?"),
+            (&["energy_today kWh"], "energy_today/ ?"),
+            (&["oven kWh", "fridge kWh"], "fridge+oven/ ?"),
+            (
+                &["obis_1_8_0 Wh", "obis_1_8_1 Wh", "obis_1_8_2 Wh", "obis_2_8_0 Wh"],
+                "obis_1_8_0/obis_2_8_0",
+            ),
+            (
+                &["import_t1 kWh", "import_t2 kWh", "export_t1 kWh", "export_t2 kWh"],
+                "import_t1+import_t2/export_t1+export_t2",
+            ),
+            (&["import_peak kWh", "import_off_peak kWh", "import kWh"], "import/"),
+            (&["import_day kWh", "import_night kWh"], "import_day+import_night/"),
+            (&["cumulative_kwh_p kWh", "heating kWh"], "cumulative_kwh_p/"),
+            (&["current_w W", "power_limit W", "fridge_power W"], "current_w/ ?"),
+            (&["pv_energy kWh", "grid_import kWh", "battery_charge kWh"], "grid_import/"),
+            (&["pv_energy kWh", "pv_power W"], "/"),
+            (&["cumulative_kwh_p m³", "temperature °C"], "nothing"),
+        ] {
+            let device = device(metrics);
+            assert_eq!(shown(Meter::of(&device)), expected, "{metrics:?}");
+        }
+    }
+
+    #[test]
+    fn a_role_that_was_given_wins_over_the_name() {
+        for (metrics, expected) in [
+            (&["a_meter kWh production", "cumulative_kwh_p kWh"][..], "cumulative_kwh_p/"),
+            (&["cumulative_kwh_n kWh consumer"], "cumulative_kwh_n/"),
+            (&["solar kWh import"], "solar/"),
+            (&["cumulative_kwh_p kWh none", "current_w W"], "current_w/ ?"),
+            (&["cumulative_kwh_p kWh none", "current_w W none"], "/"),
+            (
+                &["cumulative_kwh_p_a kWh export", "cumulative_kwh_p_b kWh"],
+                "cumulative_kwh_p_b/cumulative_kwh_p_a",
+            ),
+            (&["grid kWh import", "load kWh consumer", "pv kWh", "akku_in kWh storage"], "grid/"),
+            (&["one kWh consumer", "two kWh consumer"], "one+two/"),
+        ] {
+            let device = device(metrics);
+            assert_eq!(shown(Meter::of(&device)), expected, "{metrics:?}");
+        }
+    }
+
+    #[test]
+    fn one_metric_counts_whatever_its_name_says() {
+        let device = device(&["cumulative_kwh_n kWh", "cumulative_kwh_p kWh", "pv kWh production"]);
+        let one = |name: &str| Meter::of_one(&device, &name.parse().expect("a name"));
+        assert_eq!(shown(one("cumulative_kwh_n")), "cumulative_kwh_n/ ?");
+        assert_eq!(shown(one("pv")), "/");
+        let alone = one("pv").and_then(|it| it.alone(&device)).expect("a meter");
+        assert_eq!(alone.other_role, Some(Role::Production));
+        assert_eq!(shown(Some(alone)), "pv/");
+        assert_eq!(one("absent"), None);
+    }
+
+    #[test]
+    fn by_itself_a_device_tells_what_it_produces_or_the_one_thing_that_it_stores() {
+        for (metrics, expected) in [
+            (&["pv_1 kWh", "pv_2 kWh", "pv_power W"][..], "pv_1+pv_2/"),
+            (&["pv_power W"], "pv_power/"),
+            (&["battery_charge kWh"], "battery_charge/"),
+            (&["battery_charge kWh", "battery_discharge kWh"], "nothing"),
+            (&["energy kWh none"], "nothing"),
+            (&["cumulative_kwh_n kWh", "pv kWh"], "/cumulative_kwh_n"),
+        ] {
+            let device = device(metrics);
+            let alone = Meter::of(&device).and_then(|it| it.alone(&device));
+            assert_eq!(shown(alone), expected, "{metrics:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_count_says_why() {
+        let device = device(&[
+            "cumulative_kwh_p kWh",
+            "cumulative_kwh_p_a kWh",
+            "heating kWh",
+            "pv kWh",
+            "current_w W",
+        ]);
+        let meter = Meter::of(&device).expect("a meter");
+        let why: Vec<String> =
+            meter.left_out.iter().map(|(name, why)| format!("{name} {why:?}")).collect();
+        let part = "PartOf(MetricName(\"cumulative_kwh_p\"))";
+        assert_eq!(
+            why,
+            [
+                format!("cumulative_kwh_p_a {part}"),
+                "current_w CounterInstead".to_owned(),
+                format!("heating {part}"),
+                "pv Role(Production)".to_owned(),
+            ]
+        );
+    }
+}

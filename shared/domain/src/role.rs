@@ -1,0 +1,163 @@
+//! The role of a meter: which way the energy flows that a metric measures, as a person, a sender or a name says.
+//! Adds up nothing.
+
+use serde::Serialize;
+
+/// The role of a meter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It measures what comes from the grid.
+    Import,
+    /// It measures what goes to the grid.
+    Export,
+    /// It measures what is produced, on a roof for example.
+    Production,
+    /// It measures what goes into a battery or comes out of it.
+    Storage,
+    /// It measures what one consumer, or some, use.
+    Consumer,
+    /// It counts as nothing: a copy of another, or a figure that is of no interest.
+    None,
+}
+
+/// Words of what goes to the grid; a word may have more before and behind.
+const EXPORT: [&str; 6] = ["export", "einspeis", "eingespeis", "inject", "teruglever", "feedin"];
+/// The same, as whole words.
+const EXPORT_WORDS: [&str; 3] = ["sold", "return", "returned"];
+/// Words of what comes from the grid.
+const IMPORT: [&str; 2] = ["import", "netzbezug"];
+/// The same, as whole words.
+const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
+/// Words of what is produced.
+const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
+/// The same, as whole words.
+const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
+/// Words of what is used, which make doubtful that another word beside them means production.
+const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
+/// What else makes that doubtful: an own consumption, and what takes heat or power from the sun.
+const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
+/// Whole words of a house's battery.
+const BATTERY_WORDS: [&str; 8] =
+    ["battery", "batteries", "batterie", "akku", "accu", "speicher", "powerwall", "batterij"];
+/// Words of what goes into a battery or comes out of it.
+const CHARGE: [&str; 5] = ["charg", "laden", "ladung", "lade", "opgeladen"];
+/// Whole words of a vehicle, whose battery is a consumer.
+const VEHICLE_WORDS: [&str; 8] =
+    ["car", "ev", "vehicle", "auto", "wallbox", "charger", "evse", "bike"];
+
+impl Role {
+    const ALL: [Self; 6] =
+        [Self::Import, Self::Export, Self::Production, Self::Storage, Self::Consumer, Self::None];
+
+    /// The role as the table and the API write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Import => "import",
+            Self::Export => "export",
+            Self::Production => "production",
+            Self::Storage => "storage",
+            Self::Consumer => "consumer",
+            Self::None => "none",
+        }
+    }
+
+    /// Reads what [`as_str`](Self::as_str) writes.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// The role that the name of a meter leaves no doubt about. A name that says two things has none, nor has
+    /// one that speaks of a consumer: it may be a part of another or the whole.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let lower = name.to_lowercase();
+        let words: Vec<&str> =
+            lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let has =
+            |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
+        let is = |known: &[&str]| words.iter().any(|word| known.contains(word));
+        let pair = |pair: [&str; 2]| words.windows(2).any(|it| *it == pair);
+        let obis = |register: [&str; 2]| {
+            words.len() > 2 && words[words.len() - 3..words.len() - 1] == register
+        };
+        let is_export = has(&EXPORT)
+            || is(&EXPORT_WORDS)
+            || pair(["feed", "in"])
+            || pair(["to", "grid"])
+            || obis(["2", "8"]);
+        let is_import =
+            has(&IMPORT) || is(&IMPORT_WORDS) || pair(["from", "grid"]) || obis(["1", "8"]);
+        let is_production = has(&PRODUCTION) || is(&PRODUCTION_WORDS);
+        let is_used = has(&CONSUMPTION) || is(&DOUBTFUL_WORDS);
+        if is(&BATTERY_WORDS) {
+            let is_flow = has(&CHARGE) || is_export || is_import;
+            return (is_flow && !is(&VEHICLE_WORDS) && !is_used).then_some(Self::Storage);
+        }
+        match (is_export, is_import, is_production) {
+            (true, false, _) if !is_used => Some(Self::Export),
+            (false, true, false) => Some(Self::Import),
+            (false, false, true) if !is_used => Some(Self::Production),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_is_read_as_it_is_written() {
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+            assert_eq!(serde_json::json!(role), role.as_str());
+        }
+        assert_eq!(Role::parse("bought"), None);
+    }
+
+    /// Names of entities of Home Assistant's integrations, and of metrics.
+    #[test]
+    fn a_name_has_a_role_only_where_it_leaves_no_doubt() {
+        for (name, role) in [
+            ("sensor.shellyem_channel_1_energy_returned", Some(Role::Export)),
+            ("Electricity Meter Energy Exported", Some(Role::Export)),
+            ("sensor.netzeinspeisung", Some(Role::Export)),
+            ("sensor.solar_energy_to_grid", Some(Role::Export)),
+            ("sensor.pv_export_total", Some(Role::Export)),
+            ("sensor.grid_feed_in", Some(Role::Export)),
+            ("sensor.teruggeleverd_teruglevering", Some(Role::Export)),
+            ("obis_2_8_0", Some(Role::Export)),
+            ("sensor.p1_meter_energy_import", Some(Role::Import)),
+            ("sensor.energy_from_grid", Some(Role::Import)),
+            ("Netzbezug", Some(Role::Import)),
+            ("obis_1_8_1", Some(Role::Import)),
+            ("sensor.envoy_lifetime_energy_production", Some(Role::Production)),
+            ("sensor.solar_energy", Some(Role::Production)),
+            ("PV Ertrag gesamt", Some(Role::Production)),
+            ("pv_yield", Some(Role::Production)),
+            ("sensor.powerwall_battery_charge", Some(Role::Storage)),
+            ("sensor.battery_energy_discharged", Some(Role::Storage)),
+            ("Speicher Entladung", Some(Role::Storage)),
+            ("sensor.battery_import", Some(Role::Storage)),
+            ("sensor.house_meter_energy", None),
+            ("sensor.utility_meter_monthly", None),
+            ("sensor.kitchen_plug_energy", None),
+            ("sensor.import_export_balance", None),
+            ("sensor.solar_self_consumption", None),
+            ("sensor.solar_water_heater_energy", None),
+            ("sensor.pv_consumption_import", None),
+            ("sensor.car_battery_charged_energy", None),
+            ("sensor.wallbox_charged_energy", None),
+            ("sensor.envoy_lifetime_energy_consumption", None),
+            ("Solar pump energy", None),
+            ("obis_16_8_0", None),
+            ("energy", None),
+            ("", None),
+        ] {
+            assert_eq!(Role::of_name(name), role, "{name}");
+        }
+    }
+}
