@@ -115,8 +115,9 @@ fn furnish(server: &Server) {
                 "attributes": {"firmware": "1.10", "rooms_served": 3, "ports": ["a", "b"]},
             }),
         ),
+        // As from a backup: no verdict changes what a net meter counts.
         (
-            "/devices/meter",
+            "/devices/meter?restore=1",
             json!({"metrics": {"cumulative_kwh_p": settings, "current_w": {"unit": null}}}),
         ),
         ("/devices/-plug", json!({"room": "hall", "behind": "meter"})),

@@ -276,6 +276,7 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
     ];
     learn(store, &names).await;
     let settings = MetricPatch {
+        kind: Edit::Set(MetricKind::Counter),
         unit: Edit::Set(unit("x")),
         tolerance: Edit::Set(number("2")),
         modulus: Edit::Clear,

@@ -150,9 +150,9 @@ pub(super) async fn a_mark_moves_forward_and_back_where_it_is_ahead(store: &impl
     (expected.sealed[3], expected.sealed[9], expected.sealed[14]) = (at(6), at(6), at(7));
     assert_eq!(state_now(store).await, expected);
     for since in [5, 3] {
-        let backlog = Some(Backlog { since: at(since), at: at(8) });
-        store.note_backlog(backlog.expect("one"), &invocation()).await.expect("noted");
-        let late = LateChanges { backlog, ..LateChanges::default() };
+        let backlog = Backlog { since: at(since), at: at(8) };
+        store.note_backlog(backlog, &invocation()).await.expect("noted");
+        let late = LateChanges { backlog: Some(backlog), ..LateChanges::default() };
         assert_eq!(store.late_changes(&invocation()).await.expect("read"), late);
     }
     // Back where it is ahead, and nowhere else.
@@ -172,8 +172,8 @@ pub(super) async fn a_mark_moves_forward_and_back_where_it_is_ahead(store: &impl
 
 /// Whoever marks late changes at the same time, each mark is there, and so is the backlog.
 pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
-    let backlog = Some(Backlog { since: at(0), at: at(1) });
-    store.note_backlog(backlog.expect("one"), &invocation()).await.expect("noted");
+    let backlog = Backlog { since: at(0), at: at(1) };
+    store.note_backlog(backlog, &invocation()).await.expect("noted");
     let mark = |n: i64| LateMark {
         range: TimeRange::new(at(n), at(n + 1)).expect("a range"),
         groups: DeviceGroups::of(&device("d")),
@@ -192,7 +192,7 @@ pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
     });
     join_all(marking).await;
     let found = store.late_changes(&invocation()).await.expect("read");
-    assert_eq!((found.version, found.backlog), (8, backlog));
+    assert_eq!((found.version, found.backlog), (8, Some(backlog)));
     assert_eq!(found.marks, (0..8).map(mark).collect::<Vec<_>>());
     let refused = store.put_late_marks(&[], 7, &invocation()).await.expect("asked");
     assert_eq!(refused, Some(found));

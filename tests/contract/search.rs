@@ -224,6 +224,7 @@ async fn indexed(table: &Table) {
 pub(super) async fn an_edit_without_the_index_takes_the_mark_away(table: &Table) {
     let (store, without) = (table.store(), table.store_without_attribute_index());
     registered(&store, "d").await;
+    registered(&store, "e").await;
     indexed(table).await;
     assert!(!without.is_indexed(&invocation()).await.expect("asked"));
     edited(&store, "d", &named("Kitchen")).await;
