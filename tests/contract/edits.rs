@@ -302,7 +302,7 @@ pub(super) async fn metrics_may_be_called_like_anything(store: &impl Ports) {
 
 pub(super) async fn many_metrics_are_edited_at_once(store: &impl Ports) {
     registered(store, "d").await;
-    let names: Vec<String> = (0..16).map(|n| format!("m{n}")).collect();
+    let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     learn(store, &names).await;
     let everything = everything().metrics[&metric("temperature")].clone();

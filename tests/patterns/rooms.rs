@@ -240,35 +240,35 @@ async fn asked_rows(house: &House) -> Vec<Row> {
     rows.push(row(
         "16a",
         "a week by day of a room of ten devices, in a registry of 1,000",
-        "Query, 30 × Query",
+        "GetItem, Query, 30 × Query",
         SEEN,
-        (15.5, 0.0),
+        (16.5, 0.0),
         house.asked(&format!("{path}/series"), &series, data).await,
     ));
     house.register(1_000..10_000).await;
     rows.push(row(
         "16b",
         "the same in a registry of 10,000",
-        "Query, 30 × Query",
+        "GetItem, Query, 30 × Query",
         SEEN,
-        (15.5, 0.0),
+        (16.5, 0.0),
         house.asked(&format!("{path}/series"), &series, data).await,
     ));
     rows.push(row(
         "16c",
         "its energy",
-        "Query, 50 × Query",
+        "GetItem, Query, 50 × Query",
         SEEN,
-        (25.5, 0.0),
+        (26.5, 0.0),
         house.asked(&format!("{path}/energy"), &format!("{week}&every=1d&explain=1"), data).await,
     ));
     let day = "from=2026-01-20T00:00:00Z&to=2026-01-20T04:00:00Z&temperature=20..22";
     rows.push(row(
         "16d",
         "four hours' conditions of it",
-        "Query, 20 × Query",
+        "GetItem, Query, 20 × Query",
         SEEN,
-        (10.5, 0.0),
+        (11.5, 0.0),
         house.asked(&format!("{path}/conditions"), day, data).await,
     ));
     let influxql = format!(
@@ -278,9 +278,9 @@ async fn asked_rows(house: &House) -> Vec<Row> {
     rows.push(row(
         "16e",
         "InfluxQL: a week by day of it",
-        "Query, 10 × Query",
+        "GetItem, Query, 10 × Query",
         SEEN,
-        (5.5, 0.0),
+        (6.5, 0.0),
         house.asked("/query", &influxql, "/results/0/series/0/values").await,
     ));
     rows.push(row(

@@ -19,7 +19,7 @@ pub(super) enum Design {
     BlindPut,
     /// A fold that is what is there is not put.
     SkipUnchanged,
-    /// A quarter is swept when it ends.
+    /// A quarter is swept when it ends, and a batch of the stream does not see that it was.
     NoGrace,
     /// A rollup of nothing is deleted.
     DeleteEmptied,
@@ -29,13 +29,18 @@ pub(super) enum Design {
     NoSettings,
     /// A rollup is folded again whether or not its readings have begun to expire.
     IgnoreExpiry,
-    /// No mark ever moves back.
+    /// No mark ever moves back, and a batch of the stream does not see that one is ahead.
     OnlyForward,
     /// A rollup has its share of the step to the first reading of the next quarter.
     StoredShare,
 }
 
 impl Design {
+    /// Whether a batch of the stream does not see the marks.
+    pub(super) const fn hides_marks(self) -> bool {
+        matches!(self, Self::NoGrace | Self::OnlyForward)
+    }
+
     /// Puts a rollup as the design does.
     pub(super) async fn put(
         self,

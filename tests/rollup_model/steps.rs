@@ -1,8 +1,10 @@
 //! A table in memory whose every call is a step of the schedule. Stores what the design says.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::{Device, DeviceId, LocalDate, Order, RoomId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, LocalDate, Order, RoomId, SWEEP_GROUPS, TimeRange, Timestamp};
 use table::memory::MemoryStore;
 use table::{
     Backlog, Expected, FindRegistry, InsertOutcome, Invocation, KeepRollupState, ListDevices,
@@ -19,12 +21,20 @@ use crate::gate::Gate;
 pub(super) struct Steps {
     memory: MemoryStore,
     design: Design,
+    /// Whether the instance is at a batch of the stream.
+    is_streaming: Arc<AtomicBool>,
     pub(super) gate: Gate,
 }
 
 impl Steps {
     pub(super) fn new(memory: &MemoryStore, design: Design) -> Self {
-        Self { memory: memory.clone(), design, gate: Gate::default() }
+        let (is_streaming, gate) = (Arc::default(), Gate::default());
+        Self { memory: memory.clone(), design, is_streaming, gate }
+    }
+
+    /// Notes what the instance is at.
+    pub(super) fn begin(&self, is_streaming: bool) {
+        self.is_streaming.store(is_streaming, Ordering::Relaxed);
     }
 }
 
@@ -117,7 +127,10 @@ impl NoteSeen for Steps {
 
 impl ReadRollupState for Steps {
     async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
-        self.gate.step(self.memory.rollup_state(invocation)).await
+        let found = self.gate.step(self.memory.rollup_state(invocation)).await?;
+        let is_hidden = self.design.hides_marks() && self.is_streaming.load(Ordering::Relaxed);
+        let hidden = |state| RollupState { sealed: [Timestamp::MIN; SWEEP_GROUPS], ..state };
+        Ok(if is_hidden { found.map(hidden) } else { found })
     }
 
     /// The walk touches no rollup, so it is no step.

@@ -261,6 +261,7 @@ impl World {
         let instance = &mut self.instances[n];
         let ahead = if no_grace { 11 * MINUTE } else { 0 };
         instance.clock.set(at(self.now + instance.skew + ahead));
+        instance.steps.begin(matches!(event, Event::Records(..)));
         let function = Arc::clone(&instance.function);
         let future: Pin<Box<dyn Future<Output = Answer>>> = match event.clone() {
             Event::Records(from, count) => {

@@ -28,7 +28,7 @@ pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// from seconds that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
 /// With twelve settings each they fit into one update, whose expression may be 4 KB long.
-pub(crate) const MAX_PATCHED_METRICS: usize = 16;
+pub(crate) const MAX_PATCHED_METRICS: usize = 12;
 
 /// A value that cannot be set.
 #[derive(Debug, thiserror::Error)]

@@ -74,7 +74,7 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
     assert_eq!(bench.noted(), both);
     let before = bench.store.calls();
     bench.deliver(&records).await;
-    let state_read = Calls { reads: before.reads + 1, ..before };
+    let state_read = table::memory::Calls { reads: before.reads + 1, ..before };
     assert_eq!(bench.store.calls(), state_read, "an instance asks once who was in which room");
 
     // What is remembered of a device that was deleted counts for six hours.
