@@ -103,7 +103,7 @@ mod tests {
         item.insert(BACKLOG.to_owned(), from_backlog(late.backlog.expect("one")));
         assert_eq!(LateChanges::decode(item.clone()).expect("late changes"), late);
         // A list and each of its elements take 3 and 1 bytes, and two digits of a number one.
-        let each = 3 + 4 * 1 + 3 * 9 + 4;
+        let each = 3 + 4 + 3 * 9 + 4;
         assert!(late.marks.len() * (each + 1) + 100 < 1_024, "{}", late.marks.len());
         for damaged in [MARKS, BACKLOG] {
             let mut item = item.clone();
