@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{DeviceId, Timestamp};
 
 use crate::DynamoStore;
-use crate::attribute::SdkItem;
+use crate::attribute::{SdkItem, read};
 use crate::update::Update;
 use table::item::attribute::{
     AFTER, BACKLOG, DONE, MARKS, QUEUE, READY, SEALED, SINCE, VERSION, ZONE,
@@ -47,9 +47,10 @@ impl MarkLateChanges for DynamoStore {
         update.set(&[MARKS], item::from_late_marks(marks));
         update.set(&[VERSION], version(expected + 1));
         update.only_if_still(&[VERSION], (expected > 0).then(|| version(expected)));
-        Ok(match update.send_and_read(self, invocation).await? {
-            UpdateOutcome::Updated(LateChanges { .. }) => None,
-            UpdateOutcome::ConditionFailed(known) => Some(known.unwrap_or_default()),
+        Ok(match update.send(self, invocation).await? {
+            UpdateOutcome::Updated(_) => None,
+            UpdateOutcome::ConditionFailed(None) => Some(LateChanges::default()),
+            UpdateOutcome::ConditionFailed(Some(known)) => Some(read(known)?),
         })
     }
 }
