@@ -4,7 +4,13 @@ use serde::{Serialize, Serializer};
 
 use super::metric::has_form_of_name;
 use super::parsed_text::parsed_text;
-use super::{Decimal, Label, MAX_SEARCH_ENTRIES, excerpt};
+use super::{Decimal, Label, excerpt};
+
+/// The number of values by which one device is found: its name, kind, tags and attributes, where a value
+/// that reads as a number counts twice.
+///
+/// All of them can be replaced by others in one transaction, which takes 100 items.
+pub const MAX_SEARCH_ENTRIES: usize = 32;
 
 /// Names that a device's own members or a question for devices use for something else.
 const RESERVED: [&str; 16] = [

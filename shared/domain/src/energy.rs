@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 
 use super::counter::{CounterRule, Flags};
 use super::exact::Exact;
-use super::rollup::{MetricRollup, OfKind, Sample};
+use super::rollup::{MetricRollup, OfKind};
+use super::sample::Sample;
 use super::{TimeRange, Timestamp};
 
 /// A part of a range, and the rollup of the values in it, if there are any.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Timestamp, metric_settings::MetricInfo, rollup::MetricRule};
+use super::{Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
 use crate::MetricName;
 
 /// The number of changes whose extent is kept; an older change counts as one that concerns everything.

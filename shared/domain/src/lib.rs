@@ -9,6 +9,8 @@ mod counter;
 mod decimal;
 mod deletion;
 mod device;
+mod device_patch;
+mod edit;
 mod energy;
 mod exact;
 mod fold_settings;
@@ -18,6 +20,7 @@ mod meaning;
 mod meter;
 mod meters;
 mod metric;
+mod metric_rule;
 mod metric_settings;
 mod month;
 mod parsed_text;
@@ -28,17 +31,20 @@ mod role;
 mod rollup;
 mod room;
 mod room_means;
+mod sample;
 mod search;
 mod search_condition;
 mod source;
 mod stay;
 mod sweep_group;
+mod teaching;
 mod timestamp;
 mod token;
 pub mod z_order;
 
 pub use attributes::{
     AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
+    MAX_SEARCH_ENTRIES,
 };
 pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
@@ -50,10 +56,9 @@ pub use conditions::{
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
-pub use device::{
-    Device, DeviceObservation, DevicePatch, DevicePatchError, DeviceUpdate, Edit,
-    MAX_INTRODUCED_ROOMS, MAX_KNOWN_METRICS, Span,
-};
+pub use device::{Device, DeviceObservation, DeviceUpdate, MAX_INTRODUCED_ROOMS, Span};
+pub use device_patch::{DevicePatch, DevicePatchError};
+pub use edit::Edit;
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
@@ -63,20 +68,21 @@ pub use meaning::MeaninglessSetting;
 pub use meter::{Meter, NotCounted};
 pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of};
 pub use metric::{MetricKind, MetricName, MetricNameError};
-pub use metric_settings::{Exchange, MAX_JUDGEMENTS, MetricInfo, MetricPatch, Verdict};
+pub use metric_rule::{DEFAULT_HOLD, MetricRule, watts};
+pub use metric_settings::{
+    Exchange, MAX_JUDGEMENTS, MAX_KNOWN_METRICS, MetricInfo, MetricPatch, Verdict,
+};
 pub use month::{Month, MonthError};
 pub use place::Place;
 pub use range::{Order, RangeError, TimeRange};
 pub use reading::{MAX_METRICS, Reading, ReadingError};
 pub use role::Role;
-pub use rollup::{
-    DEFAULT_HOLD, FoldRules, MAX_ROLLUP_ROOMS, MetricRollup, MetricRule, OfKind, Rollup, Sample,
-    watts,
-};
+pub use rollup::{FoldRules, MAX_ROLLUP_ROOMS, MetricRollup, OfKind, Rollup};
 pub use room::{Room, RoomPatch};
 pub use room_means::NotOfRoom;
-pub use search::{MAX_SEARCH_ENTRIES, SearchEntry, SearchRange, SearchValue, Subject, normalise};
-pub use search_condition::{Comparison, SearchCondition, SearchConditionError, SearchTest};
+pub use sample::Sample;
+pub use search::{Comparison, SearchEntry, SearchRange, SearchValue, Subject, normalise};
+pub use search_condition::{SearchCondition, SearchConditionError, SearchTest};
 pub use source::{Hints, MetricHints, Source, SourceField};
 pub use stay::{DeviceStay, SETTLING, Stay};
 pub use sweep_group::{SWEEP_GROUPS, sweep_group};

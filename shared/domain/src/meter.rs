@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::counter::EnergyUnit;
+use super::metric_rule::MetricRule;
 use super::role::Role;
-use super::rollup::MetricRule;
 use super::{MetricInfo, MetricKind, MetricName};
 
 /// The metrics from which the energy of a device comes.

@@ -6,6 +6,12 @@ use chrono::TimeDelta;
 
 use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit};
 
+/// The number of metrics of one device that the registry keeps; its readings may have more.
+///
+/// Without this limit a device that writes a counter into metric names would grow its item beyond
+/// `DynamoDB`'s 400 KB.
+pub const MAX_KNOWN_METRICS: usize = 256;
+
 /// The largest number of exchanges, and likewise of verdicts, of one metric.
 pub const MAX_JUDGEMENTS: usize = 64;
 

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::counter::{CounterRule, Flags};
-use super::device::MAX_KNOWN_METRICS;
+use super::counter::Flags;
 use super::exact::Exact;
-use super::{
-    Decimal, Device, MetricInfo, MetricKind, MetricName, Reading, RoomId, Timestamp, Unit,
-};
+use super::metric_settings::MAX_KNOWN_METRICS;
+use super::{Decimal, Device, MetricName, Reading, RoomId};
+use super::{MetricRule, Sample};
 
 /// The rollup of some consecutive readings of one device.
 ///
@@ -67,82 +66,6 @@ pub enum OfKind {
         /// The time during which a value held.
         held: TimeDelta,
     },
-}
-
-/// One value and its timestamp.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
-    /// The timestamp.
-    pub at: Timestamp,
-    /// The value.
-    pub value: Decimal,
-    /// Of a counter with a metric that tells its cycle, the value of that in the same reading.
-    pub cycle: Option<Decimal>,
-}
-
-impl Sample {
-    /// A value that tells no cycle.
-    #[must_use]
-    pub const fn new(at: Timestamp, value: Decimal) -> Self {
-        Self { at, value, cycle: None }
-    }
-}
-
-/// The rule by which a metric is folded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MetricRule {
-    /// Its values are levels.
-    Gauge,
-    /// Its values are totals.
-    Counter(CounterRule),
-    /// Its values are powers, each of which holds for at most this time.
-    Power(TimeDelta),
-}
-
-/// The time for which a power holds where no `hold` is set.
-pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
-
-impl MetricRule {
-    /// The rule for a metric.
-    #[must_use]
-    pub fn of(info: &MetricInfo) -> Self {
-        match info.kind {
-            MetricKind::Counter => Self::Counter(CounterRule::of(info)),
-            MetricKind::Gauge if watts(info.unit.as_ref()).is_some() => {
-                Self::Power(info.hold.unwrap_or(DEFAULT_HOLD))
-            }
-            MetricKind::Gauge => Self::Gauge,
-        }
-    }
-
-    /// The value of a metric in a reading; none if the reading has none that takes part.
-    #[must_use]
-    pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
-        let value = reading.metrics().get(name)?.clone();
-        let sample = Sample::new(reading.at, value);
-        match self {
-            Self::Counter(rule) if !rule.counts(&sample.value) => None,
-            Self::Counter(rule) => Some(Sample { cycle: rule.cycle_of(reading), ..sample }),
-            Self::Gauge | Self::Power(_) => Some(sample),
-        }
-    }
-
-    /// The rule for a metric that nobody has set anything for.
-    #[must_use]
-    pub fn of_unknown(name: &MetricName) -> Self {
-        Self::of(&name.into())
-    }
-}
-
-/// The watts of a unit of power; `None` for other units.
-#[must_use]
-pub fn watts(unit: Option<&Unit>) -> Option<i64> {
-    match unit?.as_str() {
-        "W" => Some(1),
-        "kW" => Some(1_000),
-        "MW" => Some(1_000_000),
-        _ => None,
-    }
 }
 
 /// The rules by which the readings of a device are folded.

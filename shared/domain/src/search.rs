@@ -6,13 +6,7 @@ use std::str::FromStr;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{AttributeName, AttributeNameError, Comparison, Decimal, Device};
-
-/// The number of values by which one device is found: its name, kind, tags and attributes, where a value
-/// that reads as a number counts twice.
-///
-/// All of them can be replaced by others in one transaction, which takes 100 items.
-pub const MAX_SEARCH_ENTRIES: usize = 32;
+use super::{AttributeName, AttributeNameError, Decimal, Device};
 
 /// The part of a normalised text that is kept for search: bytes.
 const MAX_TEXT: usize = 256;
@@ -95,6 +89,36 @@ impl SearchValue {
 impl fmt::Display for SearchValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The side of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the signs")]
+pub enum Comparison {
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
+}
+
+impl Comparison {
+    /// The signs of all, longest first: the first one that a text begins with is meant.
+    pub(super) const SIGNS: [(&'static str, Self); 4] =
+        [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
+
+    pub(super) fn sign(self) -> &'static str {
+        let sign = Self::SIGNS.into_iter().find(|(_, it)| *it == self);
+        sign.map(|(sign, _)| sign).expect("each has a sign")
+    }
+
+    pub(super) fn holds<T: Ord>(self, value: &T, limit: &T) -> bool {
+        match self {
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::search::{SearchRange, SearchValue, Subject, normalise};
+use super::search::{Comparison, SearchRange, SearchValue, Subject, normalise};
 use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
 /// A condition on one of a device's values; one that has several needs one that meets it.
@@ -24,36 +24,6 @@ pub enum SearchTest {
     BeginsWith(String),
     /// It is a number on this side of the given one.
     Is(Comparison, Decimal),
-}
-
-/// The side of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of the signs")]
-pub enum Comparison {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-}
-
-impl Comparison {
-    /// The signs of all, longest first: the first one that a text begins with is meant.
-    const SIGNS: [(&'static str, Self); 4] =
-        [("<=", Self::AtMost), (">=", Self::AtLeast), ("<", Self::Below), (">", Self::Above)];
-
-    fn sign(self) -> &'static str {
-        let sign = Self::SIGNS.into_iter().find(|(_, it)| *it == self);
-        sign.map(|(sign, _)| sign).expect("each has a sign")
-    }
-
-    pub(super) fn holds<T: Ord>(self, value: &T, limit: &T) -> bool {
-        match self {
-            Self::Below => value < limit,
-            Self::AtMost => value <= limit,
-            Self::Above => value > limit,
-            Self::AtLeast => value >= limit,
-        }
-    }
 }
 
 /// The reasons for which a text is not a [`SearchCondition`].

@@ -1,0 +1,198 @@
+//! A person's edits of a device, and which of them cannot be. No I/O.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fold_settings::extent_of_change;
+use super::{
+    AttributeName, AttributeValues, BehindError, Device, DeviceId, Edit, Label, MAX_SEARCH_ENTRIES,
+    MeaninglessSetting, MetricName, MetricPatch, Place, RoomId, Stay, Tags, Timestamp,
+};
+
+/// A person's edit of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DevicePatch {
+    /// The name.
+    pub name: Edit<Label>,
+    /// The room. When it is cleared, the next reading that names a room decides.
+    pub room: Edit<RoomId>,
+    /// Since when the device is in the room, or in none; `None` is now.
+    pub room_since: Option<Timestamp>,
+    /// The kind of device.
+    pub kind: Edit<Label>,
+    /// The tags.
+    pub tags: Edit<Tags>,
+    /// Attributes to set, or to remove where there is no value.
+    pub attributes: BTreeMap<AttributeName, Option<AttributeValues>>,
+    /// See [`Device::behind`].
+    pub behind: Edit<DeviceId>,
+    /// See [`Device::in_room_means`].
+    pub in_room_means: Edit<bool>,
+    /// Settings of metrics; the device has to have sent each of them.
+    pub metrics: BTreeMap<MetricName, MetricPatch>,
+    /// Metrics to remove from the registry; none of them is in [`metrics`](Self::metrics).
+    pub dropped_metrics: BTreeSet<MetricName>,
+}
+
+/// The reasons for which a device cannot be edited as a person asks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DevicePatchError {
+    /// A metric in the patch is none that the device has sent.
+    #[error("is no metric that the device has sent")]
+    UnknownMetric(MetricName),
+    /// An attribute in the patch has the name of a metric: a question could mean either.
+    #[error("is a metric that the device has sent")]
+    AttributeIsMetric(AttributeName),
+    /// The device would be found by more values than it may and than it is.
+    #[error(
+        "the device would be found by {0} values: its name, kind, tags and attributes, where one that reads \
+         as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
+    )]
+    TooManyValues(usize),
+    /// A setting of a metric means nothing for the metric, as the edit leaves it.
+    #[error(transparent)]
+    Meaningless(#[from] MeaninglessSetting),
+    /// The device cannot be put behind the meter.
+    #[error(transparent)]
+    Behind(#[from] BehindError),
+    /// The device is in the room already, since this timestamp.
+    #[error("cannot be changed; the device is in {0} since {1}")]
+    InRoom(RoomId, Timestamp),
+    /// The newest stay of the device ends, or lasts, behind `room_since`.
+    #[error(
+        "is too early; the device's newest stay, in {0}, began at {1}, and the next one can begin at {2}"
+    )]
+    BeforeStay(RoomId, Timestamp, Timestamp),
+}
+
+impl DevicePatchError {
+    /// The member of the patch that is wrong.
+    #[must_use]
+    pub fn field(&self) -> String {
+        match self {
+            Self::UnknownMetric(name) => format!("metrics.{name}"),
+            Self::AttributeIsMetric(name) => format!("attributes.{name}"),
+            Self::TooManyValues(_) => "attributes".to_owned(),
+            Self::Meaningless(it) => it.field(),
+            Self::Behind(_) => "behind".to_owned(),
+            Self::InRoom(..) | Self::BeforeStay(..) => "room_since".to_owned(),
+        }
+    }
+}
+
+impl DevicePatch {
+    /// Refuses an edit that the device, as it is, cannot take. Whether it may be put behind a meter depends on
+    /// other devices too.
+    pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
+        if let Some(name) = self.metrics.keys().find(|name| !device.metrics.contains_key(*name)) {
+            return Err(DevicePatchError::UnknownMetric(name.clone()));
+        }
+        self.check_attributes(device)?;
+        self.check_meaning(device)?;
+        let (Some(since), Some(stay)) = (self.room_since, &device.stay) else { return Ok(()) };
+        let Stay { room, since: begun, until } = stay.clone();
+        match &self.room {
+            Edit::Set(into) if until.is_none() && *into == room => {
+                if since == begun {
+                    Ok(())
+                } else {
+                    Err(DevicePatchError::InRoom(room, begun))
+                }
+            }
+            // There is no stay that would end.
+            Edit::Clear if until.is_some() => Ok(()),
+            _ if since >= stay.earliest_next() => Ok(()),
+            _ => Err(DevicePatchError::BeforeStay(room, begun, stay.earliest_next())),
+        }
+    }
+
+    fn check_meaning(&self, device: &Device) -> Result<(), MeaninglessSetting> {
+        for (name, settings) in &self.metrics {
+            let Some(mut info) = device.metrics.get(name).cloned() else { continue };
+            settings.apply(name, &mut info);
+            settings.check(name, &info)?;
+        }
+        Ok(())
+    }
+
+    fn check_attributes(&self, device: &Device) -> Result<(), DevicePatchError> {
+        if !self.is_searchable() {
+            return Ok(());
+        }
+        let set =
+            self.attributes.iter().filter_map(|(name, values)| values.as_ref().and(Some(name)));
+        let is_metric =
+            |name: &&AttributeName| device.metrics.keys().any(|it| it.as_str() == name.as_str());
+        if let Some(name) = set.clone().find(is_metric) {
+            return Err(DevicePatchError::AttributeIsMetric(name.clone()));
+        }
+        let mut edited = device.clone();
+        self.apply_searchable(&mut edited);
+        let (entries, before) = (edited.search_entries().len(), device.search_entries().len());
+        if entries > MAX_SEARCH_ENTRIES.max(before) {
+            return Err(DevicePatchError::TooManyValues(entries));
+        }
+        Ok(())
+    }
+
+    /// Whether the edit changes what the device is found by.
+    #[must_use]
+    pub fn is_searchable(&self) -> bool {
+        self.name != Edit::Keep
+            || self.kind != Edit::Keep
+            || self.tags != Edit::Keep
+            || !self.attributes.is_empty()
+    }
+
+    /// Applies the edit of what the device is found by.
+    fn apply_searchable(&self, device: &mut Device) {
+        self.name.apply(&mut device.name);
+        self.kind.apply(&mut device.kind);
+        self.tags.apply_or_empty(&mut device.tags);
+        for (name, values) in &self.attributes {
+            match values {
+                Some(values) => device.attributes.insert(name.clone(), values.clone()),
+                None => device.attributes.remove(name),
+            };
+        }
+    }
+
+    /// Applies the edit to a device that it [may be applied to](Self::check). Applied twice, it changes the
+    /// device once.
+    pub fn apply(&self, device: &mut Device, now: Timestamp) {
+        self.apply_searchable(device);
+        self.apply_room(device, now);
+        self.behind.apply(&mut device.behind);
+        self.in_room_means.apply(&mut device.in_room_means);
+        let before = device.metrics.clone();
+        for (name, patch) in &self.metrics {
+            let Some(info) = device.metrics.get_mut(name) else { continue };
+            patch.apply(name, info);
+        }
+        device.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
+        if let Some(extent) = extent_of_change(&before, &device.metrics) {
+            device.fold_settings.note(extent);
+        }
+    }
+
+    /// A stay that was learned may have begun after `now`, by the clock of the device; without `room_since`
+    /// the edit then counts from the next millisecond on.
+    fn apply_room(&self, device: &mut Device, now: Timestamp) {
+        let earliest = device.stay.as_ref().map_or(now, |stay| stay.earliest_next().max(now));
+        let since = self.room_since.unwrap_or(earliest);
+        match &self.room {
+            Edit::Keep => {}
+            Edit::Clear => {
+                device.place = Place::Unknown;
+                if let Some(stay) = device.open_stay() {
+                    device.stay = Some(stay.ended(since));
+                }
+            }
+            Edit::Set(room) => {
+                device.place = Place::Chosen(room.clone());
+                if device.open_stay().is_none_or(|stay| stay.room != *room) {
+                    device.stay = Some(Stay::begun(room.clone(), since));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How the values of a metric become a rollup: as a gauge, as power, as a counter. Folds nothing.
+
+use chrono::TimeDelta;
+
+use super::counter::CounterRule;
+use super::{MetricInfo, MetricKind, MetricName, Reading, Sample, Unit};
+
+/// The rule by which a metric is folded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetricRule {
+    /// Its values are levels.
+    Gauge,
+    /// Its values are totals.
+    Counter(CounterRule),
+    /// Its values are powers, each of which holds for at most this time.
+    Power(TimeDelta),
+}
+
+/// The time for which a power holds where no `hold` is set.
+pub const DEFAULT_HOLD: TimeDelta = TimeDelta::minutes(15);
+
+impl MetricRule {
+    /// The rule for a metric.
+    #[must_use]
+    pub fn of(info: &MetricInfo) -> Self {
+        match info.kind {
+            MetricKind::Counter => Self::Counter(CounterRule::of(info)),
+            MetricKind::Gauge if watts(info.unit.as_ref()).is_some() => {
+                Self::Power(info.hold.unwrap_or(DEFAULT_HOLD))
+            }
+            MetricKind::Gauge => Self::Gauge,
+        }
+    }
+
+    /// The value of a metric in a reading; none if the reading has none that takes part.
+    #[must_use]
+    pub fn sample(&self, reading: &Reading, name: &MetricName) -> Option<Sample> {
+        let value = reading.metrics().get(name)?.clone();
+        let sample = Sample::new(reading.at, value);
+        match self {
+            Self::Counter(rule) if !rule.counts(&sample.value) => None,
+            Self::Counter(rule) => Some(Sample { cycle: rule.cycle_of(reading), ..sample }),
+            Self::Gauge | Self::Power(_) => Some(sample),
+        }
+    }
+
+    /// The rule for a metric that nobody has set anything for.
+    #[must_use]
+    pub fn of_unknown(name: &MetricName) -> Self {
+        Self::of(&name.into())
+    }
+}
+
+/// The watts of a unit of power; `None` for other units.
+#[must_use]
+pub fn watts(unit: Option<&Unit>) -> Option<i64> {
+    match unit?.as_str() {
+        "W" => Some(1),
+        "kW" => Some(1_000),
+        "MW" => Some(1_000_000),
+        _ => None,
+    }
+}
