@@ -4,6 +4,7 @@ pub mod caching;
 pub mod credentials;
 pub mod dialect;
 pub mod endpoints;
+mod finish;
 pub mod format;
 pub mod gateway;
 pub mod json;

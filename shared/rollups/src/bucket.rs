@@ -1,43 +1,12 @@
-//! A bucket with its timestamps, and what it is folded from. Puts nothing.
+//! Reads what a bucket is folded from. Puts nothing.
 
-use domain::{Bucket, LocalDate, Quarter, Rollup, TimeRange, Timestamp, Zone};
+use domain::{Bucket, Rollup, TimeRange};
 use table::{StoreResult, StoredReading};
 
+use crate::bounds::Bounds;
 use crate::fold::{Fold, Store};
-use crate::seen_rooms::{NamedRooms, named_by_readings, named_by_rollup};
-
-/// A bucket, its timestamps, and the zone of a day.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) bucket: Bucket,
-    pub(crate) range: TimeRange,
-    pub(crate) zone: Option<Zone>,
-}
-
-impl Bounds {
-    pub(crate) fn quarter(quarter: Quarter) -> Self {
-        Self { bucket: Bucket::Quarter(quarter), range: quarter.range(), zone: None }
-    }
-
-    /// `None` for a date that the zone skips.
-    pub(crate) fn day(zone: Zone, date: LocalDate) -> Option<Self> {
-        Some(Self { bucket: Bucket::Day(date), range: zone.day(date)?, zone: Some(zone) })
-    }
-}
-
-/// The fold of a bucket, with what is known of its source.
-#[derive(Debug, Default)]
-pub(crate) struct Source {
-    pub(crate) rollup: Rollup,
-    /// When the first part of the source expires.
-    pub(crate) until: Option<Timestamp>,
-    /// The newest settings that a part of the source was folded with.
-    pub(crate) settings: u64,
-    /// The rooms that the readings name.
-    pub(crate) named: NamedRooms,
-    /// Whether the rollup is stored even where none is stored yet.
-    pub(crate) is_stored_even_if_new: bool,
-}
+use crate::seen_rooms::{named_by_readings, named_by_rollup};
+use crate::source::Source;
 
 impl<S: Store> Fold<'_, S> {
     /// Folds a bucket from what is stored this moment.

@@ -8,8 +8,9 @@ use table::{
     StoreError, StoreResult, StoredRollup,
 };
 
-use crate::bucket::{Bounds, Source};
+use crate::bounds::Bounds;
 use crate::retention::{emptied_expires, is_closing};
+use crate::source::Source;
 use crate::{DeviceRules, NamedRooms, Retention, SeenRooms};
 
 /// The ports of the table that a fold uses.

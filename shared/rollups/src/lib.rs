@@ -10,6 +10,7 @@
 //! still be on its way, and only the new version refuses it. And nothing is ever deleted: a rollup whose
 //! readings are gone stays for some days as the rollup of nothing.
 
+mod bounds;
 mod bucket;
 mod device_rules;
 mod fold;
@@ -18,6 +19,7 @@ mod late;
 mod retention;
 mod sealing;
 mod seen_rooms;
+mod source;
 #[cfg(test)]
 mod tests;
 mod window;

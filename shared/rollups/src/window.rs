@@ -6,7 +6,7 @@ use domain::{Quarter, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::{StoreResult, StoredReading, StoredRollup};
 
-use crate::bucket::Bounds;
+use crate::bounds::Bounds;
 use crate::fold::{Assumed, Fold, Folded, Step, Store};
 use crate::seen_rooms::named_by_readings;
 

@@ -2,6 +2,8 @@
 
 mod conditions;
 mod deletions;
+mod index_by_conditions;
+mod page;
 mod rollups;
 mod seen;
 mod stays;
@@ -45,7 +47,7 @@ struct State {
     refolds: BTreeMap<DeviceId, Refold>,
     seen: BTreeMap<(RoomId, DeviceId), Seen>,
     room_walk: Option<RoomWalk>,
-    conditions: conditions::State,
+    conditions: index_by_conditions::IndexByConditions,
     index: Index,
     failures: Vec<Option<StoreError>>,
     write_failures: Vec<StoreError>,
@@ -313,7 +315,7 @@ impl State {
     }
 
     fn expire(&mut self, key: &ReadingKey, retention: Option<TimeDelta>) {
-        match rollups::expiry(key.at, retention) {
+        match page::expiry(key.at, retention) {
             Some(expires) => self.expiries.insert(key.clone(), expires),
             None => self.expiries.remove(key),
         };
@@ -433,7 +435,7 @@ impl PageRegistry for MemoryStore {
         limit: usize,
         _invocation: &Invocation,
     ) -> StoreResult<ListPage<Room>> {
-        Ok(list_page(self.read()?.rooms.values(), |it| Some(&it.id) > after, limit))
+        Ok(page::list_page(self.read()?.rooms.values(), |it| Some(&it.id) > after, limit))
     }
 
     async fn room_device_page(
@@ -444,19 +446,8 @@ impl PageRegistry for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<Option<ListPage<Device>>> {
         let is_asked = |it: &Device| it.place.room() == Some(room) && Some(&it.id) > after;
-        Ok(Some(list_page(self.read()?.devices.values(), is_asked, limit)))
+        Ok(Some(page::list_page(self.read()?.devices.values(), is_asked, limit)))
     }
-}
-
-fn list_page<'a, T: Clone + 'a>(
-    all: impl Iterator<Item = &'a T>,
-    is_asked: impl Fn(&T) -> bool,
-    limit: usize,
-) -> ListPage<T> {
-    let mut asked = all.filter(|it| is_asked(it));
-    let found = asked.by_ref().take(limit).cloned().collect();
-    let has_more = asked.next().is_some();
-    ListPage { listing: Listing { found, ..Listing::default() }, has_more }
 }
 
 impl LookUpRegistry for MemoryStore {

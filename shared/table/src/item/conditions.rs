@@ -4,7 +4,7 @@ use super::attribute::{
     BITS, CONDITIONS_VALUES, CONDITIONS_VERSION, DOMAIN, ENCODING, NAME, READY, SCHEMA, VERSION,
 };
 use super::fields::{epoch_seconds, invalid, other_kind, parse_key, string, text, whole_number};
-use super::rollup::{rooms, to_decimal};
+use super::fields::{rooms, to_decimal};
 use super::{Attribute, Decode, Item, ItemError, key};
 use crate::keys::{self, Key};
 use crate::rollup::{Indexed, IndexedQuarter, RollupKey, StoredSchema};

@@ -1,10 +1,12 @@
 //! One field of an item at a time: its key, texts and timestamps. Knows no kind of item.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use super::attribute::ROOMS;
 use super::{Attribute, Item, ItemError};
 use crate::keys::{self, Key};
-use domain::Timestamp;
+use domain::{Decimal, RoomId, Timestamp};
 
 pub(super) fn parse_key(item: &Item) -> Result<Key, ItemError> {
     let (pk, sk) = key_parts(item)?;
@@ -92,4 +94,23 @@ pub(super) fn invalid<E: std::error::Error + Send + Sync + 'static>(
     attribute: &'static str,
 ) -> impl Fn(E) -> ItemError {
     move |why| ItemError::Invalid { attribute, why: Box::new(why) }
+}
+
+/// The rooms of a rollup.
+pub(super) fn rooms(item: &mut Item) -> Result<BTreeSet<Option<RoomId>>, ItemError> {
+    let Some(Attribute::L(rooms)) = item.remove(ROOMS) else {
+        return Err(ItemError::Missing(ROOMS));
+    };
+    let room = |it: Attribute| match string(it).ok_or(ItemError::Missing(ROOMS))? {
+        text if text.is_empty() => Ok(None),
+        text => text.parse().map(Some).map_err(invalid(ROOMS)),
+    };
+    rooms.into_iter().map(room).collect()
+}
+
+pub(super) fn to_decimal(attribute: &Attribute) -> Option<Decimal> {
+    match attribute {
+        Attribute::N(text) => Decimal::parse(text).ok(),
+        _ => None,
+    }
 }

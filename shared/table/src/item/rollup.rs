@@ -3,8 +3,6 @@
 //! A metric's rollup is a list, not a map: named members and full timestamps nearly double what a year costs
 //! to read.
 
-use std::collections::BTreeSet;
-
 use chrono::TimeDelta;
 
 use super::attribute::{
@@ -13,7 +11,8 @@ use super::attribute::{
 };
 use super::conditions;
 use super::fields::{
-    epoch_seconds, invalid, other_kind, parse_key, put, string, text, timestamp, whole_number,
+    epoch_seconds, invalid, other_kind, parse_key, put, rooms, string, text, timestamp, to_decimal,
+    whole_number,
 };
 use super::reading::mark;
 use super::{Attribute, Decode, Item, ItemError, key};
@@ -97,18 +96,6 @@ fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
         },
         key: RollupKey { device, bucket },
     })
-}
-
-/// The rooms of a rollup.
-pub(super) fn rooms(item: &mut Item) -> Result<BTreeSet<Option<RoomId>>, ItemError> {
-    let Some(Attribute::L(rooms)) = item.remove(ROOMS) else {
-        return Err(ItemError::Missing(ROOMS));
-    };
-    let room = |it: Attribute| match string(it).ok_or(ItemError::Missing(ROOMS))? {
-        text if text.is_empty() => Ok(None),
-        text => text.parse().map(Some).map_err(invalid(ROOMS)),
-    };
-    rooms.into_iter().map(room).collect()
 }
 
 /// `[count, sum, min, max, first, ms, last, ms]`, with ms from the start of the bucket; for a counter
@@ -209,13 +196,6 @@ fn from_exact(number: &Exact) -> Attribute {
 fn to_exact(attribute: &Attribute) -> Option<Exact> {
     match attribute {
         Attribute::N(text) | Attribute::S(text) => Exact::parse(text),
-        _ => None,
-    }
-}
-
-pub(super) fn to_decimal(attribute: &Attribute) -> Option<Decimal> {
-    match attribute {
-        Attribute::N(text) => Decimal::parse(text).ok(),
         _ => None,
     }
 }

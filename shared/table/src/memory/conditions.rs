@@ -1,31 +1,11 @@
 //! The ports of the index by conditions in memory. Encodes no value.
 
-use std::collections::BTreeMap;
-
 use super::MemoryStore;
 use crate::{
     ConditionsPage, Expected, IndexedQuarter, Invocation, PutConditionsSchema, QueryConditions,
-    ReadConditionsSchema, RollupKey, SetConditionsReady, StoreResult, StoredRollup, StoredSchema,
+    ReadConditionsSchema, SetConditionsReady, StoreResult, StoredRollup, StoredSchema,
 };
 use domain::{Bucket, ConditionsSchema, DeviceId, Timestamp};
-
-/// The index by conditions.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    exists: bool,
-    schema: Option<StoredSchema>,
-    /// The rollups as the index has them while it lags behind the table.
-    held: Option<BTreeMap<RollupKey, StoredRollup>>,
-}
-
-impl State {
-    /// Where there is no index, it is not complete when it comes.
-    pub(super) fn distrust(&mut self) {
-        if let Some(schema) = self.schema.as_mut().filter(|_| !self.exists) {
-            schema.is_ready = false;
-        }
-    }
-}
 
 impl MemoryStore {
     /// Gives the table the index by conditions.

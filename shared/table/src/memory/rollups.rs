@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
-
-use super::{MemoryStore, list_page};
+use super::MemoryStore;
+use super::page::list_page;
 use crate::{
     Backlog, DeleteReadings, Expected, InsertOutcome, Invocation, KeepRollupState, LateChanges,
     LateMark, ListDevices, ListPage, Listing, MarkLateChanges, PutOutcome, PutRollups, QueueDepth,
@@ -290,9 +289,4 @@ impl DeleteReadings for MemoryStore {
         }
         PutOutcome::default()
     }
-}
-
-/// When a reading of that timestamp expires.
-pub(super) fn expiry(at: Timestamp, retention: Option<TimeDelta>) -> Option<Timestamp> {
-    retention.map(|retention| crate::item::expires(at, retention))
 }
