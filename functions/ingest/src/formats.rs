@@ -1,9 +1,11 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
+pub(crate) mod draft;
 pub(crate) mod json;
 #[cfg(test)]
 mod line_invariants;
 pub(crate) mod line_protocol;
+pub(crate) mod moment;
 pub(crate) mod payload;
 mod query;
 mod remo;
@@ -19,7 +21,7 @@ use api::{Problem, ProblemKind, is_ndjson};
 use domain::Timestamp;
 use serde_json::Value;
 
-use crate::draft::Entry;
+use draft::Entry;
 use payload::{Payload, Unknown};
 
 /// A format.

@@ -1,57 +1,41 @@
 //! Stores readings: `POST /readings`, line protocol and IoT Core rule messages. Queries no reading.
 //!
-//! The way of a reading: `request` says who sends it and in which format, `formats` reads drafts, `assemble`
-//! makes readings of the good ones and names the bad ones, `store` completes them by what the registry
-//! knows and writes them, `registration` registers devices and rooms that are new, `replies` answers. Whatever
-//! cannot be registered the stream function will.
+//! The way of a reading: `intake` says who sends it and in which format, `formats` reads drafts, `readings`
+//! makes readings of the good ones and names the bad ones, `store` completes them by what the `registry`
+//! knows, writes them and registers devices and rooms that are new, `replies` answers. Whatever cannot be
+//! registered the stream function will.
 
-mod assemble;
-mod draft;
 mod event;
 mod formats;
-mod home_zone;
-mod known;
-mod line_points;
-mod metric_limit;
-mod moment;
-mod payloads;
-mod places;
-mod registration;
+mod intake;
+mod pipeline;
+mod readings;
+mod registry;
 mod replies;
-mod request;
-mod sender;
 mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
-mod times;
-mod topic;
 mod write_lines;
 
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use domain::{TokenHash, Zone};
-use rollups::LateMarking;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::{Call, Handler, HttpFunction};
-use runtime::registry::CachedRegistry;
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::{
-    AddArrival, FindRegistry, FindToken, Invocation, MarkLateChanges, MergeReadings, PutReadings,
-    ReadRegistry, ReadRollupState, RegisterDevices, StoreResult, TeachDevice,
-};
+use table::{Invocation, StoreResult};
 
-use assemble::{Assembled, assemble};
 use formats::Format;
-use home_zone::HomeZone;
-use metric_limit::MetricLimit;
-use places::KnownPlaces;
+use intake::submission::Submission;
+use pipeline::Pipeline;
+use readings::{Assembled, assemble};
 use replies::{Outcome, native};
-use request::Submission;
 use store::Storing;
 
-pub use assemble::read_reading;
 pub use event::{Event, Failure, Message, Reply, TopicMessage};
+pub use pipeline::Store;
+pub use readings::read_reading;
 pub use replies::native::Receipt;
 pub use settings::Settings;
 
@@ -59,58 +43,22 @@ pub use settings::Settings;
 #[derive(Debug)]
 pub struct Ingest<S, C> {
     http: HttpFunction<C>,
-    intake: Intake<S, C>,
+    pipeline: Pipeline<S, C>,
     telemetry: Telemetry,
-}
-
-/// The way of readings into the table.
-#[derive(Debug)]
-struct Intake<S, C> {
-    store: S,
-    registry: CachedRegistry<C>,
-    places: KnownPlaces<C>,
-    metric_limit: MetricLimit,
-    zone: HomeZone<C>,
-    late: LateMarking,
-    clock: C,
-    settings: Settings,
-}
-
-table::store! {
-    /// The ports of the table that the function uses.
-    pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
-        + RegisterDevices + TeachDevice + FindToken + ReadRollupState
-        + MarkLateChanges
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let registry = CachedRegistry::new(settings.registry_max_age, clock.clone());
-        let places = KnownPlaces::new(settings.registry_max_age, clock.clone());
-        let zone = HomeZone::new(settings, clock.clone());
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone());
-        Self {
-            http,
-            intake: Intake {
-                store,
-                registry,
-                places,
-                metric_limit: MetricLimit::default(),
-                zone,
-                late: LateMarking::new(settings.late_ahead),
-                clock,
-                settings,
-            },
-            telemetry,
-        }
+        Self { http, pipeline: Pipeline::new(store, clock, settings), telemetry }
     }
 
     /// Reads the registry, at cold start. Where that fails the first request tries again.
     pub async fn load(&self) {
-        let Intake { store, registry, .. } = &self.intake;
+        let Pipeline { store, registry, .. } = &self.pipeline;
         registry.load(store, "ingest.load", &self.telemetry).await;
     }
 
@@ -122,8 +70,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
         match event {
             Event::Http(event) => {
-                let Self { http, intake, .. } = self;
-                let response = http.handle(*event, deadline, &intake.store, intake).await;
+                let Self { http, pipeline, .. } = self;
+                let response = http.handle(*event, deadline, &pipeline.store, pipeline).await;
                 Ok(Reply::Http(Box::new(response)))
             }
             Event::Iot(message) => {
@@ -147,12 +95,12 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let outcome = match submission {
             Ok(Some(submission)) => {
-                Box::pin(self.intake.take(&submission, &invocation, &mut log)).await
+                Box::pin(self.pipeline.take(&submission, &invocation, &mut log)).await
             }
             Ok(None) => Outcome::default(),
             Err(problem) => Outcome::refused(problem, &mut log),
         };
-        log.emit(&invocation, &self.telemetry, &self.intake.clock);
+        log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match outcome.cause {
             Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
             None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
@@ -160,7 +108,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     }
 }
 
-impl<S: Store, C: Clock> Handler for Intake<S, C> {
+impl<S: Store, C: Clock> Handler for Pipeline<S, C> {
     async fn answer(&self, call: Call<'_>) -> Result<Response, Problem> {
         // Boxed: of both futures at once the stack is too small in a debug build.
         match call.endpoint.operation {
@@ -170,7 +118,7 @@ impl<S: Store, C: Clock> Handler for Intake<S, C> {
     }
 }
 
-impl<S: Store, C: Clock> Intake<S, C> {
+impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores readings, in whichever JSON format. Nothing of a request is stored that names a device of another sender.
     async fn post_readings(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;

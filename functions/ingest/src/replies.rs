@@ -7,8 +7,8 @@ use api::{FieldError, Problem};
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
-use crate::assemble::Readings;
-use crate::registration::Stored;
+use crate::readings::Readings;
+use crate::registry::registration::Stored;
 
 /// The outcome of the readings of one request.
 #[derive(Debug, Default)]

@@ -9,38 +9,18 @@ use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use table::{Added, Invocation, StoreError, StoreResult};
 
-use crate::assemble::{Assembled, Readings};
-use crate::known::{Introduced, fill_in_rooms, look_up, refuse_deleted};
-use crate::registration::{Stored, keep_learned, register, teach};
+use crate::intake::mode::{Mode, Words};
+use crate::intake::submission::Submission;
+use crate::pipeline::{Pipeline, Store};
+use crate::readings::{Assembled, Readings};
+use crate::registry::known::{Introduced, fill_in_rooms, look_up, refuse_deleted};
+use crate::registry::registration::{Stored, keep_learned, register, teach};
 use crate::replies::Outcome;
-use crate::request::Submission;
-use crate::{Intake, Store};
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
 /// The number of milliseconds that are tried for an arrival whose first one is taken.
 const ARRIVAL_SLOTS: i64 = 10;
-
-/// The way readings are written.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Mode {
-    /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
-    /// timestamp, instead of replacing them.
-    pub(crate) merge: bool,
-    /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
-    pub(crate) rooms_given: bool,
-    /// Whether nothing is stored where anything is refused.
-    pub(crate) is_whole: bool,
-}
-
-/// Whose words a refusal has.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Words {
-    #[default]
-    Native,
-    /// By these a client of `InfluxDB` knows that it need not send again.
-    InfluxDb,
-}
 
 /// How the readings of a request are stored.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,7 +40,7 @@ impl<'a> Storing<'a> {
     }
 }
 
-impl<S: Store, C: Clock> Intake<S, C> {
+impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Completes readings by what the registry knows, stores them, and registers what is new.
     pub(crate) async fn store(
         &self,

@@ -16,7 +16,9 @@ use proptest::prelude::*;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
-use table::{EditRegistry as _, ManageTokens as _, RegisterDevices as _, StoreError};
+use table::{
+    EditRegistry as _, ManageTokens as _, ReadRegistry as _, RegisterDevices as _, StoreError,
+};
 
 use super::*;
 
@@ -322,7 +324,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(async {
             let mut bench = Bench::guarded().await;
-            bench.ingest.intake.settings.max_devices_per_token = limit;
+            bench.ingest.pipeline.settings.max_devices_per_token = limit;
             let sent = |body: &Value, id: usize| {
                 let mut event = arrived(0, &format!("request-{id}"), &body.to_string());
                 event["headers"] = json!({"authorization": "Bearer one"});

@@ -7,17 +7,18 @@ use runtime::authentication::Grant;
 use runtime::clock::Clock;
 use runtime::http::Call;
 
-use crate::assemble::Readings;
 use crate::formats::line_protocol::Precision;
 use crate::formats::line_protocol::mapping::Rules;
-use crate::line_points::Reader;
+use crate::intake::mode::{Mode, Words};
+use crate::intake::sender::Sender;
+use crate::intake::times::Times;
+use crate::pipeline::{Pipeline, Store};
+use crate::readings::Readings;
+use crate::readings::line_points::Reader;
 use crate::replies::influxdb::{self, Written};
-use crate::sender::Sender;
-use crate::store::{Mode, Storing, Words};
-use crate::times::Times;
-use crate::{Intake, Store};
+use crate::store::Storing;
 
-impl<S: Store, C: Clock> Intake<S, C> {
+impl<S: Store, C: Clock> Pipeline<S, C> {
     /// Stores the lines of a request, and names those that are refused.
     pub(crate) async fn write_lines(&self, call: Call<'_>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, invocation, log, .. } = call;

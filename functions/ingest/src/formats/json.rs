@@ -10,7 +10,7 @@ use domain::{Decimal, DeviceId, Hints, MAX_METRICS, MetricName, RoomId, Timestam
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::draft::{Content, Draft, Entry, Fault, Refusal};
+use crate::formats::draft::{Content, Draft, Entry, Fault, Refusal};
 
 /// The largest number of members of a reading: the metrics, `device_id`, `timestamp` and `room`.
 const MAX_MEMBERS: usize = MAX_METRICS + 3;
@@ -217,11 +217,11 @@ mod tests {
     use runtime::clock::Stopwatch;
 
     use super::*;
-    use crate::assemble::place_all;
     use crate::formats::Format;
-    use crate::sender::Sender;
+    use crate::intake::sender::Sender;
+    use crate::intake::times::Times;
+    use crate::readings::place_all;
     use crate::settings::Settings;
-    use crate::times::Times;
 
     fn shape(body: &str, content_type: &str) -> Result<Vec<bool>, (u16, String)> {
         Format::of(content_type)

@@ -9,8 +9,8 @@ use domain::{Decimal, MetricName};
 use serde_json::value::{RawValue, Value};
 
 use super::vocabulary;
-use crate::draft::{Fault, Refusal};
-use crate::moment::Moment;
+use crate::formats::draft::{Fault, Refusal};
+use crate::formats::moment::Moment;
 
 /// A payload that is not its format's: what was looked for, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

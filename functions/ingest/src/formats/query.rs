@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::payload::{Payload, Row, Scale};
 use super::{shelly, vocabulary};
-use crate::moment::Moment;
+use crate::formats::moment::Moment;
 
 /// Parameters that are no metric.
 const RESERVED: [&str; 3] = ["device", "room", "time"];

@@ -8,9 +8,9 @@ use domain::{Decimal, DecimalError, Timestamp};
 use serde_json::Value;
 
 use super::payload::{Measured, Payload, Scale, Unknown, text};
-use crate::draft::{Fault, Refusal};
-use crate::moment::Moment;
-use crate::times::{MAX_AHEAD, check_lead};
+use crate::formats::draft::{Fault, Refusal};
+use crate::formats::moment::Moment;
+use crate::intake::times::{MAX_AHEAD, check_lead};
 
 /// The sensors of a device; motion is an event of its own.
 const SENSORS: [(&str, &str); 3] =

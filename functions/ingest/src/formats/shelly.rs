@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, moment, text};
-use crate::moment::Moment;
+use crate::formats::moment::Moment;
 
 /// A component that switches, dims, moves or meters.
 const METERED: &[Row] = &[

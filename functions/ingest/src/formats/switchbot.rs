@@ -6,7 +6,7 @@ use domain::Timestamp;
 use serde_json::Value;
 
 use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, text};
-use crate::moment::Moment;
+use crate::formats::moment::Moment;
 
 /// What devices report; `weight` is a plug's power. A plug's minutes of the day fall by nature.
 const REPORTED: &[Row] = &[

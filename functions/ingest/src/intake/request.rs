@@ -1,45 +1,18 @@
-//! A request or a message before its readings are parsed: its sender, its size, its format.
-
-use std::borrow::Cow;
+//! Makes a submission of a request or of a message, by its sender, its size and its format. Parses no reading.
 
 use api::endpoints::Operation;
 use api::{Params, Problem, Request, inflate};
-use domain::{DeviceId, IdError, Label, RoomId, Timestamp};
+use domain::{DeviceId, IdError, Label, Timestamp};
 use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
 use crate::event::{Message, TopicMessage};
+use crate::formats::line_protocol::mapping::id_of;
 use crate::formats::{Format, PayloadFormat};
-use crate::payloads::device_id;
-use crate::sender::Sender;
-use crate::store::Mode;
-use crate::topic::{self, Topic};
-
-/// Readings on their way in, unread.
-#[derive(Debug)]
-pub(crate) struct Submission<'a> {
-    pub(crate) sender: Sender<'a>,
-    pub(crate) format: Format,
-    /// The body, inflated; its size is within the limits.
-    pub(crate) body: Cow<'a, [u8]>,
-    /// When the gateway or the broker took it.
-    pub(crate) arrived: Timestamp,
-    /// Its identity among all submissions. A repeated event has the same one.
-    pub(crate) arrival_id: String,
-    pub(crate) mode: Mode,
-    /// What is told beside the body.
-    pub(crate) beside: Beside,
-}
-
-/// What the address or the topic of a device's own payload tells of it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
-    pub(crate) device: Option<DeviceId>,
-    /// The device's name, where its id is not that.
-    pub(crate) name: Option<Label>,
-    pub(crate) room: Option<RoomId>,
-    pub(crate) time: Option<Timestamp>,
-}
+use crate::intake::mode::Mode;
+use crate::intake::sender::Sender;
+use crate::intake::submission::{Beside, Submission};
+use crate::intake::topic::{self, Topic};
 
 impl<'a> Submission<'a> {
     /// The submission of an HTTP request; `now` is its arrival where the event does not say.
@@ -129,7 +102,7 @@ impl<'a> Submission<'a> {
 
 /// The device that an address names by its id, or by a name that becomes one as in a topic.
 fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
-    text.parse().map(|id| (id, None)).or_else(|_| device_id(text))
+    text.parse().map(|id| (id, None)).or_else(|_| id_of(text))
 }
 
 /// A text that two different payloads do not share.

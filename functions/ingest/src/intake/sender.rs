@@ -3,7 +3,7 @@
 use domain::{DeviceId, WritableDevices};
 use runtime::authentication::Grant;
 
-use crate::draft::{Fault, Refusal};
+use crate::formats::draft::{Fault, Refusal};
 
 /// The sender of a request or a message.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::Timestamp;
 
-use crate::draft::{Fault, Refusal};
+use crate::formats::draft::{Fault, Refusal};
 use crate::settings::Settings;
 
 /// The largest lead of a reading over its arrival: clocks drift, but not by days.

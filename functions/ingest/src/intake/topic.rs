@@ -4,7 +4,7 @@ use api::Problem;
 use domain::{DeviceId, Label};
 
 use crate::formats::PayloadFormat;
-use crate::payloads::device_id;
+use crate::formats::line_protocol::mapping::id_of;
 
 /// What a topic tells of its messages.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
         }
     };
     let Some((format, name)) = read else { return Ok(None) };
-    let named = device_id(name).map_err(|why| Problem::field("topic", format!("its device {why}")));
+    let named = id_of(name).map_err(|why| Problem::field("topic", format!("its device {why}")));
     let (device, name) = named?;
     Ok(Some(Topic { format, device, name }))
 }

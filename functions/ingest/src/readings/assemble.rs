@@ -1,106 +1,19 @@
 //! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
 
 use api::{FieldError, Problem};
 use domain::{DeviceId, Hints, Reading, Timestamp, Zone};
 use table::ReadingKey;
 
-use crate::draft::{Content, Entry, Fault, Refusal};
+use crate::formats::draft::{Content, Entry, Refusal};
 use crate::formats::{Format, json};
-use crate::payloads::drafts;
-use crate::request::Submission;
-use crate::sender::Sender;
+use crate::intake::sender::Sender;
+use crate::intake::submission::Submission;
+use crate::intake::times::Times;
+use crate::readings::batch::Assembled;
+use crate::readings::payloads::drafts;
 use crate::settings::Settings;
-use crate::times::Times;
-
-/// Readings, and for each the places in the request that it was made of and what these teach of its device beside
-/// the values. A reading that is refused takes that with it.
-#[derive(Debug, Default)]
-pub(crate) struct Readings {
-    pub(crate) readings: Vec<Reading>,
-    pub(crate) origins: Vec<Vec<usize>>,
-    pub(crate) hints: Vec<Hints>,
-}
-
-/// The readings of a request.
-#[derive(Debug, Default)]
-pub(crate) struct Assembled {
-    /// Those with timestamps, no two of one device and timestamp.
-    pub(crate) timed: Readings,
-    /// Those without, at the timestamp of arrival, at most one of each device.
-    pub(crate) arrivals: Readings,
-    /// The refused entries, in the order of the request.
-    pub(crate) rejected: Vec<FieldError>,
-    /// Whether an entry names a device that is not the sender's.
-    pub(crate) is_foreign: bool,
-    /// The number of payloads that are as old as their arrival because the device's clock is wrong.
-    pub(crate) wrong_clocks: usize,
-}
-
-impl Readings {
-    /// Takes away the readings for which `fault` names a field and what is wrong with it.
-    pub(crate) fn refuse(
-        &mut self,
-        rejected: &mut Vec<FieldError>,
-        mut fault: impl FnMut(&Reading) -> Option<(String, String)>,
-    ) {
-        let Self { readings, origins, hints } = std::mem::take(self);
-        for ((reading, origins), hints) in readings.into_iter().zip(origins).zip(hints) {
-            if let Some((field, message)) = fault(&reading) {
-                rejected.extend(origins.into_iter().map(|index| FieldError {
-                    index: Some(index),
-                    field: Some(field.clone()),
-                    message: message.clone(),
-                }));
-            } else {
-                self.readings.push(reading);
-                self.origins.push(origins);
-                self.hints.push(hints);
-            }
-        }
-    }
-
-    /// Adds a reading, or merges it into the one in its slot.
-    fn add_or_merge<K>(
-        &mut self,
-        slot: Slot<'_, K, usize>,
-        (reading, hints): (Reading, Hints),
-        origin: usize,
-    ) -> Result<(), Refusal> {
-        match slot {
-            Slot::Vacant(slot) => {
-                slot.insert(self.readings.len());
-                self.readings.push(reading);
-                self.origins.push(vec![origin]);
-                self.hints.push(hints);
-            }
-            Slot::Occupied(slot) => {
-                self.readings[*slot.get()].absorb(reading).map_err(Refusal::whole)?;
-                self.origins[*slot.get()].push(origin);
-                self.hints[*slot.get()].absorb(hints);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds or merges a reading that shares no metric with the one in its slot.
-    fn add_once<K>(
-        &mut self,
-        slot: Slot<'_, K, usize>,
-        (reading, hints): (Reading, Hints),
-        origin: usize,
-    ) -> Result<(), Refusal> {
-        if let Slot::Occupied(slot) = &slot
-            && let Some(metric) = self.readings[*slot.get()].shared_metric(&reading)
-        {
-            let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
-            return Err(Refusal::of("timestamp", fault));
-        }
-        self.add_or_merge(slot, (reading, hints), origin)
-    }
-}
 
 /// Makes readings of the entries of a submission.
 ///
@@ -175,6 +88,8 @@ pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
 #[cfg(test)]
 mod tests {
     use domain::RoomId;
+
+    use crate::readings::Readings;
 
     use super::*;
 

@@ -10,12 +10,12 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Hints, MetricName, Reading, RoomId, Timestamp};
 use table::ReadingKey;
 
-use crate::assemble::Assembled;
-use crate::draft::Fault;
+use crate::formats::draft::Fault;
 use crate::formats::line_protocol::mapping::{self, MappingError, Point, Rules};
 use crate::formats::line_protocol::{Line, LineError, MAX_FIELDS, Numbered, Precision, lines};
-use crate::sender::Sender;
-use crate::times::Times;
+use crate::intake::sender::Sender;
+use crate::intake::times::Times;
+use crate::readings::Assembled;
 
 /// How far ahead of its arrival a point may lie: forecasts are written too.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(14);

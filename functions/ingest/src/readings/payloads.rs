@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use api::Problem;
-use domain::{DeviceId, Hints, IdError, Label, MetricHints, Timestamp, Zone};
+use domain::{Hints, Label, MetricHints, Timestamp, Zone};
 
-use crate::draft::{Content, Draft, Entry, Refusal};
+use crate::formats::draft::{Content, Draft, Entry, Refusal};
 use crate::formats::line_protocol::mapping::{id_of, part_id};
+use crate::formats::moment::Moment;
 use crate::formats::payload::Payload;
 use crate::formats::vocabulary;
-use crate::moment::Moment;
-use crate::request::Beside;
-use crate::sender::Sender;
+use crate::intake::sender::Sender;
+use crate::intake::submission::Beside;
 
 /// The drafts of payloads, and how many of them have a clock that is wrong.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn drafts(
         let told = name.and_then(|name| name.parse().ok());
         let device = match (&beside.device, device) {
             (Some(device), _) => Ok((device.clone(), beside.name.clone())),
-            (None, Some(name)) => device_id(&name),
+            (None, Some(name)) => id_of(&name),
             (None, None) => Ok((sender.device(None).map_err(|_| unnamed())?, None)),
         };
         let moment = beside.time.map_or(moment, Moment::Known);
@@ -82,12 +82,6 @@ pub(crate) fn drafts(
         }
     }
     Ok((entries, wrong_clocks))
-}
-
-/// The id of a device that people named, and the name where the id is not that: levels are parted by `:`, a
-/// blank is `_`, and what cannot be read back gets a digest.
-pub(crate) fn device_id(name: &str) -> Result<(DeviceId, Option<Label>), IdError> {
-    id_of(name)
 }
 
 fn unnamed() -> Problem {

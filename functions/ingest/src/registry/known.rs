@@ -10,9 +10,9 @@ use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::WideEvent;
 use table::{FindRegistry, Invocation, ReadRegistry, StoreResult};
 
-use crate::assemble::Readings;
-use crate::places::{KnownPlace, KnownPlaces};
-use crate::store::{Mode, Words};
+use crate::intake::mode::{Mode, Words};
+use crate::readings::Readings;
+use crate::registry::places::{KnownPlace, KnownPlaces};
 
 /// The maximum number of rooms that one request looks up in the table. Any further room counts as new.
 const MAX_ROOMS_LOOKED_UP: usize = 100;

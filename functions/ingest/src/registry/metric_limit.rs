@@ -7,8 +7,8 @@ use api::FieldError;
 use chrono::TimeDelta;
 use domain::{DeviceId, MAX_KNOWN_METRICS, MetricName, Timestamp};
 
-use crate::assemble::Readings;
-use crate::known::Known;
+use crate::readings::Readings;
+use crate::registry::known::Known;
 
 /// The number of devices of which metrics are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;

@@ -10,8 +10,8 @@ use runtime::registry::{CachedRegistry, Registered, RegisteredDevice};
 use runtime::telemetry::WideEvent;
 use table::{Invocation, RegisterDevices, StoreResult, TeachDevice, UpdateOutcome};
 
-use crate::known::Known;
-use crate::places::KnownPlaces;
+use crate::registry::known::Known;
+use crate::registry::places::KnownPlaces;
 
 /// The number of devices that one request registers at the same time.
 const REGISTER_CONCURRENCY: usize = 8;

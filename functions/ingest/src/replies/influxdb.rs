@@ -6,7 +6,7 @@ use api::{Dialect, FieldError, Problem, ProblemKind, Response};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::line_points::Points;
+use crate::readings::line_points::Points;
 
 /// The number of refused lines that a reply tells in full.
 const MAX_TOLD: usize = 100;

@@ -328,7 +328,7 @@ async fn a_token_writes_for_its_device_and_a_foreign_line_is_a_bad_line() {
 #[tokio::test]
 async fn a_token_introduces_so_many_devices_and_known_ones_go_on() {
     let mut bench = Bench::guarded().await;
-    bench.ingest.intake.settings.max_devices_per_token = 2;
+    bench.ingest.pipeline.settings.max_devices_per_token = 2;
     let own = json!({"authorization": "Token one"});
     let lines = |from: usize, to: usize| {
         (from..to).map(|n| format!("m,cpu=c{n} value=1 {AT}\n")).collect::<String>()

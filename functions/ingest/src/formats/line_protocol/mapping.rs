@@ -14,9 +14,9 @@ use domain::{
     SourceField,
 };
 
-use super::{Line, Text, Value, decimal};
+use super::{Line, Value, decimal};
 use digest::{digest, ends_like_a_digest};
-use home_assistant::Entity;
+use home_assistant::{Entity, string};
 use metric_name::metric_name;
 
 /// The tags of which the first that a line has begins the device's id.
@@ -364,12 +364,4 @@ fn described_name(line: &Line<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Opt
     let tag = tags.iter().find(|(key, _)| key == "friendly_name");
     let name = tag.map(|(_, value)| value.clone());
     name.or_else(|| string(line, "friendly_name_str"))?.parse().ok()
-}
-
-/// The text of a string field.
-fn string<'a>(line: &Line<'a>, field: &str) -> Option<Cow<'a, str>> {
-    line.fields.iter().find_map(|(key, value)| match value {
-        Value::String(text) if key.unescaped() == field => Some(Text::unescaped(*text)),
-        _ => None,
-    })
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use domain::{MetricHints, MetricKind, MetricName, Role};
 
-use super::{Line, string};
+use crate::formats::line_protocol::{Line, Text, Value};
 
 /// The tags that describe an entity, and its two names.
 const TAGS: [&str; 8] = [
@@ -197,4 +197,12 @@ fn suffix(unit: &str) -> String {
         c => c.is_ascii_alphanumeric().then(|| c.to_ascii_lowercase()),
     });
     mega.chars().chain(letters).collect()
+}
+
+/// The text of a string field.
+pub(super) fn string<'a>(line: &Line<'a>, field: &str) -> Option<Cow<'a, str>> {
+    line.fields.iter().find_map(|(key, value)| match value {
+        Value::String(text) if key.unescaped() == field => Some(Text::unescaped(*text)),
+        _ => None,
+    })
 }

@@ -1,0 +1,36 @@
+//! Readings on their way in, unread: who sends them, in which format, and what is told beside them. Is made by
+//! `request`.
+
+use std::borrow::Cow;
+
+use domain::{DeviceId, Label, RoomId, Timestamp};
+
+use crate::formats::Format;
+use crate::intake::mode::Mode;
+use crate::intake::sender::Sender;
+
+/// Readings on their way in, unread.
+#[derive(Debug)]
+pub(crate) struct Submission<'a> {
+    pub(crate) sender: Sender<'a>,
+    pub(crate) format: Format,
+    /// The body, inflated; its size is within the limits.
+    pub(crate) body: Cow<'a, [u8]>,
+    /// When the gateway or the broker took it.
+    pub(crate) arrived: Timestamp,
+    /// Its identity among all submissions. A repeated event has the same one.
+    pub(crate) arrival_id: String,
+    pub(crate) mode: Mode,
+    /// What is told beside the body.
+    pub(crate) beside: Beside,
+}
+
+/// What the address or the topic of a device's own payload tells of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    pub(crate) device: Option<DeviceId>,
+    /// The device's name, where its id is not that.
+    pub(crate) name: Option<Label>,
+    pub(crate) room: Option<RoomId>,
+    pub(crate) time: Option<Timestamp>,
+}

@@ -1,0 +1,50 @@
+//! What readings pass on their way into the table: the table, what is remembered of it, the limits. The steps are
+//! in `lib`, `write_lines` and `store`.
+
+use rollups::LateMarking;
+use runtime::clock::Clock;
+use runtime::registry::CachedRegistry;
+use table::{
+    AddArrival, FindRegistry, FindToken, MarkLateChanges, MergeReadings, PutReadings, ReadRegistry,
+    ReadRollupState, RegisterDevices, TeachDevice,
+};
+
+use crate::intake::home_zone::HomeZone;
+use crate::registry::metric_limit::MetricLimit;
+use crate::registry::places::KnownPlaces;
+use crate::settings::Settings;
+
+/// The way of readings into the table.
+#[derive(Debug)]
+pub(crate) struct Pipeline<S, C> {
+    pub(crate) store: S,
+    pub(crate) registry: CachedRegistry<C>,
+    pub(crate) places: KnownPlaces<C>,
+    pub(crate) metric_limit: MetricLimit,
+    pub(crate) zone: HomeZone<C>,
+    pub(crate) late: LateMarking,
+    pub(crate) clock: C,
+    pub(crate) settings: Settings,
+}
+
+table::store! {
+    /// The ports of the table that the function uses.
+    pub trait Store: PutReadings + MergeReadings + AddArrival + ReadRegistry + FindRegistry
+        + RegisterDevices + TeachDevice + FindToken + ReadRollupState
+        + MarkLateChanges
+}
+
+impl<S, C: Clock> Pipeline<S, C> {
+    pub(crate) fn new(store: S, clock: C, settings: Settings) -> Self {
+        Self {
+            store,
+            registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
+            places: KnownPlaces::new(settings.registry_max_age, clock.clone()),
+            metric_limit: MetricLimit::default(),
+            zone: HomeZone::new(settings, clock.clone()),
+            late: LateMarking::new(settings.late_ahead),
+            clock,
+            settings,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! From what was sent to readings, the bad ones named. Reads and writes no table.
+
+mod assemble;
+mod batch;
+pub(crate) mod line_points;
+mod payloads;
+
+pub(crate) use assemble::assemble;
+#[cfg(test)]
+pub(crate) use assemble::place_all;
+pub use assemble::read_reading;
+pub(crate) use batch::{Assembled, Readings};
