@@ -14,7 +14,8 @@ use table::{
     StoreError, StoreResult, UnreadableItem, UpdateOutcome, UpdateRegistry,
 };
 
-use crate::{Seen, Store};
+use crate::ports::Store;
+use crate::seen::Seen;
 
 /// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;

@@ -6,20 +6,24 @@
 //! a person.
 
 mod apply;
+mod ports;
+mod seen;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use domain::{DeviceId, DeviceObservation, Reading};
+use domain::Reading;
 use runtime::clock::{Clock, Deadline};
 use runtime::dead_letters::DeadLetterQueue;
 use runtime::stream::{self, BatchResult, Consumer, Recorded, StreamFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
+use table::Invocation;
 use table::item::ItemError;
-use table::{FindRegistry, Invocation, QueryReadings, RegisterDevices, UpdateRegistry};
+
+pub use ports::Store;
+
+use seen::observations;
 
 /// The function.
 #[derive(Debug)]
@@ -32,18 +36,6 @@ pub struct Registry<S, Q, C> {
 #[derive(Debug)]
 struct RegistryWriter<S> {
     store: S,
-}
-
-/// The observation of one device in a batch, and the first record of that device.
-#[derive(Debug)]
-struct Seen {
-    observation: DeviceObservation,
-    first_record: usize,
-}
-
-table::store! {
-    /// The ports of the table that the function uses.
-    pub trait Store: FindRegistry + RegisterDevices + UpdateRegistry + QueryReadings
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
@@ -79,17 +71,4 @@ impl<S: Store> Consumer for RegistryWriter<S> {
         log.set("stream.devices", devices.len());
         apply::apply(&self.store, devices, invocation, log).await
     }
-}
-
-/// The observations of a batch, by device.
-fn observations(readings: Vec<Recorded<Reading>>) -> BTreeMap<DeviceId, Seen> {
-    let mut devices: BTreeMap<DeviceId, Seen> = BTreeMap::new();
-    for Recorded { record, change: reading } in readings {
-        let first = || Seen { observation: DeviceObservation::of(&reading), first_record: record };
-        devices
-            .entry(reading.device.clone())
-            .and_modify(|seen| seen.observation.see(&reading))
-            .or_insert_with(first);
-    }
-    devices
 }

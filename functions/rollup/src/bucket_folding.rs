@@ -13,11 +13,9 @@ use table::{Invocation, StoreError, StoreResult};
 
 use crate::backlog::LastNote;
 use crate::log::Done;
-use crate::refold::Refolded;
-use crate::registry::Registered;
-use crate::room_walk::Walked;
-use crate::state::StateMemory;
-use crate::{Settings, Store};
+use crate::memory::{Refolded, Registered, StateMemory, Walked};
+use crate::ports::Store;
+use crate::settings::Settings;
 
 /// Folds buckets, for each of the function's three handlers.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use runtime::telemetry::WideEvent;
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::Invocation;
 
-use crate::Store;
 use crate::bucket_folding::BucketFolding;
+use crate::ports::Store;
 
 impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C> {
     type Message = FoldRequest;

@@ -15,9 +15,9 @@ use runtime::work_queue::WorkQueue;
 use table::item::ItemError;
 use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
-use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, reason};
 use crate::log::Done;
+use crate::ports::Store;
 use crate::state::State;
 
 /// The number of devices whose rooms are noted at once.

@@ -12,10 +12,13 @@ mod event;
 mod from_queue;
 mod from_stream;
 mod log;
+mod memory;
 mod pace;
+mod ports;
 mod refold;
 mod registry;
 mod room_walk;
+mod run;
 mod schedule;
 mod settings;
 mod state;
@@ -31,17 +34,15 @@ use runtime::queue::{QueueFunction, SqsBatchResponse, SqsEvent};
 use runtime::stream::StreamFunction;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::WorkQueue;
-use table::{
-    FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
-    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings,
-};
 
 pub use event::{Event, Reply};
+pub use ports::Store;
 pub use rollups::Retention;
 pub use schedule::NotDone;
 pub use settings::Settings;
 
 use bucket_folding::BucketFolding;
+use ports::NAME;
 
 /// The function.
 #[derive(Debug)]
@@ -51,15 +52,6 @@ pub struct Rollup<S, W, Q, C> {
     folding: BucketFolding<S, W, C>,
     telemetry: Telemetry,
 }
-
-table::store! {
-    /// The ports of the table that the function uses.
-    pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
-        + ReadRollupState + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
-}
-
-/// The name of the function in its log.
-const NAME: &str = "rollup";
 
 impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
     /// The function on a table. A bucket that cannot be folded goes to `work_queue`, a record that names

@@ -1,37 +1,15 @@
 //! Folds rollups of a device again after a change of its settings. Does not touch what is not sealed yet.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
-use domain::{
-    DeviceId, Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group,
-};
+use domain::{Extent, Order, Quarter, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
 use rollups::{Assumed, SKEW, newest_sealable_edge};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, RangeQuery, Refold, StoreResult};
 
-use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, window_end};
-use crate::registry::ListedDevice;
-use crate::schedule::{MAX_HOME, Run};
-
-/// By device, the number of the newest settings with which everything is folded, as far as the instance has
-/// seen it. What it remembers stays true.
-#[derive(Debug, Default)]
-pub(crate) struct Refolded(Mutex<BTreeMap<DeviceId, u64>>);
-
-impl Refolded {
-    fn is_done(&self, device: &ListedDevice) -> bool {
-        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device.id).copied();
-        device.fold_settings.number <= done.unwrap_or(0)
-    }
-
-    fn note(&self, device: &ListedDevice) {
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        done.insert(device.id.clone(), device.fold_settings.number);
-    }
-}
+use crate::memory::ListedDevice;
+use crate::ports::Store;
+use crate::run::{MAX_HOME, Run};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds again what new settings of devices concern, each as far as its group is sealed. What the

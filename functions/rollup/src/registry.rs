@@ -1,100 +1,24 @@
 //! The registry's devices, as they are this moment or as they were at a stated time. Writes none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use domain::{Device, DeviceId, FoldRules, FoldSettings, Timestamp};
+use domain::{DeviceId, Timestamp};
 use rollups::DeviceRules;
 use runtime::clock::Clock;
 use runtime::registry::is_gone;
 use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
-use table::{Indexing, Invocation, StoreError, StoreResult, UnreadableItem};
+use table::{Invocation, StoreError, StoreResult};
 
-use crate::Store;
 use crate::bucket_folding::BucketFolding;
-
-/// What the instance remembers of the registry: only what stays true.
-#[derive(Debug, Default)]
-pub(crate) struct Registered {
-    /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
-    /// first reading, so that the sweep finds it like any other.
-    devices: Mutex<BTreeSet<DeviceId>>,
-    /// The newest list of all devices.
-    listed: Mutex<Option<Arc<ListedDevices>>>,
-}
-
-/// All devices, as they were at a time.
-#[derive(Debug)]
-pub(crate) struct ListedDevices {
-    pub(crate) devices: Vec<ListedDevice>,
-    pub(crate) unreadable: Vec<UnreadableItem>,
-    /// The time before which the list was not begun.
-    pub(crate) read_at: Timestamp,
-}
-
-/// What the function needs of a device, in 80 bytes and its id: a fleet has hundreds of thousands.
-#[derive(Debug)]
-pub(crate) struct ListedDevice {
-    pub(crate) id: DeviceId,
-    pub(crate) fold_settings: FoldSettings,
-    pub(crate) first_seen: Timestamp,
-    /// Shared by devices of one kind.
-    rules: Arc<FoldRules>,
-}
-
-const _: () = assert!(size_of::<ListedDevice>() <= 80);
-
-impl ListedDevice {
-    fn of(device: Device, kinds: &mut Vec<Arc<FoldRules>>) -> Self {
-        let rules = FoldRules::of(&device);
-        let known = kinds.iter().find(|known| ***known == rules).cloned();
-        let rules = known.unwrap_or_else(|| {
-            let rules = Arc::new(rules);
-            if kinds.len() < MAX_KINDS {
-                kinds.push(Arc::clone(&rules));
-            }
-            rules
-        });
-        let Device { id, fold_settings, first_seen, .. } = device;
-        Self { id, fold_settings, first_seen, rules }
-    }
-
-    /// The rules that the device is folded by, with what the index by conditions is to have.
-    pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
-        DeviceRules {
-            id: self.id.clone(),
-            rules: (*self.rules).clone(),
-            settings: self.fold_settings.number,
-            indexing: indexing.clone(),
-        }
-    }
-}
+use crate::memory::{ListedDevice, ListedDevices};
+use crate::ports::Store;
 
 /// The number of devices that are read at once for the list of all.
 const LIST_PAGE: usize = 5_000;
-/// The number of kinds of devices whose rules are shared.
-const MAX_KINDS: usize = 64;
-
 /// The rules of some devices; the reason where a device's item cannot be read. Devices that are gone have none.
 pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
-
-impl Registered {
-    /// Those that are not known to be registered.
-    pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
-        let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();
-        unknown.into_iter().cloned().collect()
-    }
-
-    pub(crate) fn is_known(&self, id: &DeviceId) -> bool {
-        self.devices.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-    }
-
-    fn note<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) {
-        self.devices.lock().unwrap_or_else(PoisonError::into_inner).extend(ids.cloned());
-    }
-}
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The rules of devices, as they are this moment. A device that is gone has none: of its readings, which

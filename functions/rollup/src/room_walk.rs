@@ -1,7 +1,7 @@
 //! Notes the rooms of rollups that were folded before rooms were noted: once in a table's life, device by
 //! device. Folds nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, MAX_ROLLUP_ROOMS, Order, TimeRange, Timestamp, Zone};
@@ -10,14 +10,10 @@ use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, RoomWalk, StoreResult, StoredRollup};
 
-use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded};
-use crate::registry::ListedDevice;
-use crate::schedule::Run;
-
-/// Whether the instance knows that the walk is over. That stays true.
-#[derive(Debug, Default)]
-pub(crate) struct Walked(AtomicBool);
+use crate::memory::ListedDevice;
+use crate::ports::Store;
+use crate::run::Run;
 
 /// The time before the walk: an instance of a version that notes no rooms may fold until its invocation is over,
 /// at most 5 minutes after the new version is deployed.

@@ -14,7 +14,8 @@ use table::{Invocation, StoreError};
 use crate::bucket_folding::{BucketFolding, NotFolded};
 use crate::log::Done;
 use crate::pace::Pace;
-use crate::{NAME, Store};
+use crate::ports::{NAME, Store};
+use crate::run::{MAX_HOME, Run};
 
 /// The schedule's work is not done; it is due again in a minute.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +50,6 @@ struct WrongClock {
     back: Timestamp,
 }
 
-/// The part of an invocation by the schedule that all of its work needs.
-pub(crate) struct Run<'a> {
-    pub(crate) invocation: &'a Invocation,
-    pub(crate) pace: Pace,
-    pub(crate) done: Done,
-}
-
-/// The most devices of a home: they are swept at once, and listed each minute.
-pub(crate) const MAX_HOME: usize = 100;
 /// Another group is swept too while it is sealed up to more than this before the target: it has missed its
 /// turn.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);

@@ -1,6 +1,6 @@
 //! The state of the rollups: made where there is none, and read as it is this moment. Sweeps nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use domain::{Quarter, SWEEP_GROUPS, Timestamp, Zone};
 use rollups::newest_sealable_edge;
@@ -9,14 +9,8 @@ use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
 use table::{InsertOutcome, Invocation, RollupState, StoreError, StoreResult};
 
-use crate::Store;
 use crate::bucket_folding::BucketFolding;
-
-/// What the instance remembers of the state.
-#[derive(Debug, Default)]
-pub(crate) struct StateMemory {
-    exists: AtomicBool,
-}
+use crate::ports::Store;
 
 /// The state, with its time zone.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use runtime::telemetry::chain;
 use runtime::work_queue::WorkQueue;
 use table::{Invocation, QueueDepth, StoreError, StoreResult, UnreadableItem};
 
-use crate::Store;
 use crate::bucket_folding::{BucketFolding, NotFolded, quarters_in, window_end};
-use crate::registry::ListedDevices;
-use crate::schedule::Run;
+use crate::memory::ListedDevices;
+use crate::ports::Store;
+use crate::run::Run;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target`.

@@ -25,6 +25,7 @@ use table::{
 };
 
 use super::*;
+use table::{PutRollups as _, ReadRollupState as _};
 
 pub(super) struct Bench {
     pub(super) store: MemoryStore,

@@ -1,0 +1,26 @@
+//! What a batch says of each device. Asks nothing.
+
+use std::collections::BTreeMap;
+
+use domain::{DeviceId, DeviceObservation, Reading};
+use runtime::stream::Recorded;
+
+/// The observation of one device in a batch, and the first record of that device.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) observation: DeviceObservation,
+    pub(crate) first_record: usize,
+}
+
+/// The observations of a batch, by device.
+pub(crate) fn observations(readings: Vec<Recorded<Reading>>) -> BTreeMap<DeviceId, Seen> {
+    let mut devices: BTreeMap<DeviceId, Seen> = BTreeMap::new();
+    for Recorded { record, change: reading } in readings {
+        let first = || Seen { observation: DeviceObservation::of(&reading), first_record: record };
+        devices
+            .entry(reading.device.clone())
+            .and_modify(|seen| seen.observation.see(&reading))
+            .or_insert_with(first);
+    }
+    devices
+}

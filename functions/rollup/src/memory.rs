@@ -1,0 +1,113 @@
+//! What an instance remembers between its invocations: only what stays true, or is read anew. Asks nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::{Device, DeviceId, FoldRules, FoldSettings, Timestamp};
+use rollups::DeviceRules;
+use table::{Indexing, UnreadableItem};
+
+/// What the instance remembers of the registry: only what stays true.
+#[derive(Debug, Default)]
+pub(crate) struct Registered {
+    /// Devices that stood in the registry. One that is deleted and comes again is registered again with its
+    /// first reading, so that the sweep finds it like any other.
+    devices: Mutex<BTreeSet<DeviceId>>,
+    /// The newest list of all devices.
+    pub(crate) listed: Mutex<Option<Arc<ListedDevices>>>,
+}
+
+/// All devices, as they were at a time.
+#[derive(Debug)]
+pub(crate) struct ListedDevices {
+    pub(crate) devices: Vec<ListedDevice>,
+    pub(crate) unreadable: Vec<UnreadableItem>,
+    /// The time before which the list was not begun.
+    pub(crate) read_at: Timestamp,
+}
+
+/// What the function needs of a device, in 80 bytes and its id: a fleet has hundreds of thousands.
+#[derive(Debug)]
+pub(crate) struct ListedDevice {
+    pub(crate) id: DeviceId,
+    pub(crate) fold_settings: FoldSettings,
+    pub(crate) first_seen: Timestamp,
+    /// Shared by devices of one kind.
+    rules: Arc<FoldRules>,
+}
+
+const _: () = assert!(size_of::<ListedDevice>() <= 80);
+
+/// The number of kinds of devices whose rules are shared.
+const MAX_KINDS: usize = 64;
+
+impl ListedDevice {
+    pub(crate) fn of(device: Device, kinds: &mut Vec<Arc<FoldRules>>) -> Self {
+        let rules = FoldRules::of(&device);
+        let known = kinds.iter().find(|known| ***known == rules).cloned();
+        let rules = known.unwrap_or_else(|| {
+            let rules = Arc::new(rules);
+            if kinds.len() < MAX_KINDS {
+                kinds.push(Arc::clone(&rules));
+            }
+            rules
+        });
+        let Device { id, fold_settings, first_seen, .. } = device;
+        Self { id, fold_settings, first_seen, rules }
+    }
+
+    /// The rules that the device is folded by, with what the index by conditions is to have.
+    pub(crate) fn rules(&self, indexing: &Indexing) -> DeviceRules {
+        DeviceRules {
+            id: self.id.clone(),
+            rules: (*self.rules).clone(),
+            settings: self.fold_settings.number,
+            indexing: indexing.clone(),
+        }
+    }
+}
+
+impl Registered {
+    /// Those that are not known to be registered.
+    pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
+        let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();
+        unknown.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn is_known(&self, id: &DeviceId) -> bool {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    pub(crate) fn note<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner).extend(ids.cloned());
+    }
+}
+
+/// By device, the number of the newest settings with which everything is folded, as far as the instance has
+/// seen it. What it remembers stays true.
+#[derive(Debug, Default)]
+pub(crate) struct Refolded(Mutex<BTreeMap<DeviceId, u64>>);
+
+impl Refolded {
+    pub(crate) fn is_done(&self, device: &ListedDevice) -> bool {
+        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&device.id).copied();
+        device.fold_settings.number <= done.unwrap_or(0)
+    }
+
+    pub(crate) fn note(&self, device: &ListedDevice) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        done.insert(device.id.clone(), device.fold_settings.number);
+    }
+}
+
+/// Whether the instance knows that the walk is over. That stays true.
+#[derive(Debug, Default)]
+pub(crate) struct Walked(pub(crate) AtomicBool);
+
+/// What the instance remembers of the state.
+#[derive(Debug, Default)]
+pub(crate) struct StateMemory {
+    pub(crate) exists: AtomicBool,
+}

@@ -1,0 +1,15 @@
+//! The ports of the table that the function uses, and its name. Does nothing.
+
+use table::{
+    FindRegistry, KeepRollupState, ListDevices, NoteSeen, PutRollups, QueryReadings,
+    ReadConditionsSchema, ReadRollupState, ReadRollups, ReadStoredReadings,
+};
+
+table::store! {
+    /// The ports of the table that the function uses.
+    pub trait Store: ReadStoredReadings + QueryReadings + ReadRollups + PutRollups + NoteSeen
+        + ReadRollupState + KeepRollupState + ReadConditionsSchema + FindRegistry + ListDevices
+}
+
+/// The name of the function in its log.
+pub(crate) const NAME: &str = "rollup";

@@ -1,0 +1,16 @@
+//! What all the work of one invocation by the schedule needs, and how large a home is.
+
+use table::Invocation;
+
+use crate::log::Done;
+use crate::pace::Pace;
+
+/// The part of an invocation by the schedule that all of its work needs.
+pub(crate) struct Run<'a> {
+    pub(crate) invocation: &'a Invocation,
+    pub(crate) pace: Pace,
+    pub(crate) done: Done,
+}
+
+/// The most devices of a home: they are swept at once, and listed each minute.
+pub(crate) const MAX_HOME: usize = 100;
