@@ -13,6 +13,7 @@
 //!
 //! It does not show the built binaries, the permissions and the real event source mappings.
 
+mod options;
 pub mod private;
 pub mod table_definition;
 pub mod template;
@@ -35,6 +36,7 @@ mod work_queue;
 
 pub use data_directory::DataDirectory;
 pub use ingest::{Event as IngestEvent, read_reading};
+pub use options::{Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;
-pub use system::{Data, Options, System};
+pub use system::System;
