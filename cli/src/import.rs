@@ -6,6 +6,7 @@ mod columns;
 mod estimate;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod line;
 mod number;
 mod order;
 mod refusals;
@@ -34,9 +35,11 @@ use crate::rollups;
 
 pub(crate) use args::ImportArgs;
 pub(crate) use columns::{Columns, Shape, TimestampColumn};
+pub(crate) use line::Line;
 pub(crate) use refusals::Refusal;
 use rolled_up::Waited;
-pub(crate) use source::{Line, csv_lines};
+pub(crate) use source::csv_lines;
+
 pub(crate) use timestamp::Zone;
 
 /// The lines of a round: enough to keep several requests under way.

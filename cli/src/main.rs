@@ -7,6 +7,7 @@ mod export;
 mod greeting;
 mod import;
 mod output;
+mod patience;
 mod place;
 mod progress_file;
 mod reindex;

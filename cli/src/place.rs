@@ -9,7 +9,7 @@ use local::DataDirectory;
 use table::layout::Layout;
 use table::shards::Shards;
 
-use crate::rollups::patiently;
+use crate::patience::patiently;
 
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]

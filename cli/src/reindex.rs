@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use table::{IndexDevices as _, ListDevices as _};
 
 use crate::output::{counted, print};
+use crate::patience::patiently;
 use crate::place::Place;
 use crate::progress_file;
-use crate::rollups::patiently;
 
 /// The command line of `roomtide reindex`.
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ mod backup;
 mod difference;
 mod progress;
 mod rebuild;
+mod scope;
 mod stays;
 #[cfg(test)]
 mod tests;
@@ -11,19 +12,15 @@ mod verify;
 mod walk;
 mod zone_change;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Subcommand;
-use domain::{DeviceId, TimeRange, Timestamp};
 use runtime::clock::SystemClock;
 
 use crate::output::print;
 use crate::place::Place;
 
 pub(crate) use backup::{export, restore};
-pub(crate) use walk::patiently;
 
 /// The command line of `roomtide rollups`.
 #[derive(Debug, clap::Args)]
@@ -50,44 +47,6 @@ enum Action {
     /// The functions and other commands may run meanwhile. Rollups whose readings have begun to expire
     /// stay as they are. A rebuild of everything also notes that the rollups are complete.
     Rebuild(rebuild::Rebuild),
-}
-
-/// The rollups that are meant, and how an interrupted command continues.
-#[derive(Debug, clap::Args)]
-struct Scope {
-    /// Only this device; repeat it for several
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    device: Vec<DeviceId>,
-    /// Only from here on, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
-    #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// Only up to here; the 15 minutes around it are included
-    #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
-    to: Option<String>,
-    /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in
-    /// the current directory
-    #[arg(long, value_name = "FILE")]
-    state: Option<PathBuf>,
-    /// Start at the beginning even if the command was interrupted
-    #[arg(long)]
-    again: bool,
-}
-
-impl Scope {
-    /// Returns whether it is all rollups.
-    const fn is_everything(&self) -> bool {
-        self.device.is_empty() && self.from.is_none() && self.to.is_none()
-    }
-
-    /// Parses the range.
-    fn range(&self, now: Timestamp) -> anyhow::Result<TimeRange> {
-        let parse = |text: &Option<String>, name, default| match text {
-            Some(text) => Timestamp::parse(text, now).context(name),
-            None => Ok(default),
-        };
-        let from = parse(&self.from, "--from", Timestamp::MIN)?;
-        TimeRange::new(from, parse(&self.to, "--to", now)?).context("--from")
-    }
 }
 
 /// Runs the subcommand. Ctrl-C ends it; then the same command continues.

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::NaiveDateTime;
 use domain::Timestamp;
 
+use super::line::Line;
 use super::refusals::Refusal;
 use super::rows::Draft;
-use super::source::Line;
 use super::timestamp::Moment;
 
 /// The most lines that wait for the end of their device's repeated hour.

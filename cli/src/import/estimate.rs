@@ -139,7 +139,7 @@ impl fmt::Display for Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::source::{Line, Record};
+    use crate::import::line::{Line, Record};
 
     fn estimate(lines: &[&str], size: usize) -> Estimate {
         let lines: Vec<_> = (1..)

@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::source::{Line, Lines};
+use super::line::{Line, Lines};
 
 /// The memory that the lines of a run take, in bytes.
 const RUN: usize = 64 << 20;
@@ -225,8 +225,8 @@ impl Read for FilePart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::line::Record;
     use crate::import::refusals::Refusal;
-    use crate::import::source::Record;
     use proptest::prelude::*;
 
     fn reading(line: u64, device: &str, second: i64) -> Line {

@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::line::Record;
 use super::refusals::Refusal;
-use super::source::Record;
 use crate::client::{Ask, Client};
 
 /// The longest wait for a device or a metric that is not registered yet.

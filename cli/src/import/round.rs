@@ -18,9 +18,9 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::line::{Line, Lines, Record};
 use super::refusals::Refusal;
 use super::registry::RegistryLine;
-use super::source::{Line, Lines, Record};
 
 /// The largest body of a request: half of the server's limit.
 const MAX_BODY: usize = 512 << 10;

@@ -10,9 +10,9 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::columns::{Columns, Device, Metric, Shape};
+use super::line::{Line, Record};
 use super::number::DecimalMark;
 use super::refusals::Refusal;
-use super::source::{Line, Record};
 use super::timestamp::{self, Moment, Zone};
 
 /// The columns of a file by their index, and the totals so far.

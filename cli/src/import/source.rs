@@ -8,10 +8,10 @@ use anyhow::{Context as _, bail};
 use csv::{ByteRecord, StringRecord};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::{Deserialize, Serialize};
 
 use super::clock_change::Passes;
 use super::columns::Columns;
+use super::line::{Line, Lines, Record};
 use super::refusals::Refusal;
 use super::rows::Rows;
 
@@ -38,27 +38,6 @@ impl Format {
         }
     }
 }
-
-/// A reading as `POST /readings` takes it, and its line in the file.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct Record {
-    /// The line of the file, from 1.
-    pub(crate) line: u64,
-    /// The JSON object.
-    pub(crate) json: String,
-}
-
-/// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) enum Line {
-    /// A reading, not yet checked.
-    Reading(Record),
-    /// A line or a cell that cannot be read.
-    Refused(Refusal),
-}
-
-/// The lines of a file, in order. An error ends them.
-pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;
 
 /// An open file.
 pub(super) struct Source {

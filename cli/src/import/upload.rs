@@ -299,7 +299,7 @@ mod tests {
 
     use super::*;
     use crate::import::fake_server::{self, Reply, Request, Server};
-    use crate::import::source::{Line, Record};
+    use crate::import::line::{Line, Record};
 
     const OPTIONS: UploadOptions = UploadOptions { batch: 2, strict: false };
 

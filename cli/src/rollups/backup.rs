@@ -24,9 +24,9 @@ use table::{
 };
 
 use super::stays;
-use super::walk::patiently;
 use crate::export::ExportFile;
 use crate::output::{counted, print};
+use crate::patience::patiently;
 
 /// The rollups of 15 minutes that are read at once.
 const WINDOW: TimeDelta = TimeDelta::days(64);

@@ -8,7 +8,7 @@ use domain::{DeviceId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Scope;
+use super::scope::Scope;
 use crate::progress_file;
 
 /// The progress of a walk, with what was found on the way.

@@ -16,9 +16,11 @@ use table::{
 };
 
 use super::progress::Progress;
-use super::walk::{self, Day, Table, Walk, patiently};
-use super::{Scope, zone_change};
+use super::scope::Scope;
+use super::walk::{self, Day, Table, Walk};
+use super::zone_change;
 use crate::output::{counted, print};
+use crate::patience::patiently;
 
 /// The command line of `roomtide rollups rebuild`.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use table::{
     FindRegistry, MAX_RESTORED_STAYS, ReadStays, RestoreStays, StayKey, StayQuery, UpdateOutcome,
 };
 
-use super::walk::patiently;
+use crate::patience::patiently;
 
 /// The number of stays that are read at once.
 const PAGE: usize = 1_000;

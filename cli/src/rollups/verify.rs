@@ -14,11 +14,12 @@ use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
 
-use super::Scope;
 use super::difference::{Difference, differences};
 use super::progress::Progress;
-use super::walk::{self, Day, Table, Walk, patiently};
+use super::scope::Scope;
+use super::walk::{self, Day, Table, Walk};
 use crate::output::{counted, print};
+use crate::patience::patiently;
 
 /// The command line of `roomtide rollups verify`.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,6 @@
 //! Visits the days of devices, several at once, and passes over times without readings and rollups. Changes
 //! nothing itself.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, LocalDate, Order, Quarter, TimeRange, Timestamp, Zone};
@@ -12,14 +10,13 @@ use rollups::{Store, is_closing, newest_sealable_edge};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
-    FindRegistry, Invocation, KeepRollupState, ListDevices, QueryReadings, RangeQuery,
-    ReadConditionsSchema, ReadRollupState, RollupState, SetConditionsReady, StoreResult,
-    StoredRollup,
+    FindRegistry, KeepRollupState, ListDevices, QueryReadings, RangeQuery, ReadConditionsSchema,
+    ReadRollupState, RollupState, SetConditionsReady, StoredRollup,
 };
 
-use super::Scope;
 use super::progress::Progress;
-use runtime::clock::Deadline;
+use super::scope::Scope;
+use crate::patience::patiently;
 
 /// The ports of the table that the commands use.
 pub(super) trait Table:
@@ -50,12 +47,6 @@ impl<S> Table for S where
 const CONCURRENCY: usize = 8;
 /// The rollups of 15 minutes that are searched at once where there are no readings.
 const SEARCHED: TimeDelta = TimeDelta::days(64);
-/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
-const ATTEMPTS: u32 = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The time for one visit.
-const VISIT: Duration = Duration::from_secs(60);
-
 /// A local day, as far as it is visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day {
@@ -240,21 +231,6 @@ pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zo
     )?;
     let zone = state.zone.parse().context("the time zone of the table's days")?;
     Ok((state, zone))
-}
-
-/// Does something again while the table is too busy for it. Each attempt has its own time.
-pub(crate) async fn patiently<T>(
-    action: impl AsyncFn(&Invocation) -> StoreResult<T>,
-) -> anyhow::Result<T> {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..ATTEMPTS {
-        match action(&Invocation::until(Deadline::after(VISIT))).await {
-            Err(error) if error.is_retryable() => tokio::time::sleep(pause).await,
-            result => return Ok(result?),
-        }
-        pause *= 2;
-    }
-    Ok(action(&Invocation::until(Deadline::after(VISIT))).await?)
 }
 
 fn days(from: Timestamp, to: Timestamp) -> u64 {

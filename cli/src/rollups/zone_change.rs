@@ -4,8 +4,9 @@ use anyhow::bail;
 use domain::{LocalDate, Order, Timestamp, Zone};
 use table::StoredRollup;
 
-use super::Scope;
-use super::walk::{Table, Walk, patiently};
+use super::scope::Scope;
+use super::walk::{Table, Walk};
+use crate::patience::patiently;
 
 /// Returns an error with the earliest date possible if a rollup of a day exists that is older than what it
 /// can be folded from again. With --from, days before it may be lost.

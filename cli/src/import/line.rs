@@ -1,0 +1,26 @@
+//! A line of a file that is imported: a reading, or what is wrong with it. Reads none.
+
+use serde::{Deserialize, Serialize};
+
+use super::refusals::Refusal;
+
+/// A reading as `POST /readings` takes it, and its line in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Record {
+    /// The line of the file, from 1.
+    pub(crate) line: u64,
+    /// The JSON object.
+    pub(crate) json: String,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) enum Line {
+    /// A reading, not yet checked.
+    Reading(Record),
+    /// A line or a cell that cannot be read.
+    Refused(Refusal),
+}
+
+/// The lines of a file, in order. An error ends them.
+pub(crate) type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;

@@ -1,0 +1,44 @@
+//! The rollups that a command is about, and how an interrupted one continues.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use domain::{DeviceId, TimeRange, Timestamp};
+
+/// The rollups that are meant, and how an interrupted command continues.
+#[derive(Debug, clap::Args)]
+pub(super) struct Scope {
+    /// Only this device; repeat it for several
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(super) device: Vec<DeviceId>,
+    /// Only from here on, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
+    #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
+    pub(super) from: Option<String>,
+    /// Only up to here; the 15 minutes around it are included
+    #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
+    pub(super) to: Option<String>,
+    /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in
+    /// the current directory
+    #[arg(long, value_name = "FILE")]
+    pub(super) state: Option<PathBuf>,
+    /// Start at the beginning even if the command was interrupted
+    #[arg(long)]
+    pub(super) again: bool,
+}
+
+impl Scope {
+    /// Returns whether it is all rollups.
+    pub(super) const fn is_everything(&self) -> bool {
+        self.device.is_empty() && self.from.is_none() && self.to.is_none()
+    }
+
+    /// Parses the range.
+    pub(super) fn range(&self, now: Timestamp) -> anyhow::Result<TimeRange> {
+        let parse = |text: &Option<String>, name, default| match text {
+            Some(text) => Timestamp::parse(text, now).context(name),
+            None => Ok(default),
+        };
+        let from = parse(&self.from, "--from", Timestamp::MIN)?;
+        TimeRange::new(from, parse(&self.to, "--to", now)?).context("--from")
+    }
+}
