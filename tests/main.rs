@@ -2,6 +2,7 @@
 
 mod access;
 mod architecture;
+mod circles;
 mod client;
 mod conditions_costs;
 mod contract;
