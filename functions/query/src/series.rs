@@ -227,6 +227,16 @@ impl Subject {
         }
     }
 
+    /// Those of the devices that measure energy or power, and their meters.
+    fn metered<'a>(
+        &self,
+        devices: &[&'a Device],
+        asked: Option<&MetricName>,
+    ) -> Vec<(&'a Device, Meter<'a>)> {
+        let metered = devices.iter().filter_map(|it| Some((*it, self.meter(it, asked)?)));
+        metered.collect()
+    }
+
     /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
@@ -365,16 +375,11 @@ pub(crate) async fn energy(
     let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, &request, now, call).await?;
-    let have_one = |subject: &Subject, devices: &[&Device]| {
-        devices.iter().any(|device| subject.meter(device, asked).is_some())
-    };
+    let have_one = |it: &Subject, devices: &[&Device]| !it.metered(devices, asked).is_empty();
     let (known_here, span_asked) = ((registry, known_state), (grid.range(), now));
     subject.find_devices(known_here, store, &horizon, span_asked, have_one, call).await?;
     let devices = subject.devices(call)?;
-    let metered: Vec<(&Device, Meter<'_>)> = devices
-        .iter()
-        .filter_map(|device| Some((*device, subject.meter(device, asked)?)))
-        .collect();
+    let metered = subject.metered(&devices, asked);
     if metered.is_empty() {
         return Err(without_energy(about, asked, &devices));
     }
