@@ -184,20 +184,9 @@ pub(super) async fn run(
             counted(older_settings, "rollup")
         ));
     }
-    // The rollup function sets such a mark back within a minute; without it nobody does.
-    let mut ahead = None;
-    if was_ahead {
-        (comparison.state, _) = walk::state(store).await?;
-        ahead = mark_ahead(&comparison.state, comparison.clock.now());
-    }
-    if let Some(mark) = ahead {
-        print(format_args!(
-            "the rollups are marked as complete up to {mark}, which is ahead of the clock: what was stored \
-             since may have none; the rollup function sets the mark back when it runs"
-        ));
-    }
+    let is_ahead = was_ahead && comparison.tell_mark_ahead().await?;
     match (different.len(), older_settings) {
-        (0, _) if ahead.is_some() => {
+        (0, _) if is_ahead => {
             print("no rollup differs");
             Ok(ExitCode::FAILURE)
         }
@@ -269,6 +258,17 @@ struct Comparison<'a, S, C> {
 }
 
 impl<S: Table, C: Clock> Comparison<'_, S, C> {
+    /// Tells of a mark that is still ahead of the clock: the rollup function may have set it back meanwhile.
+    async fn tell_mark_ahead(&mut self) -> anyhow::Result<bool> {
+        (self.state, _) = walk::state(self.store).await?;
+        let Some(mark) = mark_ahead(&self.state, self.clock.now()) else { return Ok(false) };
+        print(format_args!(
+            "the rollups are marked as complete up to {mark}, which is ahead of the clock: what was stored \
+             since may have none; the rollup function sets the mark back when it runs"
+        ));
+        Ok(true)
+    }
+
     /// Compares a day's quarters of an hour, and the day. Returns `None` if there is nothing.
     async fn day(
         &self,

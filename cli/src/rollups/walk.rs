@@ -255,11 +255,12 @@ pub(crate) async fn patiently<T>(
         pause *= 2;
     }
     let last = action(&Invocation::until(Deadline::after(VISIT))).await;
-    last.map_err(|error| match error.is_retryable() {
-        true => anyhow::Error::new(error).context(format!(
-            "gave up after {ATTEMPTS} attempts; the same command continues where it stopped"
-        )),
-        false => error.into(),
+    last.map_err(|error| {
+        if !error.is_retryable() {
+            return error.into();
+        }
+        let why = "the same command continues where it stopped";
+        anyhow::Error::new(error).context(format!("gave up after {ATTEMPTS} attempts; {why}"))
     })
 }
 
