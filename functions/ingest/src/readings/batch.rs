@@ -10,6 +10,7 @@ use crate::formats::draft::{Fault, Refusal};
 /// Readings, and for each the places in the request that it was made of and what these teach of its device beside
 /// the values. A reading that is refused takes that with it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the other two are about the readings")]
 pub(crate) struct Readings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) origins: Vec<Vec<usize>>,
