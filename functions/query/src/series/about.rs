@@ -14,6 +14,7 @@ use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
 use super::lacking::Lag;
+use super::sizes;
 use crate::presence::Knowledge;
 
 /// The range and the unit of the rows.
@@ -147,15 +148,6 @@ fn reason(why: NotCounted<'_>) -> String {
     }
 }
 
-/// The size of a rollup's keys and own attributes, about.
-pub(crate) const ROLLUP_BYTES: i64 = 150;
-/// The size of one metric of a rollup, about.
-pub(crate) const METRIC_BYTES: i64 = 70;
-/// The size of a reading's keys and own attributes, about.
-const READING_BYTES: usize = 110;
-/// The size of one metric of a reading, about.
-const VALUE_BYTES: usize = 18;
-
 /// What one device costs, about: a query for each kind of items down to readings, and the items that there are,
 /// of the metrics that they have. A device that sends seldom has fewer than its range has quarters.
 fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
@@ -164,14 +156,12 @@ fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
         let bytes = pieces.map(|piece| {
             let metrics = &piece.rollup.metrics;
             let most = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
-            let rollup =
-                ROLLUP_BYTES + METRIC_BYTES * i64::try_from(metrics.len()).unwrap_or(i64::MAX);
             match level {
                 Level::Readings => {
                     let count = usize::try_from(most).unwrap_or(usize::MAX);
-                    count.saturating_mul(READING_BYTES + VALUE_BYTES * metrics.len())
+                    count.saturating_mul(sizes::of_reading(metrics.len()))
                 }
-                Level::Quarters | Level::Days => usize::try_from(rollup).unwrap_or(usize::MAX),
+                Level::Quarters | Level::Days => sizes::of_rollup(metrics.len()),
             }
         });
         bytes.fold(0, usize::saturating_add)
