@@ -104,21 +104,31 @@ pub(crate) async fn device_page(
     devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
 }
 
-/// The devices of some rooms, for a list: those of memory, or where it does not hold all a page of the table.
-pub(crate) struct Members {
-    rooms: BTreeSet<RoomId>,
-    snapshot: Arc<Snapshot>,
-    page: Option<ListPage<Device>>,
+/// The devices of some rooms, for a list: those of memory, or a page of the table.
+pub(crate) enum Members {
+    Known { rooms: BTreeSet<RoomId>, snapshot: Arc<Snapshot> },
+    Read(ListPage<Device>),
 }
 
 impl Members {
-    /// The devices of the room of the path.
+    /// The devices of the room of the path. Where a large registry would have to be read again only for them,
+    /// they come from the index by room, if there is one.
     pub(crate) async fn of_room(
         registry: &CachedRegistry<impl Clock>,
         store: &(impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry),
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
+        if registry.would_read_many() {
+            let id = room_id(call)?;
+            let room = Box::pin(store.room(&id, call.invocation)).await;
+            if room.map_err(|error| call.failed(&error))?.is_none() {
+                return Err(not_found("room", id.as_str()));
+            }
+            if let Ok(page) = device_page(store, list, Some(&[id].into()), call).await {
+                return Ok(Self::Read(page));
+            }
+        }
         let (room, snapshot) = room(registry, store, call).await?;
         Self::of([room.id].into(), snapshot, store, list, call).await
     }
@@ -142,21 +152,21 @@ impl Members {
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
-        let page = if snapshot.has_all_devices {
-            None
-        } else {
-            Some(device_page(store, list, Some(&rooms), call).await?)
-        };
-        Ok(Self { rooms, snapshot, page })
+        if snapshot.has_all_devices {
+            return Ok(Self::Known { rooms, snapshot });
+        }
+        device_page(store, list, Some(&rooms), call).await.map(Self::Read)
     }
 
     /// The devices by id, and whether the table has more.
     pub(crate) fn devices(&self) -> (Vec<&Device>, bool) {
-        let is_member =
-            |it: &&Device| it.place.room().is_some_and(|room| self.rooms.contains(room));
-        match &self.page {
-            Some(page) => (page.listing.found.iter().collect(), page.has_more),
-            None => (self.snapshot.devices.values().filter(is_member).collect(), false),
+        match self {
+            Self::Read(page) => (page.listing.found.iter().collect(), page.has_more),
+            Self::Known { rooms, snapshot } => {
+                let is_member =
+                    |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
+                (snapshot.devices.values().filter(is_member).collect(), false)
+            }
         }
     }
 }
