@@ -12,13 +12,14 @@ use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    ReadSeen as _, RegisterDevices as _, RollupKey, RollupState, RoomWalk, Seen, StoredRollup,
+    ReadSeen as _, RegisterDevices as _, RollupState, RoomWalk, Seen,
 };
 
 use super::{Row, cost};
 use crate::engine::Engine;
 use crate::given::{
     Answer, at, device, invocation, minute, percent_encoded, placed, reading, request, room,
+    stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -98,7 +99,7 @@ impl House {
             assert!(put.not_stored.is_empty());
             let mut quarter = Quarter::of(sealed[0]);
             while quarter.end() <= sealed[1] {
-                self.roll_up(n, Bucket::Quarter(quarter), quarter.range(), None).await;
+                self.roll_up(n, Bucket::Quarter(quarter), quarter.range()).await;
                 quarter = quarter.next();
             }
             if sealed[0] < at(MIDNIGHT) && at(MIDNIGHT) <= sealed[1] {
@@ -114,7 +115,7 @@ impl House {
     async fn roll_up_day(&self, n: usize, midnight: i64) {
         let date = Zone::UTC.date(at(midnight));
         let range = Zone::UTC.day(date).expect("it exists");
-        self.roll_up(n, Bucket::Day(date), range, Some("UTC".to_owned())).await;
+        self.roll_up(n, Bucket::Day(date), range).await;
     }
 
     /// Registers devices, each ten with their room.
@@ -133,22 +134,11 @@ impl House {
             .await;
     }
 
-    async fn roll_up(&self, n: usize, bucket: Bucket, range: TimeRange, zone: Option<String>) {
+    async fn roll_up(&self, n: usize, bucket: Bucket, range: TimeRange) {
         let id = device(&name(n));
         let rules = DeviceObservation::of(&measured(n, 0)).new_device(id.clone(), |_| true);
         let rollup = Rollup::fold(&readings(n, range), &FoldRules::of(&rules));
-        let stored = StoredRollup {
-            key: RollupKey { device: id, bucket },
-            range,
-            zone,
-            version: 1,
-            settings: 0,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            indexed: None,
-            rollup,
-        };
+        let stored = stored_rollup(&id, bucket, range, rollup);
         let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
         assert!(put.expect("written"));
     }
@@ -175,10 +165,10 @@ impl House {
         };
         let clock = TestClock::at(at(self.now));
         let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
-        function.load().await;
-        function.handle(request("GET", path, query, None), minute()).await;
-        let answer =
-            Answer::of(&function.handle(request("GET", path, query, None), minute()).await);
+        Box::pin(function.load()).await;
+        Box::pin(function.handle(request("GET", path, query, None), minute())).await;
+        let answer = function.handle(request("GET", path, query, None), minute());
+        let answer = Answer::of(&Box::pin(answer).await);
         assert_eq!(answer.status, 200, "{}", answer.body);
         super::assert_estimate(path, &answer);
         let found = answer.body.pointer(place);
@@ -208,7 +198,7 @@ const fn row(
 pub(super) async fn rows() -> Vec<Row> {
     let mut house = House::build().await;
     let mut rows = noted_rows(&house.store).await;
-    rows.extend(asked_rows(&mut house).await);
+    rows.extend(Box::pin(asked_rows(&mut house)).await);
     rows
 }
 
