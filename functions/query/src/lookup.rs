@@ -171,7 +171,8 @@ impl Members {
     }
 }
 
-/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold.
+/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold. 422 of a table
+/// without that index: only the registry says where a device is, and it is too large to be read.
 pub(crate) async fn devices_of_rooms(
     store: &impl PageRegistry,
     rooms: &BTreeSet<RoomId>,
@@ -179,6 +180,28 @@ pub(crate) async fn devices_of_rooms(
     limit: usize,
     call: &mut Call<'_>,
 ) -> Result<ListPage<Device>, Problem> {
+    let page = indexed_devices_of_rooms(store, rooms, after, limit, call).await?;
+    page.ok_or_else(|| without_room_index("those that are in a room now"))
+}
+
+/// 422: only the index by room tells some devices of a registry that memory does not hold.
+pub(crate) fn without_room_index(which: &str) -> Problem {
+    let detail = format!(
+        "There are more than {MAX_CACHED_ENTRIES} devices, so {which} are found by the index by room, and this \
+         table has none (RoomIndex is off). The series, energy and conditions of a room are answered without it, \
+         and so are its readings of past time."
+    );
+    Problem::new(ProblemKind::Unanswerable, detail)
+}
+
+/// The same; `None` of a table without the index by room.
+pub(crate) async fn indexed_devices_of_rooms(
+    store: &impl PageRegistry,
+    rooms: &BTreeSet<RoomId>,
+    after: Option<&DeviceId>,
+    limit: usize,
+    call: &mut Call<'_>,
+) -> Result<Option<ListPage<Device>>, Problem> {
     let invocation = call.invocation;
     let asked: Vec<_> = rooms
         .iter()
@@ -188,13 +211,7 @@ pub(crate) async fn devices_of_rooms(
         stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
     let mut all = ListPage { listing: Listing::default(), has_more: false };
     for page in pages.map_err(|error| call.failed(&error))? {
-        let page = page.ok_or_else(|| {
-            let detail = format!(
-                "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the \
-                 index by room, and this table has none (RoomIndex is off)."
-            );
-            Problem::new(ProblemKind::Unanswerable, detail)
-        })?;
+        let Some(page) = page else { return Ok(None) };
         all.listing.found.extend(page.listing.found);
         all.listing.unreadable.extend(page.listing.unreadable);
         all.has_more |= page.has_more;
@@ -205,7 +222,7 @@ pub(crate) async fn devices_of_rooms(
     found.dedup_by(|a, b| a.id == b.id);
     all.has_more |= found.len() > limit;
     found.truncate(limit);
-    Ok(readable(all, call))
+    Ok(Some(readable(all, call)))
 }
 
 /// Logs the items of a page that cannot be read.

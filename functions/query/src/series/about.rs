@@ -42,7 +42,7 @@ impl Span {
 
     /// The same of these rooms.
     pub(crate) fn of_rooms(self, subject: &Subject) -> Self {
-        let rooms_lack = subject.knowledge.filter(|it| *it == Knowledge::NotedInPart);
+        let rooms_lack = subject.knowledge.filter(|it| it.lacks_devices());
         Self { rooms_lack, ..self }
     }
 
