@@ -14,7 +14,6 @@ use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
 use super::lacking::Lag;
-use super::sizes;
 use crate::presence::Knowledge;
 
 /// The range and the unit of the rows.
@@ -100,7 +99,7 @@ impl Explanation {
         invocation: &Invocation,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
-        let estimated = devices.iter().map(|it| estimate(it, coarsest));
+        let estimated = devices.iter().map(estimate);
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
@@ -148,30 +147,16 @@ fn reason(why: NotCounted<'_>) -> String {
     }
 }
 
-/// What one device costs, about: a query for each kind of items down to readings, and the items that there are,
-/// of the metrics that they have. A device that sends seldom has fewer than its range has quarters.
-fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
-    let bytes_of = |level: Level| -> usize {
-        let pieces = it.gathered.pieces.iter().filter(|piece| piece.level == level);
-        let bytes = pieces.map(|piece| {
-            let metrics = &piece.rollup.metrics;
-            let most = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
-            match level {
-                Level::Readings => {
-                    let count = usize::try_from(most).unwrap_or(usize::MAX);
-                    count.saturating_mul(sizes::of_reading(metrics.len()))
-                }
-                Level::Quarters | Level::Days => sizes::of_rollup(metrics.len()),
-            }
-        });
-        bytes.fold(0, usize::saturating_add)
+/// What one device costs, about: its queries and the items that they find, and what is beside its range. There is a
+/// query for each time without days, so a device that sends seldom has many.
+fn estimate(it: &DeviceValues<'_>) -> f64 {
+    let spans = it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge);
+    let beside = match it.gathered.day_before {
+        _ if !spans => 0.0,
+        Some(_) => 0.5,
+        None => 1.0,
     };
-    let levels = [Level::Readings, Level::Quarters, Level::Days];
-    let asked = levels.into_iter().filter(|level| *level <= coarsest);
-    let halves = asked.map(|level| u32::try_from(bytes_of(level) / 4_096 + 1).unwrap_or(u32::MAX));
-    let beside =
-        if it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge) { 2.0 } else { 0.0 };
-    0.5 * (halves.map(f64::from).sum::<f64>() + beside)
+    it.gathered.read.units() + beside
 }
 
 /// The kinds of items that the rows are made from, the finest first.

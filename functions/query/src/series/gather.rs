@@ -119,6 +119,33 @@ impl Piece {
     }
 }
 
+/// What queries read, about.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    queries: usize,
+    bytes: usize,
+}
+
+impl Read {
+    fn add_rollups(&mut self, queries: usize, found: &[StoredRollup]) {
+        let bytes = found.iter().map(|it| sizes::of_rollup(it.rollup.metrics.len()));
+        self.queries += queries;
+        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
+    }
+
+    fn add_readings(&mut self, found: &[Reading]) {
+        let bytes = found.iter().map(|it| sizes::of_reading(it.metrics().len()));
+        self.queries += 1;
+        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
+    }
+
+    /// The read units: half a one for each query, and for each further 4 KB.
+    pub(crate) fn units(&self) -> f64 {
+        let halves = u32::try_from(self.queries + self.bytes / 4_096).unwrap_or(u32::MAX);
+        f64::from(halves) / 2.0
+    }
+}
+
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
@@ -129,6 +156,8 @@ pub(crate) struct Gathered {
     pub(crate) outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
     pub(crate) frozen: usize,
+    /// What the queries read, about.
+    pub(crate) read: Read,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
     pub(crate) day_before: Option<StoredRollup>,
 }
@@ -215,6 +244,7 @@ impl<'a> Gathering<'a> {
         let days = match self.ask.coarsest {
             Level::Days => {
                 let days = self.days(store, self.with_day_before(range), invocation).await?;
+                self.gathered.read.add_rollups(1, &days);
                 self.gathered.day_before =
                     days.first().filter(|day| self.has_neighbours(day)).cloned();
                 days
@@ -236,6 +266,7 @@ impl<'a> Gathering<'a> {
             gaps.pop();
         }
         let quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        self.gathered.read.add_rollups(gaps.len(), &quarters);
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
             let inside = || {
@@ -363,6 +394,7 @@ impl<'a> Gathering<'a> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = store.device_readings(&self.ask.device.id, &query, invocation).await?;
+        self.gathered.read.add_readings(&page.readings);
         if page.has_more {
             return Ok(false);
         }
@@ -474,6 +506,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
             let readings = readings(store, self.ask, range, invocation).await?;
+            self.gathered.read.add_readings(&readings);
             if self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, readings.first(), invocation).await?;
             }
