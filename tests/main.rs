@@ -8,6 +8,7 @@ mod conditions_costs;
 mod contract;
 mod deletion_model;
 mod engine;
+mod estimates;
 mod events;
 mod faults;
 mod fleet;

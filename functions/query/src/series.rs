@@ -22,6 +22,7 @@ pub(crate) mod members;
 mod neighbours;
 mod not_combined;
 mod request;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod values;
