@@ -1,5 +1,6 @@
 //! `GET` and `PUT /conditions/schema`: the metrics by which an index finds conditions. Rebuilds no index.
 
+use crate::ports::Store;
 use api::json::{Kind, Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Response};
 use domain::{
@@ -91,10 +92,7 @@ impl<'a> From<&'a StoredSchema> for Shown<'a> {
 }
 
 /// `GET /conditions/schema`
-pub(crate) async fn show(
-    store: &impl ReadConditionsSchema,
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
     ensure_index(store)?;
     let stored = store.conditions_schema(call.invocation).await;
     match stored.map_err(|error| call.failed(&error))? {
@@ -108,10 +106,7 @@ pub(crate) async fn show(
 
 /// `PUT /conditions/schema`: the same metrics again change nothing; others are a new version, which no
 /// question uses until `roomtide rollups rebuild` has run.
-pub(crate) async fn put(
-    store: &(impl ReadConditionsSchema + PutConditionsSchema),
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(store: &impl Store, call: &mut Call<'_>) -> Result<Response, Problem> {
     let body = call.request.json_body()?;
     let new = parse(&body)?;
     ensure_index(store)?;
@@ -143,7 +138,7 @@ pub(crate) async fn put(
     Ok(Response::json(200, &Shown::from(&StoredSchema { schema, is_ready: false })))
 }
 
-fn ensure_index(store: &impl ReadConditionsSchema) -> Result<(), Problem> {
+fn ensure_index(store: &impl Store) -> Result<(), Problem> {
     if store.has_conditions_index() {
         return Ok(());
     }

@@ -1,18 +1,18 @@
 //! Whether the system answers, and how far its rollups reach. Needs no token, so it says nothing of devices.
 
+use crate::ports::Store;
 use api::dialect::VERSION;
 use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 use serde_json::{Value, json};
-use table::{ReadLateChanges, ReadRollupState};
 
 use crate::series::{KnownState, Lacking};
 
 /// `GET /health`
 pub(crate) async fn health(
     known_state: &KnownState,
-    store: &(impl ReadRollupState + ReadLateChanges),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {

@@ -32,9 +32,7 @@ mod transform;
 mod value;
 mod windows;
 
-use ::table::{
-    QueryReadings, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
-};
+use crate::ports::Store;
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
@@ -59,9 +57,7 @@ const DATABASE: &str = "home";
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(
-         impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState + ReadSeen
-     ),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -125,9 +121,7 @@ async fn run(
     statement: &Statement,
     request: &QueryRequest,
     (registry, known_state, densities): (&CachedRegistry<impl Clock>, &KnownState, &Densities),
-    store: &(
-         impl ReadRegistry + QueryReadings + ReadRollups + ReadLateChanges + ReadRollupState + ReadSeen
-     ),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Outcome, Failure> {

@@ -4,31 +4,16 @@
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
 //! `deletion` are one file per kind of question.
 
+mod answer;
 mod conditions_schema;
-mod cursor;
-mod deletion;
-mod edit;
 mod health;
-mod hold;
-mod homes;
 mod influxdb;
 mod influxql;
-mod judgements;
-mod latest;
-mod lists;
-mod lookup;
 mod openapi;
-mod page;
-mod pagination;
-mod patch;
-mod presence;
-mod ranges;
-mod remove;
-mod rows;
-mod search;
+mod ports;
+mod readings;
+mod registry;
 mod series;
-mod sheet;
-mod stays;
 #[cfg(test)]
 mod tests;
 mod web;
@@ -39,8 +24,8 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use deletion::Quiet;
 use influxql::Densities;
+use registry::deletion::Quiet;
 use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
@@ -48,13 +33,11 @@ use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
-use table::{
-    DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
-    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
-    SearchDevices,
-};
+
+pub use ports::Store;
+
+use readings::{latest, ranges, remove};
+use registry::{deletion, edit, homes, lists, search, stays};
 
 /// The settings of the function.
 #[derive(Debug, Clone, Copy)]
@@ -80,14 +63,6 @@ impl From<&Config> for Settings {
         let following = Following::gathering_for(config.rollup_window);
         Self { registry_max_age: config.registry_max_age, auth: config.auth, following }
     }
-}
-
-table::store! {
-    /// The ports of the table that the function uses.
-    pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
-        + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
-        + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
-        + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
 }
 
 /// The function.

@@ -3,11 +3,13 @@
 mod conditions;
 mod energy;
 mod patch;
+mod reference;
 mod series;
 
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
+use reference::reference;
 use serde_json::{Map, Value, json};
 
 /// The document.
@@ -34,10 +36,6 @@ pub(crate) fn document() -> Value {
             "content": { "application/problem+json": { "schema": reference("Problem") } },
         } } },
     })
-}
-
-fn reference(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
 fn operation(endpoint: &Endpoint) -> Value {

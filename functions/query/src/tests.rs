@@ -20,6 +20,7 @@ use table::memory::MemoryStore;
 use table::{Invocation, ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
+use table::{EditRegistry as _, LookUpRegistry as _};
 
 struct Bench {
     store: MemoryStore,

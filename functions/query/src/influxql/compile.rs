@@ -440,24 +440,6 @@ fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
     }
 }
 
-/// The duration of an argument, in nanoseconds.
-pub(super) fn unit_of(
-    name: &str,
-    argument: Option<&Expression>,
-    interval: Option<Interval>,
-) -> Result<i64, QueryError> {
-    match argument {
-        None => Ok(interval.map_or(SECOND, |interval| interval.length)),
-        Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
-        Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
-        Some(other) => {
-            let kind = kind_of(other);
-            let message = format!("second argument to {name} must be a duration, got {kind}");
-            Err(QueryError::new(message))
-        }
-    }
-}
-
 fn is_time(of: &Expression) -> bool {
     matches!(of, Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
 }

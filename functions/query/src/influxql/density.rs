@@ -1,12 +1,13 @@
 //! How many readings a device has in a day, told by its newest day's rollup and remembered. Reads no reading.
 
+use crate::ports::Store;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use domain::{Bucket, Device, DeviceId, LocalDate, Order};
 use table::{Invocation, ReadRollups, StoreResult};
 
-use super::read::days_of;
+use super::duration::days_of;
 use super::value::float;
 
 /// The bytes of a read unit.
@@ -76,7 +77,7 @@ impl Densities {
     /// The density of a device between two dates, both inside: of the newest day that has a rollup.
     pub(super) async fn of(
         &self,
-        store: &impl ReadRollups,
+        store: &impl Store,
         device: &Device,
         dates: (LocalDate, LocalDate),
         invocation: &Invocation,
@@ -104,7 +105,7 @@ impl Densities {
 }
 
 async fn newest_day(
-    store: &impl ReadRollups,
+    store: &impl Store,
     device: &Device,
     dates: (LocalDate, LocalDate),
     invocation: &Invocation,

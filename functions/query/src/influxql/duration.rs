@@ -1,5 +1,7 @@
 //! Durations as InfluxQL writes them, in nanoseconds. Reads no clock.
 
+use chrono::TimeDelta;
+
 pub(super) const SECOND: i64 = 1_000_000_000;
 /// Nanoseconds of a millisecond.
 pub(super) const MILLISECOND: i64 = 1_000_000;
@@ -28,6 +30,11 @@ pub(super) fn parse(text: &str) -> Option<i64> {
         rest = &unit[length..];
     }
     (!text.is_empty()).then_some(total)
+}
+
+/// A length in days.
+pub(super) fn days_of(length: TimeDelta) -> f64 {
+    super::value::float(length.num_milliseconds()) / 86_400_000.0
 }
 
 #[cfg(test)]

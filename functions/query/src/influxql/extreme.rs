@@ -1,7 +1,8 @@
 //! The instant of the one smallest or largest value: a rollup tells the value, the readings of its time the instant.
 
+use crate::ports::Store;
 use domain::{Decimal, Timestamp};
-use table::{Invocation, QueryReadings};
+use table::Invocation;
 
 use super::compile::Query;
 use super::condition::nanoseconds;
@@ -14,7 +15,7 @@ use crate::series::gather::{Level, readings};
 /// The time of the point that `min` or `max` selects without windows, in nanoseconds; `None` where nothing is
 /// selected, or rollups are not what the value comes from.
 pub(super) async fn instant(
-    store: &impl QueryReadings,
+    store: &impl Store,
     plan: &Plan<'_>,
     query: &Query,
     group: &Group<'_>,

@@ -1,7 +1,6 @@
 //! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
 
 use super::ast::Expression;
-use super::compile::unit_of;
 use super::condition::kind_of;
 use super::duration::SECOND;
 use super::error::QueryError;
@@ -225,5 +224,23 @@ impl Call {
     /// Whether it needs the window before the first.
     pub(super) const fn looks_back(&self) -> bool {
         matches!(self, Self::Transform { transform, of: Some(_), .. } if transform.looks_back())
+    }
+}
+
+/// The duration of an argument, in nanoseconds.
+fn unit_of(
+    name: &str,
+    argument: Option<&Expression>,
+    interval: Option<Interval>,
+) -> Result<i64, QueryError> {
+    match argument {
+        None => Ok(interval.map_or(SECOND, |interval| interval.length)),
+        Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
+        Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
+        Some(other) => {
+            let kind = kind_of(other);
+            let message = format!("second argument to {name} must be a duration, got {kind}");
+            Err(QueryError::new(message))
+        }
     }
 }

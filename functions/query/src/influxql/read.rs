@@ -1,6 +1,7 @@
 //! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
 //! exactly and costs least. Groups nothing.
 
+use crate::ports::Store;
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
@@ -10,6 +11,7 @@ use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey};
 
 use super::density::{Densities, Density};
 use super::duration::MILLISECOND;
+use super::duration::days_of;
 use super::error::QueryError;
 use super::failure::Failure;
 use super::group::{Found, counts};
@@ -57,14 +59,9 @@ pub(super) struct Wanted<'a> {
     pub(super) metrics: BTreeSet<&'a MetricName>,
 }
 
-/// A length in days.
-pub(super) fn days_of(length: TimeDelta) -> f64 {
-    super::value::float(length.num_milliseconds()) / 86_400_000.0
-}
-
 /// Reads what is wanted of each device, in their order.
 pub(super) async fn read(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     plan: &Plan<'_>,
     wanted: &[Wanted<'_>],
     invocation: &Invocation,
@@ -121,7 +118,7 @@ impl Plan<'_> {
     /// The items from which a device's rows are made, and about how many units they cost.
     async fn level(
         &self,
-        store: &impl ReadRollups,
+        store: &impl Store,
         wanted: &Wanted<'_>,
         invocation: &Invocation,
     ) -> Result<(Level, f64), Failure> {
@@ -173,7 +170,7 @@ impl Plan<'_> {
 
     async fn found(
         &self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         wanted: &Wanted<'_>,
         level: Level,
         invocation: &Invocation,
@@ -198,7 +195,7 @@ impl Plan<'_> {
     /// The newest readings or the oldest ones, until each of the metrics has so many of them; oldest first.
     async fn some(
         &self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         wanted: &Wanted<'_>,
         order: Order,
         number: usize,
@@ -239,7 +236,7 @@ impl Plan<'_> {
     /// The readings of the newest days, or the oldest, that have the metrics which are not found yet.
     async fn of_days(
         &self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         wanted: &Wanted<'_>,
         found: &[Reading],
         order: Order,

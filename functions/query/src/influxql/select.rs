@@ -1,11 +1,12 @@
 //! Runs a `SELECT`: which series it is about, what is read of them, and the series of its answer.
 
+use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::registry::Snapshot;
-use table::{Invocation, QueryReadings, ReadLateChanges, ReadRollupState, ReadRollups, ReadSeen};
+use table::Invocation;
 
 use super::answer::{OutSeries, OutValue, Outcome};
 use super::ast::{Select, Source};
@@ -21,7 +22,7 @@ use super::read::{Plan, Wanted, Way, milliseconds, read};
 use super::series::{ROOM, Schema, Series, series_of};
 use super::table::{Frame, rows};
 use super::windows::MAX_WINDOWS;
-use crate::presence::{self, Knowledge};
+use crate::registry::presence::{self, Knowledge};
 use crate::series::Lacking;
 use crate::series::grid::Grid;
 use crate::series::horizon::{Horizon, KnownState};
@@ -66,7 +67,7 @@ impl Context<'_> {
 
 /// Runs a `SELECT`.
 pub(super) async fn select(
-    store: &(impl ReadRollups + QueryReadings + ReadLateChanges + ReadSeen + ReadRollupState),
+    store: &impl Store,
     context: &Context<'_>,
     select: &Select,
     invocation: &Invocation,
@@ -305,7 +306,7 @@ async fn leave_out_absent<'a>(
     wanted: &mut Vec<Wanted<'a>>,
     series: &[Series<'a>],
     query: &Query,
-    store: &(impl ReadRollups + QueryReadings + ReadSeen + ReadRollupState),
+    store: &impl Store,
     context: &Context<'_>,
     range: TimeRange,
     invocation: &Invocation,

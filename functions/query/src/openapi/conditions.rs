@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reference;
+use super::reference::reference;
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {

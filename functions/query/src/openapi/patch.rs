@@ -3,8 +3,8 @@
 use domain::{MAX_JUDGEMENTS, MAX_TAGS, Verdict};
 use serde_json::{Value, json};
 
-use super::reference;
-use crate::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
+use super::reference::reference;
+use crate::registry::patch::{MAX_PATCHED_ATTRIBUTES, MAX_PATCHED_METRICS};
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {

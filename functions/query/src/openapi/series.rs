@@ -3,7 +3,7 @@
 use domain::Verdict;
 use serde_json::{Value, json};
 
-use super::reference;
+use super::reference::reference;
 
 /// The schemas by name.
 pub(super) fn schemas() -> Value {

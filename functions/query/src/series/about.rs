@@ -9,12 +9,12 @@ use domain::{
 use serde::Serialize;
 use table::Invocation;
 
-use super::Subject;
 use super::device::DeviceValues;
 use super::gather::Level;
 use super::grid::Grid;
 use super::lacking::Lag;
-use crate::presence::Knowledge;
+use super::subject::Subject;
+use crate::registry::presence::Knowledge;
 
 /// The range and the unit of the rows.
 #[derive(Debug, Serialize)]

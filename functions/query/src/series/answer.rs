@@ -16,7 +16,7 @@ use super::members::LeftOut;
 use super::not_combined::NotCombined;
 use super::request::SeriesRequest;
 use super::write::{Line, respond};
-use crate::sheet::Cell;
+use crate::answer::row::Cell;
 
 /// The metrics of a series, with what each row has of them.
 #[derive(Debug)]

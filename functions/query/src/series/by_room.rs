@@ -3,11 +3,12 @@
 //! Each device is read once, whole; of one that has been in a single room that is what the room has of it. A
 //! device that has moved is read again for each of its rooms, in the way in which the room reads it.
 
+use crate::ports::Store;
 use std::collections::BTreeSet;
 
 use domain::{MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, QueryReadings, ReadRollups};
+use table::{Invocation, ReadRollups};
 
 use super::answer::{Columns, Group, RowOf};
 use super::device::{DeviceValues, device_values};
@@ -35,7 +36,7 @@ impl<'a> Place<'a> {
 
 /// The rooms of devices, each with its devices, and the devices that are in no room.
 pub(crate) async fn places<'a>(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     asks: &[Ask<'a>],
     found: Vec<DeviceValues<'a>>,
     rooms: &'a [BTreeSet<RoomId>],

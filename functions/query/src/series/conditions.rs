@@ -12,6 +12,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::ports::Store;
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{
@@ -22,8 +23,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    FindRegistry, Invocation, LookUpRegistry, PageRegistry, QueryConditions, QueryReadings,
-    ReadConditionsSchema, ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen,
+    FindRegistry, Invocation, LookUpRegistry, ReadConditionsSchema, ReadRegistry, ReadRollups,
 };
 
 use super::failure::Failure;
@@ -47,19 +47,7 @@ const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 pub(crate) async fn conditions(
     about: About,
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(
-         impl ReadRegistry
-         + PageRegistry
-         + LookUpRegistry
-         + FindRegistry
-         + ReadSeen
-         + QueryReadings
-         + ReadRollups
-         + ReadRollupState
-         + ReadConditionsSchema
-         + QueryConditions
-         + ReadLateChanges
-     ),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -127,7 +115,7 @@ fn of_rooms<'a>(
 
 /// The episodes of all devices, by their begin, and what the index has to do with them.
 async fn find<'a>(
-    store: &(impl QueryReadings + ReadRollups + ReadConditionsSchema + QueryConditions),
+    store: &impl Store,
     asks: &[Ask<'a>],
     request: &ConditionsRequest,
     invocation: &Invocation,
@@ -157,7 +145,7 @@ async fn find<'a>(
 
 /// What matches, by the rollups of parts of what is asked of each device.
 async fn by_rollups(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     asks: &[Ask<'_>],
     parts: impl Fn(&Ask<'_>) -> Vec<TimeRange>,
     request: &ConditionsRequest,
@@ -179,7 +167,7 @@ async fn by_rollups(
 
 /// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
 async fn by_index(
-    store: &(impl QueryReadings + ReadRollups + ReadConditionsSchema + QueryConditions),
+    store: &impl Store,
     asks: &[Ask<'_>],
     request: &ConditionsRequest,
     plan: &mut IndexPlan,
@@ -234,7 +222,7 @@ fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
 /// Whether the device's rollups of 15 minutes reach back as far as those of days say. Where they have
 /// expired the index says nothing, and the rollups say from when on there are some.
 async fn has_oldest(
-    store: &impl ReadRollups,
+    store: &impl Store,
     ask: &Ask<'_>,
     range: TimeRange,
     invocation: &Invocation,

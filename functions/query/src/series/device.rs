@@ -1,10 +1,11 @@
 //! All that the rows of one device have: its rollups gathered, and the values of each metric.
 
+use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
-use table::{Invocation, QueryReadings, ReadRollups};
+use table::Invocation;
 
 use super::failure::Failure;
 use super::gather::{Ask, Gathered, gather, gather_with_day_before};
@@ -41,7 +42,7 @@ impl DeviceValues<'_> {
 /// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
 /// what comes from their neighbours.
 pub(crate) async fn device_values<'a>(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'a>,
     names: &[MetricName],
     spans: impl Fn(&MetricRule) -> bool,

@@ -15,7 +15,7 @@ use super::members::LeftOut;
 use super::request::SeriesRequest;
 use super::values::RowValues;
 use super::write::{Line, respond};
-use crate::sheet::Cell;
+use crate::answer::row::Cell;
 
 /// The W·ms of a kWh.
 const WATT_MILLIS: u64 = 3_600_000_000;

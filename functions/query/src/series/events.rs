@@ -2,19 +2,20 @@
 //!
 //! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
 
+use crate::ports::Store;
 use domain::{
     Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
     Timestamp, Verdict,
 };
 use serde::Serialize;
-use table::{Invocation, QueryReadings, ReadRollups};
+use table::{Invocation, ReadRollups};
 
 use super::failure::Failure;
 use super::gather::{Ask, Level, Piece, gather, gather_with_day_before, readings};
 use super::grid::Grid;
 use super::neighbours::neighbours;
 use super::write::Line;
-use crate::sheet::Cell;
+use crate::answer::row::Cell;
 
 /// The largest number of events of one answer.
 const MAX_EVENTS: usize = 1_000;
@@ -79,7 +80,7 @@ impl Events {
 
 /// The events of a device's counters whose later reading lies in the range asked for.
 pub(crate) async fn events(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'_>,
     names: &[MetricName],
     invocation: &Invocation,
@@ -115,7 +116,7 @@ struct Look<'a, S> {
     looks: usize,
 }
 
-impl<S: ReadRollups + QueryReadings> Look<'_, S> {
+impl<S: Store> Look<'_, S> {
     async fn search_pieces(
         &mut self,
         ask: &Ask<'_>,

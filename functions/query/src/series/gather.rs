@@ -4,6 +4,7 @@
 //! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
 //! other rooms beside those that are asked for, or whose settings have changed since.
 
+use crate::ports::Store;
 use std::collections::{BTreeSet, VecDeque};
 
 use chrono::TimeDelta;
@@ -164,7 +165,7 @@ pub(crate) struct Gathered {
 
 /// Gathers what is asked.
 pub(crate) async fn gather(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Gathered, Failure> {
@@ -173,7 +174,7 @@ pub(crate) async fn gather(
 
 /// Gathers what is asked, and the day before it for the neighbours: it comes with the other days.
 pub(crate) async fn gather_with_day_before(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Gathered, Failure> {
@@ -222,7 +223,7 @@ impl<'a> Gathering<'a> {
 
     async fn run(
         mut self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         invocation: &Invocation,
     ) -> Result<Gathered, Failure> {
         if let Some(rolled_up) = self.ask.rolled_up() {
@@ -237,7 +238,7 @@ impl<'a> Gathering<'a> {
 
     async fn take_rollups(
         &mut self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         range: TimeRange,
         invocation: &Invocation,
     ) -> Result<(), Failure> {
@@ -294,7 +295,7 @@ impl<'a> Gathering<'a> {
     /// the quarters that may still be found.
     async fn quarters(
         &self,
-        store: &impl ReadRollups,
+        store: &impl Store,
         gaps: &[TimeRange],
         days: &[StoredRollup],
         invocation: &Invocation,
@@ -325,7 +326,7 @@ impl<'a> Gathering<'a> {
 
     async fn days(
         &self,
-        store: &impl ReadRollups,
+        store: &impl Store,
         range: TimeRange,
         invocation: &Invocation,
     ) -> Result<Vec<StoredRollup>, Failure> {
@@ -367,7 +368,7 @@ impl<'a> Gathering<'a> {
     /// and has read no more than the quarters are.
     async fn take_newest(
         &mut self,
-        store: &impl QueryReadings,
+        store: &impl Store,
         gap: Option<&TimeRange>,
         days: &[StoredRollup],
         invocation: &Invocation,
@@ -501,7 +502,7 @@ impl<'a> Gathering<'a> {
 
     async fn take_readings(
         &mut self,
-        store: &(impl ReadRollups + QueryReadings),
+        store: &impl Store,
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
@@ -518,7 +519,7 @@ impl<'a> Gathering<'a> {
     /// Refuses a range whose first readings have expired.
     async fn check_readings(
         &self,
-        store: &impl ReadRollups,
+        store: &impl Store,
         range: TimeRange,
         first: Option<&Reading>,
         invocation: &Invocation,
@@ -577,7 +578,7 @@ fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<Ti
 
 /// All readings of a device in a range.
 pub(crate) async fn readings(
-    store: &impl QueryReadings,
+    store: &impl Store,
     ask: &Ask<'_>,
     range: TimeRange,
     invocation: &Invocation,

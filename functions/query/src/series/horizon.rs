@@ -1,5 +1,6 @@
 //! How far the rollups of a table reach. Reads no rollup.
 
+use crate::ports::Store;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,7 +73,7 @@ impl KnownState {
     /// The state, at most a minute old.
     pub(crate) async fn horizon(
         &self,
-        store: &impl ReadRollupState,
+        store: &impl Store,
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Horizon> {
@@ -87,7 +88,7 @@ impl KnownState {
     /// The state as it is this moment.
     pub(crate) async fn read(
         &self,
-        store: &impl ReadRollupState,
+        store: &impl Store,
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<Horizon> {
@@ -103,7 +104,7 @@ impl KnownState {
     /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.
     pub(crate) async fn has_noted_rooms(
         &self,
-        store: &impl ReadRollupState,
+        store: &impl Store,
         invocation: &Invocation,
     ) -> StoreResult<bool> {
         if !self.has_noted_rooms.load(Ordering::Relaxed) {

@@ -1,5 +1,6 @@
 //! What the rollups of an answer may lack of what was written before it was asked. Reads no rollup.
 
+use crate::ports::Store;
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
@@ -19,7 +20,7 @@ pub(crate) struct Lacking {
 impl Lacking {
     /// Asks the table, as it is this moment.
     pub(crate) async fn read(
-        store: &impl ReadLateChanges,
+        store: &impl Store,
         horizon: &Horizon,
         now: Timestamp,
         invocation: &Invocation,

@@ -1,6 +1,7 @@
 //! Which devices a series is about, apart from rooms (`presence.rs`), and where one device has been, as far as
 //! its rollups and readings tell.
 
+use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
@@ -62,7 +63,7 @@ pub(crate) fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
 /// Whether a device may have readings of some rooms: the registry says that it is in one, or a rollup or a reading
 /// does.
 pub(crate) async fn may_have_been_in(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     device: &Device,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,
@@ -76,7 +77,7 @@ pub(crate) async fn may_have_been_in(
 /// Whether a device may have readings of some rooms: asks the days that are over, then the quarters of the last
 /// day, then the readings that are not rolled up yet.
 async fn was_in(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     device: &Device,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,

@@ -3,6 +3,7 @@
 //! It looks at the day before if that has been read, at a few readings, and then at rollups, whose first and last
 //! values are those of readings: far neighbours cost a few read units.
 
+use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
@@ -38,7 +39,7 @@ pub(crate) struct Beside {
 /// Where one room is asked for, a value in another room is none, and what is beyond it neither: the device
 /// came from there, or went there.
 pub(crate) async fn neighbours(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'_>,
     rules: &BTreeMap<MetricName, MetricRule>,
     day_before: Option<&StoredRollup>,
@@ -89,7 +90,7 @@ struct Search<'a, S> {
     has_rolled: bool,
 }
 
-impl<S: ReadRollups + QueryReadings> Search<'_, S> {
+impl<S: Store> Search<'_, S> {
     /// Searches from an edge on: a value at the edge itself is searched only forward.
     async fn run(&mut self, edge: Timestamp) -> Result<(), Failure> {
         let Some(mut next) = self.read(edge, self.end(edge), NEAREST).await? else { return Ok(()) };

@@ -5,7 +5,7 @@ use domain::{CalendarUnit, MetricName, TimeRange, Timestamp, Zone};
 
 use super::function::Function;
 use super::grid::{Grid, MAX_ROWS};
-use crate::ranges::time_range;
+use crate::readings::ranges::time_range;
 
 /// The parameters of `series` and `energy`.
 #[derive(Debug)]

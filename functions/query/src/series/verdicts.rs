@@ -3,12 +3,13 @@
 //! A verdict that is stored is not looked at again: the readings may change after it was given, and then it changes
 //! nothing as long as the step is another.
 
+use crate::ports::Store;
 use domain::{
     CounterRule, Device, DevicePatch, Edit, MetricName, MetricRule, Order, Sample, TimeRange,
     Timestamp, Verdict,
 };
 use runtime::http::Call;
-use table::{Invocation, LookUpRegistry, QueryReadings, RangeQuery, ReadRollupState, ReadRollups};
+use table::{Invocation, LookUpRegistry, QueryReadings, RangeQuery};
 
 use api::Problem;
 use chrono::TimeDelta;
@@ -22,7 +23,7 @@ use super::neighbours::neighbours;
 /// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
 pub(crate) async fn check_verdicts(
     known_state: &KnownState,
-    store: &(impl LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &impl Store,
     device: &Device,
     patch: &DevicePatch,
     now: Timestamp,
@@ -74,7 +75,7 @@ impl Step<'_> {
     /// Why a verdict on the step changes nothing; `None` if it changes something.
     async fn unfit(
         &self,
-        store: &(impl QueryReadings + ReadRollups),
+        store: &impl Store,
         rule: &CounterRule,
         verdict: Verdict,
         invocation: &Invocation,
@@ -106,7 +107,7 @@ impl Step<'_> {
 
     async fn value(
         &self,
-        store: &impl QueryReadings,
+        store: &impl Store,
         range: TimeRange,
         rule: &CounterRule,
         invocation: &Invocation,
@@ -121,7 +122,7 @@ impl Step<'_> {
     /// The value before the step's last one, however far.
     async fn before(
         &self,
-        store: &(impl QueryReadings + ReadRollups),
+        store: &impl Store,
         range: TimeRange,
         rule: &CounterRule,
         invocation: &Invocation,

@@ -4,7 +4,8 @@ use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Problem, ProblemKind, Response};
 use serde::Serialize;
 
-use crate::sheet::{Cell, record};
+use crate::answer::row::Cell;
+use crate::answer::sheet::record;
 
 /// One row.
 pub(crate) trait Line: Serialize {

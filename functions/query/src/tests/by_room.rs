@@ -65,7 +65,7 @@ async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
         devices.entry(reading.device.clone()).or_insert_with(Vec::new).push(reading);
     }
     for (id, readings) in &devices {
-        let device = LookUpRegistry::device(&bench.store, id, &invocation()).await;
+        let device = table::LookUpRegistry::device(&bench.store, id, &invocation()).await;
         let mut device = device.expect("memory").expect("registered");
         let newest = DeviceObservation::of(readings.last().expect("one"));
         let learned = device.diff(&newest, |_| true);

@@ -9,11 +9,11 @@ use serde::ser::{SerializeMap as _, Serializer};
 
 use super::plan::Explanation;
 use super::request::ConditionsRequest;
-use crate::presence::Knowledge;
+use crate::answer::row::Cell;
+use crate::registry::presence::Knowledge;
 use crate::series::lacking::Lag;
 use crate::series::not_combined::NotCombined;
 use crate::series::write::{Line, respond};
-use crate::sheet::Cell;
 
 /// An answer.
 pub(crate) struct Answer<'a> {

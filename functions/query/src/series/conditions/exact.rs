@@ -1,9 +1,10 @@
 //! Refines episodes by readings: those inside, those of one quarter of an hour around, and those further on while
 //! an episode goes on there. Finds no episode that the means do not show.
 
+use crate::ports::Store;
 use chrono::TimeDelta;
 use domain::{Condition, Episode, MAX_HOLD, Quarter, Reading, TimeRange, exact_episodes};
-use table::{Invocation, QueryReadings};
+use table::Invocation;
 
 use super::request::ConditionsRequest;
 use crate::series::failure::Failure;
@@ -12,7 +13,7 @@ use crate::series::grid::{intersection, joined, uncovered};
 
 /// The episodes of a device by its readings; those whose readings are gone stay as they are.
 pub(crate) async fn refined(
-    store: &impl QueryReadings,
+    store: &impl Store,
     ask: &Ask<'_>,
     request: &ConditionsRequest,
     episodes: Vec<Episode>,
@@ -44,7 +45,7 @@ pub(crate) async fn refined(
 /// The episodes that a region touches, from the reading at which each begins to the one at which it ends, and the
 /// readings that were read for them. `length_read` is the time whose readings the request reads.
 async fn followed(
-    store: &impl QueryReadings,
+    store: &impl Store,
     ask: &Ask<'_>,
     conditions: &[Condition],
     region: TimeRange,

@@ -1,5 +1,6 @@
 //! Finds the quarters of an hour that match by the index, within a budget. Chooses no plan.
 
+use crate::ports::Store;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
@@ -47,7 +48,7 @@ struct Task {
 /// Asks the index for all devices; returns for each what matches, or `None` if the next query might exceed
 /// the budget of read units.
 pub(crate) async fn matching(
-    store: &impl QueryConditions,
+    store: &impl Store,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     budget: f64,
@@ -91,7 +92,7 @@ fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<
 }
 
 async fn page(
-    store: &impl QueryConditions,
+    store: &impl Store,
     devices: &[Indexed<'_>],
     boxed: &Boxed<'_>,
     task: Task,

@@ -1,10 +1,11 @@
 //! Finds the quarters of an hour that match among all of a device, months at once. Uses no index.
 
+use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use domain::{CalendarUnit, Condition, MetricMeans, MetricName, Quarter, TimeRange, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, QueryReadings, ReadRollups};
+use table::{Invocation, ReadRollups};
 
 use super::indexed::is_of;
 use super::request::ConditionsRequest;
@@ -20,7 +21,7 @@ const MONTH_CONCURRENCY: usize = 12;
 
 /// Reads all quarters of an hour of a device in a part of what is asked, and keeps those that match.
 pub(crate) async fn matching(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     ask: &Ask<'_>,
     part: TimeRange,
     request: &ConditionsRequest,

@@ -3,7 +3,7 @@
 use api::{Format, Params, Problem, Request};
 use domain::{Basis, Condition, MetricName, Quarter, TimeRange, Timestamp};
 
-use crate::ranges::time_range;
+use crate::readings::ranges::time_range;
 use crate::series::gather::MAX_ROLLUPS;
 use crate::series::horizon::ceiling;
 

@@ -1,5 +1,6 @@
 //! Homes: lists, single homes and their rooms. A home is nothing but its rooms, so nothing is stored of it.
 
+use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use api::caching::with_cache_headers;
@@ -10,17 +11,17 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::ReadRegistry;
 
-use crate::lists::page_of_rooms;
-use crate::lookup;
-use crate::page;
-use crate::pagination::{ListRequest, ensure_all_rooms};
-use crate::rows::{HOME_COLUMNS, HomeRow};
-use crate::sheet::Columns;
+use crate::answer::page;
+use crate::answer::pagination::{ListRequest, ensure_all_rooms};
+use crate::answer::rows::{HOME_COLUMNS, HomeRow};
+use crate::answer::sheet::Columns;
+use crate::registry::lists::page_of_rooms;
+use crate::registry::lookup;
 
 /// `GET /homes`
 pub(crate) async fn homes(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -46,7 +47,7 @@ pub(crate) async fn homes(
 /// `GET /homes/{id}`
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let (home, snapshot) = lookup::home(registry, store, call).await?;
@@ -58,7 +59,7 @@ pub(crate) async fn home(
 /// `GET /homes/{id}/rooms`
 pub(crate) async fn rooms(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;

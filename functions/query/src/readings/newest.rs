@@ -1,102 +1,34 @@
-//! Newest values, by the readings' own time. Caches none.
+//! Finds the newest values of devices, by the readings' own time. Caches none.
 
-use api::{Problem, ProblemKind, Response};
+use crate::ports::Store;
+use api::Problem;
 use domain::{
     Bucket, Device, LocalDate, MAX_METRICS, MetricName, Order, Reading, TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::CachedRegistry;
-use table::{
-    Invocation, ListDevices, LookUpRegistry, Page, PageRegistry, QueryReadings, RangeQuery,
-    ReadRegistry, ReadRollups, ReadingKey, StoreResult,
-};
+use table::{Invocation, Page, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoreResult};
 
-use crate::lists::metrics_of;
-use crate::lookup::{self, Members};
-use crate::page;
-use crate::pagination::ListRequest;
-use crate::rows::{LATEST_COLUMNS, LatestRow, LatestValues};
-use crate::sheet::Columns;
+use crate::answer::latest_values::LatestValues;
 
 /// The number of a device's newest readings that the first query reads.
 const NEWEST: usize = 10;
+
 /// The number of readings that the second query reads, if a metric is missing from the first.
 const FURTHER: usize = 100;
+
 /// The size of the first query's readings, but always one reading: two read units.
 const MAX_FIRST: usize = 16 << 10;
+
 /// The size of both queries' readings, likewise.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
+
 /// The number of devices that are queried at once.
 const LATEST_CONCURRENCY: usize = 8;
 
-/// `GET /devices/{id}/latest`
-pub(crate) async fn of_device(
-    registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + ReadRollups),
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let device = lookup::device(registry, store, call).await?;
-    let latest = newest(store, &device, &all_metrics(&device), call.invocation).await;
-    let latest = latest.map_err(|error| call.failed(&error))?;
-    let values = latest.ok_or_else(|| {
-        Problem::new(
-            ProblemKind::NotFound,
-            format!("The device {:?} has no readings.", device.id.as_str()),
-        )
-    })?;
-    Ok(Response::json(200, &LatestRow { device_id: &device.id, values }))
-}
-
-/// `GET /rooms/{id}/latest`
-pub(crate) async fn of_room(
-    registry: &CachedRegistry<impl Clock>,
-    store: &(
-         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
-     ),
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_room(registry, store, &list, call).await?;
-    page_of_latest(store, call, &list, members.devices()).await
-}
-
-/// `GET /homes/{id}/latest`
-pub(crate) async fn of_home(
-    registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
-    call: &mut Call<'_>,
-) -> Result<Response, Problem> {
-    let list = ListRequest::of(call.request, &call.params)?;
-    let members = Members::of_home(registry, store, &list, call).await?;
-    page_of_latest(store, call, &list, members.devices()).await
-}
-
-/// A page of devices' newest values; a device without readings has none. The table may have more devices.
-async fn page_of_latest(
-    store: &(impl QueryReadings + ReadRollups),
-    call: &mut Call<'_>,
-    list: &ListRequest,
-    (all, has_more): (Vec<&Device>, bool),
-) -> Result<Response, Problem> {
-    let (devices, rest) = list.devices(all.clone(), has_more, true);
-    let latest = latest_of(store, &devices, call).await?;
-    let rows: Vec<LatestRow<'_>> = devices
-        .iter()
-        .zip(latest)
-        .filter_map(|(device, values)| Some(LatestRow { device_id: &device.id, values: values? }))
-        .collect();
-    let known = || metrics_of(all.iter().copied());
-    let columns = || Columns { own: &LATEST_COLUMNS, known: known() };
-    let behind = |row: usize| list.cursor_behind(rows[row].device_id.as_str());
-    let request = (call.request, &call.params);
-    Ok(page::write(list.format, request, &rows, columns, rest, behind))
-}
-
 /// The newest values of several devices, in their order; none where a device has no readings.
 pub(crate) async fn latest_of(
-    store: &(impl QueryReadings + ReadRollups),
+    store: &impl Store,
     devices: &[&Device],
     call: &mut Call<'_>,
 ) -> Result<Vec<Option<LatestValues>>, Problem> {
@@ -107,7 +39,7 @@ pub(crate) async fn latest_of(
 
 /// The newest values of some metrics of each device, in their order; none where a device has no readings.
 pub(crate) async fn newest_of(
-    store: &(impl QueryReadings + ReadRollups),
+    store: &impl Store,
     devices: Vec<(&Device, Vec<&MetricName>)>,
     invocation: &Invocation,
 ) -> StoreResult<Vec<Option<LatestValues>>> {
@@ -116,15 +48,15 @@ pub(crate) async fn newest_of(
     stream::iter(asked).buffered(LATEST_CONCURRENCY).try_collect().await
 }
 
-fn all_metrics(device: &Device) -> Vec<&MetricName> {
+pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
     device.metrics.keys().collect()
 }
 
 /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
 /// further back, and then from the rollup of the newest day that has it. What is older than
 /// those is not found, whatever the registry holds: the cost of a device is a few read units.
-async fn newest(
-    store: &(impl QueryReadings + ReadRollups),
+pub(super) async fn newest(
+    store: &impl Store,
     device: &Device,
     wanted: &[&MetricName],
     invocation: &Invocation,
@@ -163,7 +95,7 @@ const DAYS: [usize; 2] = [31, 335];
 
 /// Adds the metrics that are still missing from the newest days that have them.
 async fn add_days(
-    store: &impl ReadRollups,
+    store: &impl Store,
     device: &Device,
     wanted: &[&MetricName],
     latest: &mut LatestValues,

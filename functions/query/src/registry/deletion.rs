@@ -4,6 +4,7 @@
 //! registers it. Then each request removes some of what belongs to it. The deletion ends when nothing has been
 //! found for so long that no invocation can be at work any more which did not know of the mark.
 
+use crate::ports::Store;
 use std::time::Duration;
 
 use api::{Problem, ProblemKind, Response};
@@ -14,12 +15,12 @@ use runtime::http::Call;
 use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 use serde_json::{Value, json};
 use table::{
-    BegunDeletion, Belongings, LookUpRegistry, MarkDeletions, PageRegistry, ReadRegistry,
-    RemoveBelongings, RemoveRooms, StoreResult,
+    BegunDeletion, Belongings, LookUpRegistry, MarkDeletions, ReadRegistry, RemoveBelongings,
+    RemoveRooms, StoreResult,
 };
 
-use crate::lookup::{self, not_found};
-use crate::ranges::timestamp;
+use crate::readings::ranges::timestamp;
+use crate::registry::lookup::{self, not_found};
 
 /// The largest number of belongings that one request removes.
 const MAX_REMOVED: usize = 10_000;
@@ -61,7 +62,7 @@ impl Quiet {
 /// device that has come again since is not deleted by somebody who has not heard that the first is over.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + MarkDeletions + RemoveBelongings),
+    store: &impl Store,
     clock: &impl Clock,
     quiet: Quiet,
     call: &mut Call<'_>,
@@ -102,7 +103,7 @@ fn begun(call: &Call<'_>) -> Result<Option<Timestamp>, Problem> {
 /// The deletion that began then. A time at which none began is refused: 200 would say that a deletion is over
 /// which goes on.
 async fn begun_at(
-    store: &impl LookUpRegistry,
+    store: &impl Store,
     id: &DeviceId,
     begun: Timestamp,
     call: &mut Call<'_>,
@@ -128,7 +129,7 @@ async fn begun_at(
 /// Marks a device that is there, and finds the mark of one that is not.
 async fn begin(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + MarkDeletions),
+    store: &impl Store,
     clock: &impl Clock,
     id: &DeviceId,
     call: &mut Call<'_>,
@@ -163,7 +164,7 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
 
 /// Removes what is found as far as the time suffices; returns how many.
 async fn remove(
-    store: &impl RemoveBelongings,
+    store: &impl Store,
     found: &Belongings,
     call: &mut Call<'_>,
 ) -> Result<usize, Problem> {
@@ -189,7 +190,7 @@ async fn remove(
 /// Ends a deletion, if it may end: nothing of the device is left.
 async fn end(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl MarkDeletions,
+    store: &impl Store,
     clock: &impl Clock,
     quiet: TimeDelta,
     (id, deletion): (DeviceId, Deletion),
@@ -238,7 +239,7 @@ fn answer(
 /// Stays in the room are history of their devices and go with these.
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry + LookUpRegistry + RemoveRooms),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::room_id(call)?;
@@ -260,7 +261,7 @@ pub(crate) async fn room(
 /// 409: devices are in the room, as the table has it this moment.
 async fn ensure_empty(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry),
+    store: &impl Store,
     id: &RoomId,
     call: &mut Call<'_>,
 ) -> Result<(), Problem> {
@@ -299,7 +300,7 @@ fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
 /// `DELETE /homes/{id}`: takes its rooms out of it; then it is no home.
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + RemoveRooms),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let (home, _) = lookup::home(registry, store, call).await?;
@@ -322,7 +323,7 @@ pub(crate) async fn home(
 }
 
 async fn leave(
-    store: &impl RemoveRooms,
+    store: &impl Store,
     room: &RoomId,
     home: &HomeId,
     call: &Call<'_>,

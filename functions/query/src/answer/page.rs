@@ -2,23 +2,11 @@
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Params, Request, Response};
-use domain::{Decimal, MetricName};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::search::Plan;
-use crate::sheet::{Cell, Columns, Sheet};
-
-/// The largest size of the end of a page: the cursor, and the names around it.
-pub(crate) const TAIL: usize = 1_000;
-
-/// One entry of a list.
-pub(crate) trait Row: Serialize {
-    /// The cells of the columns that all rows of its kind have in CSV.
-    fn cells(&self) -> Vec<Cell>;
-    /// Its metrics: in CSV each has a column, which is empty for a row without it.
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)>;
-}
+use crate::answer::row::{Row, TAIL};
+use crate::answer::sheet::{Columns, Sheet};
 
 /// A page of rows, with the address of the next one in a `Link` header.
 ///
@@ -33,7 +21,7 @@ pub(crate) fn write<R: Row>(
     rest: Option<String>,
     behind: impl FnOnce(usize) -> String,
 ) -> Response {
-    write_with_plan(format, asked, rows, columns, (rest, None), behind)
+    write_with_plan(format, asked, rows, columns, (rest, None::<&()>), behind)
 }
 
 /// Such a page with the plan of how its rows were found, in JSON alone.
@@ -42,7 +30,7 @@ pub(crate) fn write_with_plan<R: Row>(
     (request, params): (&Request, &Params),
     rows: &[R],
     columns: impl FnOnce() -> Columns,
-    (rest, plan): (Option<String>, Option<&Plan>),
+    (rest, plan): (Option<String>, Option<&impl Serialize>),
     behind: impl FnOnce(usize) -> String,
 ) -> Response {
     let (mut body, written) = match format {
@@ -88,7 +76,7 @@ fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
 }
 
 /// The end of the body, behind the rows.
-fn tail(format: Format, cursor: Option<&str>, plan: Option<&Plan>) -> String {
+fn tail(format: Format, cursor: Option<&str>, plan: Option<&impl Serialize>) -> String {
     if format != Format::Json {
         return String::new();
     }

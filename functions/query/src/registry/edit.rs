@@ -1,24 +1,22 @@
 //! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
+use crate::ports::Store;
 use api::{Problem, Response};
 use domain::{DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{
-    EditRegistry, Edited, LookUpRegistry, QueryReadings, ReadRollupState, ReadRollups,
-    UpdateOutcome,
-};
+use table::{EditRegistry, Edited, LookUpRegistry, UpdateOutcome};
 
-use crate::lookup::{self, not_found};
-use crate::patch;
-use crate::rows::{DeviceRow, RoomRow};
+use crate::answer::rows::{DeviceRow, RoomRow};
+use crate::registry::lookup::{self, not_found};
+use crate::registry::patch;
 use crate::series::{KnownState, check_verdicts};
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(impl EditRegistry + LookUpRegistry + QueryReadings + ReadRollups + ReadRollupState),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -58,7 +56,7 @@ fn judges(patch: &DevicePatch) -> bool {
 /// `PATCH /rooms/{id}`
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl EditRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let id = lookup::room_id(call)?;

@@ -1,22 +1,22 @@
 //! The plan that looks through all devices in memory, by id. Asks no index.
 
+use crate::ports::Store;
 use std::borrow::Cow;
 
 use api::Problem;
 use domain::Device;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
-use table::{QueryReadings, ReadRollups};
 
 use super::newest::MAX_DEVICES;
-use super::{Found, Plan, Search, unanswerable};
-use crate::pagination::ListRequest;
+use super::question::{Found, Plan, Search, unanswerable};
+use crate::answer::pagination::ListRequest;
 
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     snapshot: &'a Snapshot,
-    store: &(impl QueryReadings + ReadRollups),
+    store: &impl Store,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use domain::{
     AttributeName, AttributeValues, Decimal, Device, DeviceId, DeviceStay, HomeId, Label,
-    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Rollup, Room, RoomId, Sample,
-    Stay, Timestamp, Unit,
+    MetricInfo, MetricKind, MetricName, NotOfRoom, Reading, Role, Room, RoomId, Stay, Timestamp,
+    Unit,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::json;
 
-use crate::hold;
-use crate::page::Row;
-use crate::sheet::Cell;
+use crate::answer::hold;
+use crate::answer::latest_values::LatestValues;
+use crate::answer::row::{Cell, Row};
 
 /// A reading of a range, with the metrics asked for.
 ///
@@ -340,63 +340,6 @@ impl Row for StayRow<'_> {
 
     fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
         std::iter::empty()
-    }
-}
-
-/// The newest value of each metric.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct LatestValues {
-    /// The timestamp of the newest reading.
-    pub(crate) timestamp: Timestamp,
-    /// The timestamp of the oldest reading that was looked at: what is missing was not sent since then.
-    as_of: Timestamp,
-    metrics: BTreeMap<MetricName, LatestValue>,
-}
-
-/// The newest value of one metric.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct LatestValue {
-    value: Decimal,
-    timestamp: Timestamp,
-}
-
-impl LatestValues {
-    /// The newest values among readings that come newest first.
-    pub(crate) fn among(readings: &[Reading]) -> Option<Self> {
-        let mut metrics = BTreeMap::new();
-        for reading in readings {
-            for (name, value) in reading.metrics() {
-                let latest = || LatestValue { value: value.clone(), timestamp: reading.at };
-                metrics.entry(name.clone()).or_insert_with(latest);
-            }
-        }
-        let (newest, oldest) = (readings.first()?, readings.last()?);
-        Some(Self { timestamp: newest.at, as_of: oldest.at, metrics })
-    }
-
-    /// Adds the last values of metrics that are missing, from the rollup of older readings that begin at
-    /// `from`.
-    pub(crate) fn add(&mut self, from: Timestamp, older: &Rollup) {
-        self.as_of = self.as_of.min(from);
-        for (name, metric) in &older.metrics {
-            let Sample { at: timestamp, value, .. } = metric.last.clone();
-            self.metrics.entry(name.clone()).or_insert(LatestValue { value, timestamp });
-        }
-    }
-
-    /// Each metric with its value.
-    fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
-        self.metrics.iter().map(|(name, latest)| (name, &latest.value))
-    }
-
-    /// The newest value of a metric.
-    pub(crate) fn value(&self, metric: &MetricName) -> Option<&Decimal> {
-        self.metrics.get(metric).map(|latest| &latest.value)
-    }
-
-    /// Tells whether every one of these metrics is among them.
-    pub(crate) fn has_all(&self, metrics: &[&MetricName]) -> bool {
-        metrics.iter().all(|name| self.metrics.contains_key(*name))
     }
 }
 

@@ -1,36 +1,27 @@
 //! Lists and single entries of the registry. Reads no range and edits nothing.
 
+use crate::answer::sheet::metrics_of;
+use crate::ports::Store;
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
-use domain::{Device, MetricName, Room, RoomId, Timestamp};
+use domain::{Device, Room, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{
-    FindRegistry, ListDevices, LookUpRegistry, PageRegistry, QueryReadings, ReadRegistry,
-    ReadRollups, SearchDevices,
-};
+use table::{LookUpRegistry, PageRegistry, ReadRegistry};
 
-use crate::latest::latest_of;
-use crate::lookup::{self, Members};
-use crate::page;
-use crate::pagination::{self, ListRequest};
-use crate::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
-use crate::search::{self, Found, Plan, Search};
-use crate::sheet::Columns;
+use crate::answer::page;
+use crate::answer::pagination::{self, ListRequest};
+use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
+use crate::answer::sheet::Columns;
+use crate::readings::newest::latest_of;
+use crate::registry::lookup::{self, Members};
+use crate::registry::search::{self, Found, Plan, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
     registry: &CachedRegistry<impl Clock>,
-    store: &(
-         impl ReadRegistry
-         + ListDevices
-         + PageRegistry
-         + QueryReadings
-         + ReadRollups
-         + SearchDevices
-         + FindRegistry
-     ),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -62,9 +53,7 @@ pub(crate) async fn devices(
 /// `GET /rooms/{id}/devices`
 pub(crate) async fn devices_of_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(
-         impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + QueryReadings + ReadRollups
-     ),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -75,7 +64,7 @@ pub(crate) async fn devices_of_room(
 /// `GET /homes/{id}/devices`
 pub(crate) async fn devices_of_home(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + ListDevices + PageRegistry + QueryReadings + ReadRollups),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -85,7 +74,7 @@ pub(crate) async fn devices_of_home(
 
 /// A page of devices, by id. The table may have more devices.
 async fn page_of_devices(
-    store: &(impl QueryReadings + ReadRollups),
+    store: &impl Store,
     call: &mut Call<'_>,
     list: &ListRequest,
     (devices, has_more): (Vec<&Device>, bool),
@@ -109,7 +98,7 @@ struct DevicePage<'a> {
 
 /// A page of devices, with their newest values if they are asked for. `place` is the place of a row.
 async fn write_devices<'a>(
-    store: &(impl QueryReadings + ReadRollups),
+    store: &impl Store,
     call: &mut Call<'_>,
     list: &ListRequest,
     page: DevicePage<'_>,
@@ -137,7 +126,7 @@ async fn write_devices<'a>(
 /// `GET /rooms`
 pub(crate) async fn rooms(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + PageRegistry),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
@@ -170,7 +159,7 @@ pub(crate) fn page_of_rooms(
 /// `GET /devices/{id}`
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let device = lookup::device(registry, store, call).await?;
@@ -180,16 +169,9 @@ pub(crate) async fn device(
 /// `GET /rooms/{id}`
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let (room, _) = lookup::room(registry, store, call).await?;
     Ok(with_cache_headers(call.request, Response::json(200, &RoomRow::from(&room))))
-}
-
-/// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
-pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
-    let names: std::collections::BTreeSet<&MetricName> =
-        devices.flat_map(|device| device.metrics.keys()).collect();
-    names.into_iter().cloned().collect()
 }

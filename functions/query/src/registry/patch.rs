@@ -1,21 +1,22 @@
 //! Parses the body of a PATCH: given members are set, `null` clears, all others stay. Edits nothing.
 
+mod fault;
+mod judgements;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use api::json::{Kind, Members, MembersError, WrongKind, number, string};
+use api::json::{Kind, Members, WrongKind, string};
 use api::{Problem, ProblemKind, Request};
 use domain::{
-    AttributeName, AttributeNameError, AttributeValue, AttributeValues, AttributeValuesError,
-    Decimal, DecimalError, DevicePatch, Edit, IdError, Label, LabelError, MAX_JUDGEMENTS,
-    MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricNameError, MetricPatch, Role, RoomPatch,
-    Tags, TagsError, Timestamp, excerpt,
+    AttributeName, AttributeValue, AttributeValues, Decimal, DevicePatch, Edit, IdError, Label,
+    LabelError, MAX_SEARCH_ENTRIES, MetricKind, MetricName, MetricPatch, Role, RoomPatch, Tags,
+    Timestamp, excerpt,
 };
 use serde_json::value::RawValue;
 
-use crate::hold::{self, HoldError};
-use crate::judgements;
+use fault::{EARLIEST_SINCE, Fault, decimal, hold};
 
 /// The largest body, inflated: more than all that can be set takes.
 const MAX_PATCH: usize = 128 << 10;
@@ -24,87 +25,15 @@ const MAX_PATCH: usize = 128 << 10;
 const MAX_SETTINGS: usize = 16;
 /// All that a device may have are removed and others set.
 pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
-/// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
-/// from seconds that were taken for milliseconds.
-const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
+
 /// More than a device's settings are edited with at once.
 pub(crate) const MAX_PATCHED_METRICS: usize = 16;
-
-/// A value that cannot be set.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error("cannot be changed; {0} can")]
-    Fixed(&'static str),
-    #[error(transparent)]
-    WrongKind(#[from] WrongKind),
-    #[error(transparent)]
-    Members(#[from] MembersError),
-    #[error("must be a string, a number, an array of these, or null")]
-    NotAttribute,
-    #[error("must be an array of strings")]
-    NotTags,
-    #[error(transparent)]
-    Tags(#[from] TagsError),
-    #[error("{}; null removes it", LabelError::Empty)]
-    EmptyLabel,
-    #[error(transparent)]
-    Label(LabelError),
-    #[error(transparent)]
-    Id(#[from] IdError),
-    #[error(transparent)]
-    MetricName(#[from] MetricNameError),
-    #[error(transparent)]
-    AttributeName(#[from] AttributeNameError),
-    #[error(transparent)]
-    AttributeValues(#[from] AttributeValuesError),
-    #[error(transparent)]
-    Decimal(#[from] DecimalError),
-    #[error("is {0}; it must be above zero")]
-    NotPositive(Decimal),
-    #[error("is {0:?}; expected gauge or counter")]
-    NotKind(String),
-    #[error(
-        "is {0:?}; expected import, export, production, storage, consumer or none, which counts as nothing"
-    )]
-    NotRole(String),
-    #[error(transparent)]
-    Hold(#[from] HoldError),
-    #[error("are more than {MAX_JUDGEMENTS}")]
-    TooMany,
-    #[error("{place}: {fault}")]
-    Entry { place: usize, fault: Box<Fault> },
-    #[error("has no {0}")]
-    Missing(&'static str),
-    #[error("has the unknown member {0:?}")]
-    Unknown(String),
-    #[error("name the timestamp {0} twice")]
-    Twice(Timestamp),
-    #[error(transparent)]
-    Timestamp(#[from] domain::TimestampError),
-    #[error("is {0}, which is in the future")]
-    Future(Timestamp),
-    #[error("is {0}; nothing before {EARLIEST_SINCE} is taken")]
-    TooEarly(Timestamp),
-    #[error("needs room beside it; null takes the device out of its room")]
-    WithoutRoom,
-    #[error("is {0:?}; expected accept, discard, reset, wrap or dip")]
-    NotVerdict(String),
-}
 
 /// The member at fault, and why.
 #[derive(Debug)]
 struct Refusal {
     field: String,
     fault: Fault,
-}
-
-impl From<LabelError> for Fault {
-    fn from(error: LabelError) -> Self {
-        match error {
-            LabelError::Empty => Self::EmptyLabel,
-            error => Self::Label(error),
-        }
-    }
 }
 
 impl Refusal {
@@ -263,7 +192,7 @@ fn settings_of_metric(metric: &str, settings: Members<'_>) -> Result<MetricPatch
             "modulus" => positive(value).map(|edit| patch.modulus = edit),
             "max_w" => positive(value).map(|edit| patch.max_w = edit),
             "tolerance" => positive(value).map(|edit| patch.tolerance = edit),
-            "hold" => edit(value, hold::read).map(|edit| patch.hold = edit),
+            "hold" => edit(value, hold).map(|edit| patch.hold = edit),
             "exchanges" => edit(value, judgements::exchanges).map(|edit| patch.exchanges = edit),
             "verdicts" => edit(value, judgements::verdicts).map(|edit| patch.verdicts = edit),
             "role" => edit(value, role).map(|edit| patch.role = edit),
@@ -340,10 +269,6 @@ fn tags(value: &RawValue) -> Result<Edit<Tags>, Fault> {
         let tags = tags.into_iter().map(Label::try_from).collect::<Result<Vec<_>, _>>()?;
         Ok(tags.try_into()?)
     })
-}
-
-pub(crate) fn decimal(value: &RawValue) -> Result<Decimal, Fault> {
-    Ok(Decimal::parse(number(value)?)?)
 }
 
 fn positive(value: &RawValue) -> Result<Edit<Decimal>, Fault> {

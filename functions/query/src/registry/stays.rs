@@ -1,21 +1,23 @@
 //! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
 
+use crate::ports::Store;
 use api::{Problem, Response};
 use domain::{DeviceId, DeviceStay, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, ReadRegistry, ReadStays, StayKey, StayPage, StayQuery};
+use table::{ReadStays, StayKey, StayPage, StayQuery};
 
-use crate::ranges::timestamp;
-use crate::rows::{STAY_COLUMNS, StayRow};
-use crate::sheet::Columns;
-use crate::{cursor, lookup, page};
+use crate::answer::rows::{STAY_COLUMNS, StayRow};
+use crate::answer::sheet::Columns;
+use crate::answer::{cursor, page};
+use crate::readings::ranges::timestamp;
+use crate::registry::lookup;
 
 /// `GET /devices/{id}/stays`
 pub(crate) async fn of_device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + ReadStays),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -29,7 +31,7 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/stays`
 pub(crate) async fn in_room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + ReadStays),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {

@@ -6,6 +6,8 @@
 //! there now. A device that is silent in the range is among them, because what is noted spans the months from its
 //! first reading in the room to its last.
 
+use crate::ports::Store;
+use crate::registry::lookup::ROOM_CONCURRENCY;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
@@ -15,18 +17,13 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{
-    FindRegistry, Invocation, PageRegistry, QueryReadings, ReadRollupState, ReadRollups, ReadSeen,
-    RollupState, StoreResult,
-};
+use table::{FindRegistry, Invocation, ReadRollups, ReadSeen, RollupState, StoreResult};
 
-use crate::lookup;
+use crate::registry::lookup;
 use crate::series::failure::Failure;
 use crate::series::horizon::{Horizon, KnownState};
 use crate::series::members::{DEVICE_CONCURRENCY, MAX_DEVICES, may_have_been_in, too_many};
 
-/// The number of rooms that are asked at once.
-pub(crate) const ROOM_CONCURRENCY: usize = 8;
 /// The largest number of devices that are asked one by one whether they were in a room, where it is not noted.
 const MAX_ASKED: usize = 500;
 /// The time for which the value before a range may reach into it, if it is that of a power.
@@ -74,7 +71,7 @@ pub(crate) struct Occupants {
 
 /// How it is known of a range who was in which room.
 pub(crate) async fn knowledge(
-    store: &impl ReadRollupState,
+    store: &impl Store,
     (known_state, horizon): (&KnownState, &Horizon),
     snapshot: &Snapshot,
     range: TimeRange,
@@ -96,7 +93,7 @@ pub(crate) async fn knowledge(
 
 /// The devices that were seen in each of some rooms in the months of a range.
 pub(crate) async fn seen(
-    store: &impl ReadSeen,
+    store: &impl Store,
     rooms: impl IntoIterator<Item = &RoomId>,
     range: TimeRange,
     invocation: &Invocation,
@@ -114,9 +111,7 @@ pub(crate) async fn seen(
 
 /// The devices that may have something of some rooms in a range.
 pub(crate) async fn in_rooms(
-    store: &(
-         impl PageRegistry + FindRegistry + ReadSeen + ReadRollupState + ReadRollups + QueryReadings
-     ),
+    store: &impl Store,
     (known_state, horizon): (&KnownState, &Horizon),
     snapshot: &Snapshot,
     (rooms, range): (&BTreeSet<RoomId>, TimeRange),
@@ -173,7 +168,7 @@ pub(crate) async fn in_rooms(
 
 /// Those of all devices whose rollups or readings say that they were in one of the rooms.
 async fn asked(
-    store: &(impl ReadRollups + QueryReadings),
+    store: &impl Store,
     snapshot: &Snapshot,
     (rooms, range): (&BTreeSet<RoomId>, TimeRange),
     horizon: &Horizon,

@@ -8,7 +8,7 @@ use domain::{Device, MetricName};
 use runtime::registry::Snapshot;
 use table::MAX_CACHED_ENTRIES;
 
-use crate::cursor;
+use crate::answer::cursor;
 
 /// The page of a list that a request asks for.
 pub(crate) struct ListRequest {

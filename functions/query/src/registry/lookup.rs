@@ -1,6 +1,7 @@
 //! Looks up what a request names, with failures as problems: a device, a room, a home, or the devices of a list
 //! that memory does not hold. Writes no page.
 
+use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,13 +16,15 @@ use table::{
     ListDevices, ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry,
 };
 
-use crate::pagination::{ListRequest, ensure_all_rooms};
-use crate::presence::ROOM_CONCURRENCY;
+use crate::answer::pagination::{ListRequest, ensure_all_rooms};
+
+/// The number of rooms that are asked at once.
+pub(crate) const ROOM_CONCURRENCY: usize = 8;
 
 /// The registry, at most as old as allowed.
 pub(crate) async fn snapshot(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Arc<Snapshot>, Problem> {
     let read = registry.snapshot(store, call.invocation, call.log).await;
@@ -32,7 +35,7 @@ pub(crate) async fn snapshot(
 /// whoever has just sent a first reading looks for its device.
 pub(crate) async fn snapshot_for_list(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Arc<Snapshot>, Problem> {
     let snapshot = snapshot(registry, store, call).await?;
@@ -49,7 +52,7 @@ pub(crate) async fn snapshot_for_list(
 pub(crate) async fn has_news(
     before: &Snapshot,
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<bool, Problem> {
     if !before.has_all_devices {
@@ -63,7 +66,7 @@ pub(crate) async fn has_news(
 /// The device of the path.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Device, Problem> {
     let id = device_id(call)?;
@@ -77,7 +80,7 @@ pub(crate) async fn device(
 
 /// 410 of a device that is being deleted, else 404.
 pub(crate) async fn device_not_found(
-    store: &impl LookUpRegistry,
+    store: &impl Store,
     id: &DeviceId,
     call: &mut Call<'_>,
 ) -> Problem {
@@ -96,7 +99,7 @@ pub(crate) async fn device_not_found(
 /// The room of the path, and a registry that knows its devices.
 pub(crate) async fn room(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry),
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<(Room, Arc<Snapshot>), Problem> {
     let id = room_id(call)?;
@@ -108,7 +111,7 @@ pub(crate) async fn room(
 /// The page of devices that a list asks for, of some rooms or of all, from the table: for lists that memory does
 /// not hold.
 pub(crate) async fn device_page(
-    store: &(impl ListDevices + PageRegistry),
+    store: &impl Store,
     list: &ListRequest,
     rooms: Option<&BTreeSet<RoomId>>,
     call: &mut Call<'_>,
@@ -132,7 +135,7 @@ impl Members {
     /// they come from the index by room, if there is one.
     pub(crate) async fn of_room(
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry),
+        store: &impl Store,
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
@@ -153,7 +156,7 @@ impl Members {
     /// The devices of the home of the path.
     pub(crate) async fn of_home(
         registry: &CachedRegistry<impl Clock>,
-        store: &(impl ReadRegistry + ListDevices + PageRegistry),
+        store: &impl Store,
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
@@ -165,7 +168,7 @@ impl Members {
     async fn of(
         rooms: BTreeSet<RoomId>,
         snapshot: Arc<Snapshot>,
-        store: &(impl ListDevices + PageRegistry),
+        store: &impl Store,
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
@@ -191,7 +194,7 @@ impl Members {
 /// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold. 422 of a table
 /// without that index: only the registry says where a device is, and it is too large to be read.
 pub(crate) async fn devices_of_rooms(
-    store: &impl PageRegistry,
+    store: &impl Store,
     rooms: &BTreeSet<RoomId>,
     after: Option<&DeviceId>,
     limit: usize,
@@ -213,7 +216,7 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
 
 /// The same; `None` of a table without the index by room.
 pub(crate) async fn indexed_devices_of_rooms(
-    store: &impl PageRegistry,
+    store: &impl Store,
     rooms: &BTreeSet<RoomId>,
     after: Option<&DeviceId>,
     limit: usize,
@@ -257,7 +260,7 @@ const MAX_METERS: usize = 1_000;
 /// Adds the devices behind which these are, directly or by way of others, where memory holds not all.
 pub(crate) async fn add_meters(
     devices: &mut BTreeMap<DeviceId, Device>,
-    store: &impl LookUpRegistry,
+    store: &impl Store,
     snapshot: &Snapshot,
     call: &mut Call<'_>,
 ) -> Result<(), Problem> {
@@ -288,7 +291,7 @@ pub(crate) async fn add_meters(
 /// so that is a read of the registry, which is not repeated for each question.
 pub(crate) async fn home(
     registry: &CachedRegistry<impl Clock>,
-    store: &impl ReadRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<(HomeId, Arc<Snapshot>), Problem> {
     let id: HomeId = call.id.parse().map_err(|why| Problem::field("home_id", format!("{why}")))?;

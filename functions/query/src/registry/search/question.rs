@@ -1,17 +1,7 @@
-//! Finds devices by what they are called, by their attributes and by their newest values. Edits nothing.
-//!
-//! While the function keeps all devices in memory it looks there; of a larger registry it asks the index of
-//! attributes. Both plans give the same devices, in an order of their own.
-
-mod index;
-mod newest;
-mod registry;
-#[cfg(test)]
-mod tests;
+//! What a request asks for among devices, what is found, and how. Finds nothing.
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::time::Duration;
 
 use api::{Params, Problem, ProblemKind};
 use chrono::TimeDelta;
@@ -19,31 +9,21 @@ use domain::{
     AttributeName, Device, RoomId, SearchCondition, SearchConditionError, Subject, Timestamp,
     excerpt,
 };
-use runtime::clock::{Clock, Deadline};
-use runtime::http::Call;
-use runtime::registry::{CachedRegistry, Snapshot};
-use runtime::telemetry::{Telemetry, WideEvent};
 use serde::Serialize;
-use table::{
-    FindRegistry, Invocation, MAX_CACHED_ENTRIES, MarkIndexed, QueryReadings, ReadRollups,
-    SearchDevices,
-};
+use table::MAX_CACHED_ENTRIES;
 
-use crate::pagination::ListRequest;
-use newest::NewestValues;
+use super::newest::NewestValues;
 
-/// The time limit for what is noted of the index at cold start.
-const COLD_START: Duration = Duration::from_secs(5);
 /// The number of conditions of one request.
 const MAX_CONDITIONS: usize = 16;
 
 /// The devices that a request asks for.
 #[derive(Debug)]
 pub(crate) struct Search {
-    room: Option<RoomId>,
-    conditions: Vec<SearchCondition>,
-    silent_since: Option<Timestamp>,
-    is_explained: bool,
+    pub(super) room: Option<RoomId>,
+    pub(super) conditions: Vec<SearchCondition>,
+    pub(super) silent_since: Option<Timestamp>,
+    pub(super) is_explained: bool,
 }
 
 /// The devices of a page, and how they were found.
@@ -61,14 +41,14 @@ pub(crate) struct Found<'a> {
 /// How devices are found and what that costs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Plan {
-    source: &'static str,
+    pub(super) source: &'static str,
     /// The condition whose entries of the index are read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    driver: Option<String>,
+    pub(super) driver: Option<String>,
     /// The number of devices whose newest values were read.
-    newest_values: usize,
-    estimated_read_units: f64,
-    consumed_read_units: f64,
+    pub(super) newest_values: usize,
+    pub(super) estimated_read_units: f64,
+    pub(super) consumed_read_units: f64,
 }
 
 impl Search {
@@ -110,7 +90,7 @@ impl Search {
 
     /// The conditions on what a device is found by, and those on its newest values. A name that any device has
     /// as an attribute is that of an attribute, else it is that of a metric.
-    fn parts(
+    pub(super) fn parts(
         &self,
         is_attribute: impl Fn(&AttributeName) -> bool,
     ) -> (Vec<&SearchCondition>, NewestValues<'_>) {
@@ -126,7 +106,7 @@ impl Search {
         (own, newest)
     }
 
-    fn is_in_room(&self, device: &Device) -> bool {
+    pub(super) fn is_in_room(&self, device: &Device) -> bool {
         self.room.is_none() || device.place.room() == self.room.as_ref()
     }
 }
@@ -158,49 +138,13 @@ fn silent_since(text: &str, now: Timestamp) -> Result<Timestamp, Problem> {
     Ok(now.saturating_add(-age))
 }
 
-/// The devices of the page that `list` asks for.
-pub(crate) async fn find<'a>(
-    search: &Search,
-    snapshot: &'a Snapshot,
-    store: &(impl QueryReadings + ReadRollups + SearchDevices + FindRegistry),
-    list: &ListRequest,
-    call: &mut Call<'_>,
-) -> Result<Found<'a>, Problem> {
-    if snapshot.has_all_devices {
-        Box::pin(registry::find(search, snapshot, store, list, call)).await
-    } else {
-        Box::pin(index::find(search, store, list, call)).await
-    }
-}
-
-/// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that
-/// has had the index since then needs no `roomtide reindex`. Where that fails the next cold start tries again.
-pub(crate) async fn mark_indexed(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl MarkIndexed,
-    clock: &impl Clock,
-    telemetry: &Telemetry,
-) {
-    let has_none = |device: &Device| device.search_entries().is_empty();
-    let is_due = |it: &Snapshot| it.has_all_devices && it.devices.values().all(has_none);
-    if !registry.current().is_some_and(|it| is_due(&it)) {
-        return;
-    }
-    let invocation = Invocation::until(Deadline::after(COLD_START));
-    if let Err(error) = store.mark_indexed(clock.now(), &invocation).await {
-        let mut log = WideEvent::begin("query.mark_indexed");
-        log.warn("search.error", &error);
-        log.emit(&invocation, telemetry, clock);
-    }
-}
-
 /// 422: the answer would cost too much.
-fn unanswerable(detail: impl Into<String>) -> Problem {
+pub(super) fn unanswerable(detail: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::Unanswerable, detail.into())
 }
 
 /// 422: neither memory nor the index holds the answer.
-fn not_indexed() -> Problem {
+pub(super) fn not_indexed() -> Problem {
     unanswerable(format!(
         "There are more than {MAX_CACHED_ENTRIES} devices, and the index of attributes does not hold them all: \
          set AttributeIndex to on, and run roomtide reindex."

@@ -1,12 +1,12 @@
 //! Conditions on what a device sent last: values of metrics, and when. Finds no device.
 
+use crate::ports::Store;
 use api::Problem;
 use domain::{Device, MetricName, SearchCondition, Timestamp};
 use runtime::http::Call;
-use table::{QueryReadings, ReadRollups};
 
-use crate::latest::newest_of;
-use crate::rows::LatestValues;
+use crate::answer::latest_values::LatestValues;
+use crate::readings::newest::newest_of;
 
 /// The number of devices whose newest values one request reads.
 pub(super) const MAX_DEVICES: usize = 1_000;
@@ -34,7 +34,7 @@ impl NewestValues<'_> {
     pub(super) async fn hold_for(
         &self,
         devices: impl IntoIterator<Item = &Device>,
-        store: &(impl QueryReadings + ReadRollups),
+        store: &impl Store,
         call: &mut Call<'_>,
     ) -> Result<Vec<bool>, Problem> {
         let wanted = || self.metrics.iter().map(|(name, _)| name).collect();

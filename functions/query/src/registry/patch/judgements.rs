@@ -6,7 +6,7 @@ use api::json::{Kind, Members, WrongKind, string};
 use domain::{Exchange, MAX_JUDGEMENTS, Timestamp, Verdict, excerpt};
 use serde_json::value::RawValue;
 
-use crate::patch::{Fault, decimal};
+use super::fault::{Fault, decimal};
 
 /// `[{"timestamp", "old", "new"}]`: the last figure of the old meter, the first of the new one.
 pub(crate) fn exchanges(value: &RawValue) -> Result<BTreeMap<Timestamp, Exchange>, Fault> {

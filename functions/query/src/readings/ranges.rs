@@ -1,5 +1,6 @@
 //! Readings in a time range, of a device or a room. Aggregates nothing.
 
+use crate::ports::Store;
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
@@ -7,17 +8,18 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use table::{
-    FindRegistry, Invocation, LookUpRegistry, Page, PageRegistry, QueryReadings, QueryRoomReadings,
-    RangeQuery, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadingKey, StoreResult,
+    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey,
+    StoreResult,
 };
 
-use crate::latest::bytes;
-use crate::lists::metrics_of;
-use crate::presence::Knowledge;
-use crate::rows::{READING_COLUMNS, ReadingRow};
+use crate::answer::rows::{READING_COLUMNS, ReadingRow};
+use crate::answer::sheet::metrics_of;
+use crate::answer::sheet::{Columns, Sheet};
+use crate::answer::{cursor, page};
+use crate::readings::newest::bytes;
+use crate::registry::presence::Knowledge;
+use crate::registry::{lookup, presence};
 use crate::series::KnownState;
-use crate::sheet::{Columns, Sheet};
-use crate::{cursor, lookup, page, presence};
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.
@@ -30,7 +32,7 @@ const MAX_COLUMN_DEVICES: usize = 1_000;
 /// `GET /devices/{id}/readings`
 pub(crate) async fn of_device(
     registry: &CachedRegistry<impl Clock>,
-    store: &(impl ReadRegistry + LookUpRegistry + QueryReadings + QueryRoomReadings),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -42,17 +44,7 @@ pub(crate) async fn of_device(
 /// `GET /rooms/{id}/readings`
 pub(crate) async fn of_room(
     (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
-    store: &(
-         impl ReadRegistry
-         + PageRegistry
-         + LookUpRegistry
-         + FindRegistry
-         + ReadSeen
-         + ReadRollupState
-         + ReadRollups
-         + QueryReadings
-         + QueryRoomReadings
-     ),
+    store: &impl Store,
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
@@ -83,7 +75,7 @@ pub(crate) async fn of_room(
 }
 
 async fn answer(
-    store: &(impl QueryReadings + QueryRoomReadings),
+    store: &impl Store,
     call: &mut Call<'_>,
     range: &RangeRequest,
     of: &RangeOf<'_>,
@@ -102,7 +94,7 @@ async fn answer(
 /// A page grows at most with the square of its rows. So a step that takes it to four times as many
 /// reads at most about twice what fits.
 async fn read_until_full(
-    store: &(impl QueryReadings + QueryRoomReadings),
+    store: &impl Store,
     of: &RangeOf<'_>,
     range: &RangeRequest,
     invocation: &Invocation,
@@ -140,7 +132,7 @@ enum RangeOf<'a> {
 impl RangeOf<'_> {
     async fn read(
         &self,
-        store: &(impl QueryReadings + QueryRoomReadings),
+        store: &impl Store,
         query: &RangeQuery,
         invocation: &Invocation,
     ) -> StoreResult<Page> {

@@ -1,5 +1,6 @@
 //! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
 
+use crate::ports::Store;
 use api::{Problem, Response};
 use domain::Order;
 use rollups::LateMarking;
@@ -7,13 +8,10 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use serde_json::json;
-use table::{
-    DeleteReadings, LookUpRegistry, MarkLateChanges, QueryReadings, RangeQuery, ReadRegistry,
-    ReadingKey,
-};
+use table::{DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadingKey};
 
-use crate::lookup;
-use crate::ranges::time_range;
+use crate::readings::ranges::time_range;
+use crate::registry::lookup;
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
@@ -24,10 +22,7 @@ const MAX_COUNTED: usize = 1_000;
 /// `DELETE /devices/{id}/readings`
 pub(crate) async fn readings(
     registry: &CachedRegistry<impl Clock>,
-    (store, late): (
-        &(impl ReadRegistry + LookUpRegistry + QueryReadings + DeleteReadings + MarkLateChanges),
-        &LateMarking,
-    ),
+    (store, late): (&impl Store, &LateMarking),
     clock: &impl Clock,
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {

@@ -1,27 +1,12 @@
 //! The text of the time for which a power holds, such as `15m`. Holds no power.
 
-use api::json::{WrongKind, string};
 use chrono::TimeDelta;
-use domain::excerpt;
-use serde_json::value::RawValue;
-
-use crate::patch::Fault;
 
 /// The longest time: a day.
 const MAX_SECONDS: i64 = 86_400;
 
-/// The text is no such time.
-#[derive(Debug, thiserror::Error)]
-#[error("is {0:?}; expected a time from 1s to 24h such as 90s, 15m or 1h")]
-pub(crate) struct HoldError(String);
-
-/// Reads a time that was sent.
-pub(crate) fn read(value: &RawValue) -> Result<TimeDelta, Fault> {
-    let text = string(value).map_err(|_| WrongKind::of(value, "a string such as \"15m\""))?;
-    Ok(parse(&text).ok_or_else(|| HoldError(excerpt(&text)))?)
-}
-
-fn parse(text: &str) -> Option<TimeDelta> {
+/// Reads a time.
+pub(crate) fn parse(text: &str) -> Option<TimeDelta> {
     let (digits, seconds) = [("s", 1), ("m", 60), ("h", 3_600)]
         .into_iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;

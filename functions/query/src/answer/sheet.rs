@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use api::response::{MAX_CARRIED, carried_bytes};
-use domain::{Decimal, MetricName};
+use domain::{Decimal, Device, MetricName};
 
-use crate::page::{Row, TAIL};
+use crate::answer::row::{Row, TAIL};
 
 /// Of more known metrics than this a page has the columns of its own rows alone: each column is a
 /// separator in every row.
@@ -18,42 +18,6 @@ pub(crate) struct Columns {
     pub(crate) own: &'static [&'static str],
     /// The metrics that are known before any row is, so that every page has the same.
     pub(crate) known: Vec<MetricName>,
-}
-
-/// One cell of CSV.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cell(String);
-
-impl Cell {
-    /// A text. One that a spreadsheet would run as a formula is escaped with a leading `'`.
-    ///
-    /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
-    pub(crate) fn text(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self(if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-            format!("'{text}")
-        } else {
-            text
-        })
-    }
-}
-
-impl AsRef<[u8]> for Cell {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl Cell {
-    /// A number, which no spreadsheet runs.
-    pub(crate) fn number(number: &impl ToString) -> Self {
-        Self(number.to_string())
-    }
-
-    /// An empty cell.
-    pub(crate) const fn empty() -> Self {
-        Self(String::new())
-    }
 }
 
 /// The columns of a page, which grow with its rows, and how large it is.
@@ -84,7 +48,7 @@ impl Sheet {
     /// Adds a row and the columns that it alone has, unless Lambda would then refuse the answer; the
     /// first row is added however large it is. Tells whether it is added.
     pub(crate) fn add(&mut self, row: &impl Row) -> bool {
-        let mut cells = carried_bytes(&record(row.cells().iter().map(|Cell(text)| text)));
+        let mut cells = carried_bytes(&record(row.cells()));
         let mut new = Vec::new();
         for (name, value) in row.values() {
             cells += value.as_str().len();
@@ -119,7 +83,7 @@ impl Sheet {
         let metrics = self.metrics.iter().map(MetricName::as_str);
         let mut text = record(self.own.iter().copied().chain(metrics));
         for row in rows {
-            text.extend(record(row.cells().iter().map(|Cell(text)| text)));
+            text.extend(record(row.cells()));
             text.pop(); // the end of the line, which stands behind the metrics
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.places[name], value)).collect();
@@ -147,6 +111,13 @@ pub(crate) fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(cells).expect("writing to memory does not fail");
     csv.into_inner().expect("writing to memory does not fail")
+}
+
+/// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
+pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
+    let names: std::collections::BTreeSet<&MetricName> =
+        devices.flat_map(|device| device.metrics.keys()).collect();
+    names.into_iter().cloned().collect()
 }
 
 #[cfg(test)]
@@ -218,7 +189,7 @@ mod tests {
             ("'quoted", "'quoted"),
             ("", ""),
         ] {
-            assert_eq!(Cell::text(text), Cell(cell.to_owned()));
+            assert_eq!(Cell::text(text).as_ref(), cell.as_bytes());
         }
     }
 }

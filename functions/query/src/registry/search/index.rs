@@ -1,6 +1,7 @@
 //! The plan that asks the index of attributes, where the registry is larger than memory. Trusts no entry: each
 //! device is read and tested.
 
+use crate::ports::Store;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +9,12 @@ use api::Problem;
 use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
 use runtime::http::Call;
-use table::{
-    FindRegistry, QueryReadings, ReadRollups, SearchDevices, SearchHit, SearchPage, SearchQuery,
-};
+use table::{FindRegistry, SearchDevices, SearchHit, SearchPage, SearchQuery};
 
 use super::newest::{MAX_DEVICES, NewestValues};
-use super::{Found, Plan, Search, not_indexed, unanswerable};
-use crate::cursor;
-use crate::pagination::ListRequest;
+use super::question::{Found, Plan, Search, not_indexed, unanswerable};
+use crate::answer::cursor;
+use crate::answer::pagination::ListRequest;
 
 /// The number of entries that are read of the index at once, and of devices then.
 const HITS: usize = 100;
@@ -25,7 +24,7 @@ const MAX_HITS: usize = 2_000;
 /// The devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
-    store: &(impl QueryReadings + ReadRollups + SearchDevices + FindRegistry),
+    store: &impl Store,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
@@ -119,7 +118,7 @@ fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
 /// Those of the conditions' names that any device has as an attribute.
 async fn known_attributes(
     search: &Search,
-    store: &impl SearchDevices,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<BTreeSet<AttributeName>, Problem> {
     let names: BTreeSet<&AttributeName> =
@@ -146,7 +145,7 @@ struct Driver<'c> {
 /// first page of each tells.
 async fn driver<'c>(
     own: &[&'c SearchCondition],
-    store: &impl SearchDevices,
+    store: &impl Store,
     list: &ListRequest,
     call: &mut Call<'_>,
 ) -> Result<Driver<'c>, Problem> {
@@ -199,7 +198,7 @@ fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
 /// The devices of some entries as they are now, in the order of the entries; without those that are gone.
 async fn devices_of(
     hits: Vec<SearchHit>,
-    store: &impl FindRegistry,
+    store: &impl Store,
     call: &mut Call<'_>,
 ) -> Result<Vec<(SearchHit, Device)>, Problem> {
     let ids: BTreeSet<&DeviceId> = hits.iter().map(|hit| &hit.device).collect();

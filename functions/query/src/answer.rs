@@ -1,0 +1,10 @@
+//! What answers are made of: rows, pages, CSV, cursors. Reads nothing.
+
+pub(crate) mod cursor;
+pub(crate) mod hold;
+pub(crate) mod latest_values;
+pub(crate) mod page;
+pub(crate) mod pagination;
+pub(crate) mod row;
+pub(crate) mod rows;
+pub(crate) mod sheet;

@@ -1,0 +1,11 @@
+//! Devices, rooms and homes: lists, single entries, who was where, edits, deletions, search. Reads no range.
+
+pub(crate) mod deletion;
+pub(crate) mod edit;
+pub(crate) mod homes;
+pub(crate) mod lists;
+pub(crate) mod lookup;
+pub(crate) mod patch;
+pub(crate) mod presence;
+pub(crate) mod search;
+pub(crate) mod stays;

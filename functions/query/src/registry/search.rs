@@ -1,0 +1,64 @@
+//! Finds devices by what they are called, by their attributes and by their newest values. Edits nothing.
+//!
+//! While the function keeps all devices in memory it looks there; of a larger registry it asks the index of
+//! attributes. Both plans give the same devices, in an order of their own.
+
+mod index;
+mod newest;
+mod question;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use crate::ports::Store;
+use std::time::Duration;
+
+use api::Problem;
+use domain::Device;
+use runtime::clock::{Clock, Deadline};
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::telemetry::{Telemetry, WideEvent};
+use table::{Invocation, MarkIndexed};
+
+use crate::answer::pagination::ListRequest;
+pub(crate) use question::{Found, Plan, Search};
+
+/// The time limit for what is noted of the index at cold start.
+const COLD_START: Duration = Duration::from_secs(5);
+
+/// The devices of the page that `list` asks for.
+pub(crate) async fn find<'a>(
+    search: &Search,
+    snapshot: &'a Snapshot,
+    store: &impl Store,
+    list: &ListRequest,
+    call: &mut Call<'_>,
+) -> Result<Found<'a>, Problem> {
+    if snapshot.has_all_devices {
+        Box::pin(registry::find(search, snapshot, store, list, call)).await
+    } else {
+        Box::pin(index::find(search, store, list, call)).await
+    }
+}
+
+/// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that
+/// has had the index since then needs no `roomtide reindex`. Where that fails the next cold start tries again.
+pub(crate) async fn mark_indexed(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl Store,
+    clock: &impl Clock,
+    telemetry: &Telemetry,
+) {
+    let has_none = |device: &Device| device.search_entries().is_empty();
+    let is_due = |it: &Snapshot| it.has_all_devices && it.devices.values().all(has_none);
+    if !registry.current().is_some_and(|it| is_due(&it)) {
+        return;
+    }
+    let invocation = Invocation::until(Deadline::after(COLD_START));
+    if let Err(error) = store.mark_indexed(clock.now(), &invocation).await {
+        let mut log = WideEvent::begin("query.mark_indexed");
+        log.warn("search.error", &error);
+        log.emit(&invocation, telemetry, clock);
+    }
+}

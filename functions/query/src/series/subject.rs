@@ -1,0 +1,197 @@
+//! The devices, room, home or all devices that a question is about. Reads no reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::Problem;
+use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp, meter_of};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::registry::{CachedRegistry, Snapshot};
+use table::{LookUpRegistry, ReadRegistry};
+
+use super::device::DeviceValues;
+use super::horizon::{Horizon, KnownState};
+use super::members::{self, LeftOut};
+use crate::ports::Store;
+use crate::registry::lookup;
+use crate::registry::presence::{self, Knowledge, Occupants};
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// The device of the path.
+    Device,
+    /// The room of the path.
+    Room,
+    /// The rooms of the home of the path.
+    Home,
+    /// All devices.
+    All,
+}
+
+/// The devices that are asked about, and the rooms that their readings must name.
+pub(super) struct Subject {
+    pub(super) about: About,
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The rooms' devices and those behind which they are, where memory does not hold all devices.
+    pub(super) read: BTreeMap<DeviceId, Device>,
+    pub(super) device: Option<Device>,
+    pub(super) rooms: Option<BTreeSet<RoomId>>,
+    /// The devices that are or were in the rooms.
+    pub(super) occupants: BTreeSet<DeviceId>,
+    pub(super) knowledge: Option<Knowledge>,
+}
+
+impl Subject {
+    pub(super) async fn of(
+        about: About,
+        registry: &CachedRegistry<impl Clock>,
+        store: &impl Store,
+        call: &mut Call<'_>,
+    ) -> Result<Self, Problem> {
+        let (mut device, mut rooms) = (None, None);
+        match about {
+            About::Device => device = Some(lookup::device(registry, store, call).await?),
+            About::Room => rooms = Some([lookup::room(registry, store, call).await?.0.id].into()),
+            About::Home => {
+                let (home, snapshot) = lookup::home(registry, store, call).await?;
+                rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
+            }
+            About::All => {}
+        }
+        let snapshot = lookup::snapshot(registry, store, call).await?;
+        let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
+        Ok(Self { about, snapshot, read, device, rooms, occupants, knowledge })
+    }
+
+    /// The rooms that are asked about, each by itself.
+    pub(super) fn each_room(&self) -> Vec<BTreeSet<RoomId>> {
+        let one = |room: &RoomId| [room.clone()].into();
+        match &self.rooms {
+            Some(rooms) => rooms.iter().map(one).collect(),
+            None => self.snapshot.rooms.keys().map(one).collect(),
+        }
+    }
+
+    pub(super) const fn is_shared(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// Finds the devices that are asked about. If they do not have what is asked for, the registry is read again
+    /// before that is said: another instance may have met it since.
+    pub(super) async fn find_devices(
+        &mut self,
+        (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+        store: &impl Store,
+        horizon: &Horizon,
+        (range, now): (TimeRange, Timestamp),
+        have_it: impl Fn(&Self, &[&Device]) -> bool,
+        call: &mut Call<'_>,
+    ) -> Result<(), Problem> {
+        let known = (known_state, horizon);
+        self.find_occupants(store, known, (range, now), call).await?;
+        if have_it(self, &self.devices(call)?)
+            || !lookup::has_news(&self.snapshot, registry, store, call).await?
+        {
+            return Ok(());
+        }
+        *self = Self::of(self.about, registry, store, call).await?;
+        self.find_occupants(store, known, (range, now), call).await
+    }
+
+    /// Finds the devices of the rooms that are asked about.
+    pub(super) async fn find_occupants(
+        &mut self,
+        store: &impl Store,
+        (known_state, horizon): (&KnownState, &Horizon),
+        (range, now): (TimeRange, Timestamp),
+        call: &mut Call<'_>,
+    ) -> Result<(), Problem> {
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let (known, asked) = ((known_state, horizon), (rooms, range));
+        let found = presence::in_rooms(store, known, &self.snapshot, asked, now, call);
+        let Occupants { ids, read, knowledge } = Box::pin(found).await?;
+        (self.occupants, self.read, self.knowledge) = (ids, read, Some(knowledge));
+        lookup::add_meters(&mut self.read, store, &self.snapshot, call).await
+    }
+
+    pub(super) fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
+        let known = |id| self.snapshot.devices.get(id).or_else(|| self.read.get(id));
+        match (&self.device, &self.rooms) {
+            (Some(device), _) => Ok(vec![device]),
+            (None, Some(_)) => Ok(self.occupants.iter().filter_map(known).collect()),
+            (None, None) => members::all(&self.snapshot).map_err(|it| it.problem(call)),
+        }
+    }
+
+    /// Those of the devices that may have been in the rooms that are or were there: they are there now, or have
+    /// readings or a share of a step there.
+    pub(super) fn present<'a, T>(
+        &self,
+        found: Vec<T>,
+        values: impl for<'t> Fn(&'t T) -> &'t DeviceValues<'a>,
+    ) -> Vec<T> {
+        let is_present = |it: &T| {
+            let it = values(it);
+            let mut pieces = it.gathered.pieces.iter();
+            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
+        };
+        found.into_iter().filter(is_present).collect()
+    }
+
+    /// What it costs, about, to know which devices these are, beside the registry in memory.
+    pub(super) fn units(&self) -> f64 {
+        let rooms = self.rooms.as_ref().map_or(0, BTreeSet::len);
+        f64::from(u32::try_from(rooms).unwrap_or(u32::MAX)) / 2.0
+    }
+
+    /// Whether a device is in the rooms now.
+    pub(super) fn has_now(&self, device: &Device) -> bool {
+        let Some(rooms) = &self.rooms else { return true };
+        device.place.room().is_some_and(|room| rooms.contains(room))
+    }
+
+    /// The meter of a device. A device that is asked about by itself tells what it measures, whatever the role.
+    pub(super) fn meter<'a>(
+        &self,
+        device: &'a Device,
+        asked: Option<&MetricName>,
+    ) -> Option<Meter<'a>> {
+        let metrics = &device.metrics;
+        match (asked, self.is_shared()) {
+            (None, true) => Meter::of(metrics),
+            (None, false) => Meter::of(metrics)?.alone(metrics),
+            (Some(asked), true) => Meter::of_one(metrics, asked),
+            (Some(asked), false) => Meter::only(metrics, asked),
+        }
+    }
+
+    /// Those of the devices that measure energy or power, and their meters.
+    pub(super) fn metered<'a>(
+        &self,
+        devices: &[&'a Device],
+        asked: Option<&MetricName>,
+    ) -> Vec<(&'a Device, Meter<'a>)> {
+        let metered = devices.iter().filter_map(|it| Some((*it, self.meter(it, asked)?)));
+        metered.collect()
+    }
+
+    /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
+    pub(super) fn left_out<'a>(
+        &'a self,
+        devices: &[&'a Device],
+        counted: &[&Device],
+    ) -> Vec<LeftOut<'a>> {
+        let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
+        let behind_of = |id: &DeviceId| {
+            let known = self.snapshot.devices.get(id).or_else(|| self.read.get(id));
+            known.and_then(|device| device.behind.as_ref())
+        };
+        let behind = devices.iter().filter_map(|device| {
+            Some(LeftOut::behind_meter(device, meter_of(&device.id, behind_of, is_counted)?))
+        });
+        if self.is_shared() { behind.collect() } else { Vec::new() }
+    }
+}
