@@ -1,4 +1,4 @@
-//! What holds across packages, one module a subject. Unit tests are beside the code, not here.
+//! Tests across packages, one module a subject. Unit tests are beside the code, not here.
 
 mod access;
 mod architecture;
@@ -6,6 +6,7 @@ mod client;
 mod conditions_costs;
 mod contract;
 mod deletion_model;
+mod documents;
 mod engine;
 mod events;
 mod faults;
@@ -13,6 +14,7 @@ mod fleet;
 mod fleet_model;
 mod flow;
 mod gate;
+mod generated;
 mod given;
 mod grafana;
 mod influxql_costs;
@@ -30,3 +32,4 @@ mod schedules;
 mod source;
 mod template;
 mod wire;
+mod words;
