@@ -42,8 +42,8 @@ enum Action {
     /// fold of its rollups of 15 minutes. What differs may be a change that is being folded, so it is
     /// looked at again later. Rollups whose readings have begun to expire are counted, not compared.
     ///
-    /// The exit code is 0 if none differs, 1 if any does, and 3 if only rollups do that new settings of
-    /// their devices have not reached yet: the rollup function folds these again within minutes.
+    /// The exit code is 0 if no rollup differs, 1 if one does, and 3 if only rollups with older settings of
+    /// their devices differ: the rollup function folds these again within minutes.
     Verify(verify::Verify),
     /// Fold all rollups again from the readings
     ///
@@ -58,10 +58,10 @@ struct Scope {
     /// Only this device; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     device: Vec<DeviceId>,
-    /// Only from here on, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
+    /// The start of the range, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
     #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
     from: Option<String>,
-    /// Only up to here; the 15 minutes around it are included
+    /// The end of the range; the 15 minutes around it are included
     #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
     to: Option<String>,
     /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in

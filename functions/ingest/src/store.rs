@@ -27,7 +27,7 @@ pub(crate) struct Mode {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
     /// timestamp, instead of replacing them.
     pub(crate) merge: bool,
-    /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
+    /// Whether rooms are taken as they are sent: they are history that the registry does not know.
     pub(crate) rooms_given: bool,
     /// Whether nothing is stored where anything is refused.
     pub(crate) is_whole: bool,
@@ -233,7 +233,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
     }
 }
 
-/// What a request teaches, without the devices and metrics of which none of its readings is stored.
+/// What a request teaches, without the devices and metrics that have no stored reading in it.
 fn of_stored(
     mut hints: BTreeMap<DeviceId, Hints>,
     stored: &[Reading],

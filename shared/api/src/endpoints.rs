@@ -271,12 +271,16 @@ const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 /// A page of devices.
 const DEVICES: &[Parameter] = &[
     parameter("room", Kind::Id, "Only devices in this room"),
-    parameter("name", Kind::Like, "Only devices of this name; kit* is a beginning"),
-    parameter("kind", Kind::Like, "Only devices of this kind; likewise"),
+    parameter("name", Kind::Like, "Only devices of this name, or whose name begins with it: kit*"),
+    parameter(
+        "kind",
+        Kind::Like,
+        "Only devices of this kind, or whose kind begins with it: thermo*",
+    ),
     parameter(
         "tag",
         Kind::Like,
-        "Only devices with this tag, and with each that is given; likewise",
+        "Only devices with this tag, or a tag that begins with it; if repeated, with all of them",
     ),
     parameter(
         "where",

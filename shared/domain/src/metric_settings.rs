@@ -1,4 +1,4 @@
-//! What the registry knows of one metric of a device, and a person's edits of it. Folds no reading.
+//! The registry's knowledge of one metric of a device, and a person's edits of it. Folds no reading.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit};
 
-/// The largest number of exchanges, and likewise of verdicts, of one metric.
+/// The largest number of exchanges of one metric, and the largest number of its verdicts.
 pub const MAX_JUDGEMENTS: usize = 64;
 
 /// One metric of one device.

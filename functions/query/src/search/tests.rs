@@ -240,7 +240,7 @@ impl Fleet {
     }
 }
 
-/// The questions of which at least one is for the index.
+/// Questions; the index can answer at least one of them.
 fn questions(rng: &mut fastrand::Rng) -> Vec<&'static str> {
     let mut asked = some(rng, &QUESTIONS, 3);
     let own = &QUESTIONS[rng.usize(0..26)];
