@@ -46,7 +46,7 @@ fn parameters(template: &str) -> Vec<(String, BTreeMap<String, String>)> {
         }
         let (_, properties) = found.last_mut().expect("a parameter before its properties");
         if let (4, Some((name, value))) = (indent, text.split_once(':')) {
-            last = name.to_owned();
+            name.clone_into(&mut last);
             let value = value.trim().trim_matches('"');
             properties.insert(last.clone(), value.trim_start_matches(">-").to_owned());
         } else if let Some(folded) = properties.get_mut(&last) {
