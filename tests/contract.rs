@@ -290,6 +290,9 @@ macro_rules! tables_with_attribute_index {
     ($backend:ident) => {
         run! { $backend:
             search(table):
+                a_table_without_values_is_marked_by_itself
+                a_table_with_a_value_is_not_marked_by_itself
+                a_function_that_starts_marks_an_empty_table
                 an_edit_without_the_index_takes_the_mark_away
                 a_run_stores_what_is_missing_and_deletes_what_is_wrong
                 of_two_runs_the_later_one_ends;

@@ -7,7 +7,9 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{DeviceObservation, Room};
+use domain::{
+    Bucket, DeviceObservation, FoldRules, Quarter, Rollup, Room, SWEEP_GROUPS, Timestamp,
+};
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
@@ -18,10 +20,15 @@ use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
 use table::layout::Layout;
 use table::shards::Shards;
-use table::{FindRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _};
+use table::{
+    Expected, FindRegistry as _, KeepRollupState as _, NoteSeen as _, PutReadings as _,
+    PutRollups as _, ReadRegistry as _, RegisterDevices as _, RollupState, RoomWalk, Seen,
+};
 
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, at, clock, device, invocation, reading_in, request, room};
+use crate::given::{
+    Answer, at, clock, device, invocation, reading_in, request, room, stored_rollup,
+};
 
 /// The number of partitions of the fleet's devices.
 const SHARDS: u64 = 4;
@@ -74,9 +81,11 @@ fn object(item: Item) -> Map<String, Value> {
 
 impl Fleet {
     /// The devices have UUIDs. The first is registered by the port, the others are put as the port would.
-    async fn of(number: usize) -> Self {
+    async fn of(number: usize, room_index: &str) -> Self {
         let engine = Engine::embedded().await;
-        let table = engine.table_without_stream(&[("DeviceShards", &SHARDS.to_string())]).await;
+        let shards = SHARDS.to_string();
+        let parameters = [("DeviceShards", shards.as_str()), ("RoomIndex", room_index)];
+        let table = engine.table_without_stream(&parameters).await;
         let mut rng = fastrand::Rng::with_seed(11);
         let mut ids: Vec<String> = (0..number)
             .map(|_| {
@@ -114,13 +123,18 @@ impl Fleet {
     }
 
     async fn get(&self, path: &str, parameters: &str) -> Answer {
+        let answer = self.ask(path, parameters).await;
+        assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
+        answer
+    }
+
+    async fn ask(&self, path: &str, parameters: &str) -> Answer {
         loop {
             let deadline = Deadline::after(Duration::from_secs(60));
             let event = request("GET", path, parameters, None);
             let answer = Answer::of(&Box::pin(self.query.handle(event, deadline)).await);
             // A request to the engine has five seconds, which a busy machine may take.
             if answer.status != 503 {
-                assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
                 return answer;
             }
             print(format_args!("busy: {path} is asked again"));
@@ -186,7 +200,7 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
         .and_then(|n| n.parse().ok())
         .unwrap_or(table::MAX_CACHED_ENTRIES + 100);
     let begin = Stopwatch::start();
-    let fleet = Box::pin(Fleet::of(number)).await;
+    let fleet = Box::pin(Fleet::of(number, "on")).await;
     print(format_args!("{number} devices in {SHARDS} partitions, made in {:.0?}", begin.elapsed()));
     print_memory("made");
     let begin = Stopwatch::start();
@@ -244,6 +258,57 @@ async fn a_fleet_beyond_memory_is_listed_whole_and_fed_without_a_read_per_readin
     assert_eq!(stored.len(), 3);
     let room = room_of(fed.len() / 2);
     assert!(stored.iter().all(|it| it["room"]["S"] == room.as_str()), "{stored:?}");
+}
+
+#[tokio::test]
+async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen_there() {
+    let fleet = Box::pin(Fleet::of(table::MAX_CACHED_ENTRIES + 100, "off")).await;
+    let (store, invocation) = (fleet.table.store(), &invocation());
+    let quarter = Quarter::of(at(0));
+    let sealed = [quarter.end(); SWEEP_GROUPS];
+    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
+    let state = RollupState { zone, since, sealed, queue: None };
+    store.begin_rollups(&state, invocation).await.expect("written");
+    let walk = RoomWalk { begun: at(0), after: None, is_done: true };
+    store.set_room_walk(&walk, invocation).await.expect("written");
+    // Nine of the room's ten devices, and one that is in another room now.
+    let here = room_of(0);
+    for id in fleet.ids[..9].iter().chain([&fleet.ids[15]]) {
+        let readings = [reading_in(id, 60_000, &here), reading_in(id, 1_000_000, &here)];
+        assert!(store.put_readings(&readings, None, invocation).await.not_stored.is_empty());
+        let known = DeviceObservation::of(&readings[0]).new_device(device(id), |_| true);
+        let rollup = Rollup::fold(&readings[..1], &FoldRules::of(&known));
+        let stored = stored_rollup(&device(id), Bucket::Quarter(quarter), quarter.range(), rollup);
+        let put = store.put_rollup(&stored, Expected::Absent, invocation).await;
+        assert!(put.expect("written"));
+        let seen = Seen::begun(room(&here), device(id), domain::Month::of(at(0)));
+        assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
+    }
+    let past = format!("from={}&to={}", at(0), quarter.end());
+    let newest = format!("from={}&to={}", at(0), at(30 * 60_000));
+    let path = |of: &str| format!("/rooms/{here}/{of}");
+    let each = "&every=15m&metric=temperature&devices=1";
+    for (of, parameters) in [("series", each), ("conditions", "&temperature=20..22")] {
+        let answer = Box::pin(fleet.get(&path(of), &format!("{past}{parameters}"))).await;
+        assert!(answer.body["rooms_lack"].is_null(), "{}", answer.body);
+        let body = answer.body.to_string();
+        assert!(
+            fleet.ids[..9].iter().chain([&fleet.ids[15]]).all(|id| body.contains(id)),
+            "{body}"
+        );
+        // Of the newest time it is not noted who was there.
+        let answer = Box::pin(fleet.get(&path(of), &format!("{newest}{parameters}"))).await;
+        let lack = answer.body["rooms_lack"].as_str().unwrap_or_default();
+        assert!(lack.starts_with("the devices that were seen in the rooms;"), "{}", answer.body);
+    }
+    let readings = Box::pin(fleet.get(&path("readings"), &past)).await;
+    assert_eq!(readings.body["data"].as_array().map(Vec::len), Some(10));
+    for (of, parameters) in [("readings", newest.as_str()), ("latest", ""), ("devices", "")] {
+        let answer = Box::pin(fleet.ask(&path(of), parameters)).await;
+        assert_eq!(answer.status, 422, "{of}: {}", answer.body);
+        let detail = answer.body["detail"].as_str().unwrap_or_default();
+        assert!(detail.contains("RoomIndex is off"), "{detail}");
+    }
 }
 
 /// Dollars per million in us-east-1, on demand: of write units, of read units, of Lambda requests with some

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    ConditionsSchema, Decimal, DeviceId, Encoding, Label, MetricName, Reading, RoomId,
-    SchemaMetric, Tags, TimeRange, Timestamp, Unit,
+    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, Label, MetricName, Reading, Rollup,
+    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
 };
 use runtime::clock::{Deadline, TestClock};
 use serde_json::{Value, json};
-use table::Invocation;
+use table::{Invocation, RollupKey, StoredRollup};
 
 /// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
 pub(crate) const START: i64 = 1_768_147_200_000;
@@ -72,6 +72,27 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
     reading.room = Some(room(in_room));
     reading.named_room.clone_from(&reading.room);
     reading
+}
+
+/// A rollup as it is put for the first time.
+pub(crate) fn stored_rollup(
+    id: &DeviceId,
+    bucket: Bucket,
+    range: TimeRange,
+    rollup: Rollup,
+) -> StoredRollup {
+    StoredRollup {
+        key: RollupKey { device: id.clone(), bucket },
+        range,
+        zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
+        version: 1,
+        settings: 0,
+        raw_until: None,
+        expires: None,
+        is_frozen: false,
+        indexed: None,
+        rollup,
+    }
 }
 
 /// A minute: more than any test takes, so that a slow machine fails none.

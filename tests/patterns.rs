@@ -258,7 +258,7 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
 }
 
 /// Holds an answer's estimate, where it has one, against what it cost.
-fn assert_estimate(path: &str, answer: &Answer) {
+pub(crate) fn assert_estimate(path: &str, answer: &Answer) {
     let units = |name: &str| answer.body["explain"][name].as_f64();
     if let (Some(estimated), Some(consumed)) =
         (units("estimated_read_units"), units("consumed_read_units"))

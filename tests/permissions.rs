@@ -18,7 +18,7 @@ use table::shards::Shard;
 use table::{
     Action, AddArrival, Backlog, Belonging, DeleteReadings, EditRegistry, Expected, FindRegistry,
     FindToken, IndexDevices, ItemKey, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
-    MarkDeletions, MarkLateChanges, MergeReadings, NoteSeen, PageRegistry, Permission,
+    MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings, NoteSeen, PageRegistry, Permission,
     PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
     ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, ReadingKey, Refold,
@@ -198,6 +198,7 @@ async fn each_port_asks_what_it_declares() {
     check!(SearchDevices:
         store.is_indexed(invocation),
         store.search(search, invocation));
+    check!(MarkIndexed: store.mark_indexed(at(0), invocation));
     let mut named = new.clone();
     named.name = Some(label("Kitchen"));
     let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };

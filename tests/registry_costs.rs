@@ -1,4 +1,4 @@
-//! What questions about one room, device or home cost beside a registry of 100 and of 1,000 devices that is in
+//! What questions about one room, device or home cost beside a registry of 100 and of 2,000 devices that is in
 //! memory, in the engine's read units. Measures no time.
 
 use std::time::Duration;
@@ -29,9 +29,10 @@ struct House {
 }
 
 impl House {
-    async fn of(devices: usize) -> Self {
+    async fn of(devices: usize, room_index: &str) -> Self {
         let engine = Engine::embedded().await;
-        let store = engine.table_without_stream(&[]).await.store();
+        let parameters = [("RoomIndex", room_index)];
+        let store = engine.table_without_stream(&parameters).await.store();
         let clock = clock();
         let settings = query::Settings {
             registry_max_age: MAX_AGE,
@@ -75,8 +76,8 @@ impl House {
 #[tokio::test]
 async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger_house() {
     let mut whole = Vec::new();
-    for devices in [100, 1_000] {
-        let house = House::of(devices).await;
+    for devices in [100, 2_000] {
+        let house = House::of(devices, "on").await;
         let newest = (200, ROOM, 5.0);
         assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
         // What there is not: the item of the room; those of the device and of its deletion.
@@ -91,18 +92,32 @@ async fn a_question_about_one_room_device_or_home_does_not_cost_more_in_a_larger
         assert_eq!(house.ask("/devices/attic-3").await, (200, 0, 0.0));
         assert_eq!(house.ask("/rooms/attic").await, (200, 0, 1.0));
         // Its other devices are there after a second for each hundred, by one read of the registry.
-        house.clock.advance(Duration::from_secs(devices as u64 / 100 + 1));
+        house.clock.advance(Duration::from_secs(devices as u64 / 90 + 1));
         let (status, rows, units) = house.ask("/rooms/attic/latest").await;
         assert_eq!((status, rows), (200, ROOM));
         whole.push(units - 6.0);
         assert_eq!(house.ask("/rooms/attic/latest").await, newest);
         assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
-        // And so is it read again once it is as old as it may be.
+        // Once it is as old as it may be, a room's devices come from its item and from the index by room.
         house.clock.advance(MAX_AGE);
-        let (.., units) = house.ask("/rooms/room-1/latest").await;
-        assert!((units - newest.2 - whole.last().expect("measured")).abs() <= 1.0, "{units}");
+        assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, newest.2 + 2.0));
+        assert_eq!(house.ask("/rooms/room-1/devices").await, (200, ROOM, 2.0));
+        assert_eq!(house.ask("/rooms/nothere/latest").await, (404, 0, 1.0));
+        // What needs the registry reads it again, for all.
+        let (.., units) = house.ask("/devices/attic-3").await;
+        assert!((units - whole.last().expect("measured")).abs() <= 1.0, "{units}");
         assert_eq!(house.ask("/rooms/room-1/latest").await, newest);
     }
     // Some 30 devices a unit: that is what must not be paid for each question.
-    assert!(whole[0] <= 6.0 && whole[1] >= 25.0, "{whole:?}");
+    assert!(whole[0] <= 6.0 && whole[1] >= 50.0, "{whole:?}");
+}
+
+#[tokio::test]
+async fn without_the_index_by_room_an_old_registry_is_read_again() {
+    let house = House::of(200, "off").await;
+    house.clock.advance(MAX_AGE);
+    let (status, rows, units) = house.ask("/rooms/room-1/latest").await;
+    assert_eq!((status, rows), (200, ROOM));
+    assert!(units > 10.0, "{units}");
+    assert_eq!(house.ask("/rooms/room-1/latest").await, (200, ROOM, 5.0));
 }

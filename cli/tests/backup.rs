@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that panics says where and why")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -350,4 +351,139 @@ fn what_is_refused_is_named_and_the_exit_code_says_so() {
          2026-10-25T00:30:00.000Z,d,,7\n\
          2026-10-25T01:00:00.000Z,d,,5\n"
     );
+}
+
+/// Compares the counts and sums of each metric of a device by day, as the server answers at once, with those of
+/// NDJSON lines.
+fn check_sums(server: &Server, device: &str, lines: &str) {
+    let mut expected: BTreeMap<(String, String), (u64, i64)> = BTreeMap::new();
+    let mut latest: BTreeMap<(String, String), i64> = BTreeMap::new();
+    for line in lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        for (name, value) in line.as_object().unwrap() {
+            if let Some(value) = value.as_i64()
+                && line["device_id"] == device
+            {
+                latest
+                    .insert((line["timestamp"].as_str().unwrap().to_owned(), name.clone()), value);
+            }
+        }
+    }
+    for ((at, name), value) in latest {
+        let (count, sum) = expected.entry((at[..10].to_owned(), name)).or_default();
+        (*count, *sum) = (*count + 1, *sum + value);
+    }
+    let path = format!("/devices/{device}/series?{DAYS}&every=1d&tz=UTC&fn=count,sum");
+    let answer = server.get(&path);
+    let mut found = BTreeMap::new();
+    for row in answer["data"].as_array().unwrap() {
+        for (name, values) in row.as_object().unwrap() {
+            if let Some(count) = values["count"].as_u64().filter(|count| *count > 0) {
+                let day = row["timestamp"].as_str().unwrap()[..10].to_owned();
+                found.insert((day, name.clone()), (count, values["sum"].as_i64().unwrap()));
+            }
+        }
+    }
+    assert_eq!(found, expected, "{answer}");
+    let shown = answer["source"].as_str().unwrap();
+    assert!(!shown.contains("readings"), "{shown}: it is about rollups");
+}
+
+const DAYS: &str = "from=2026-01-11T00:00:00Z&to=2026-01-14T00:00:00Z";
+
+#[test]
+fn an_import_waits_until_all_of_it_is_rolled_up_whatever_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let time =
+        |n: usize| format!("2026-01-{:02}T{:02}:{:02}:00Z", 11 + n / 144, n / 6 % 24, n % 6 * 10);
+    let line = |device: &str, n: usize, metrics: &[(&str, usize)]| {
+        let mut line = json!({"device_id": device, "timestamp": time(n)});
+        metrics.iter().for_each(|(name, value)| line[*name] = json!(value));
+        format!("{line}\n")
+    };
+    // A metric a minute, one a day, one once; and one that is always zero, beside a counter that stands still.
+    let sparse = |n: usize| match n {
+        200 => line("sparse", n, &[("once", 7)]),
+        _ if n % 144 == 100 => line("sparse", n, &[("often", n), ("daily", 5)]),
+        _ => line("sparse", n, &[("often", n)]),
+    };
+    let zero = |n: usize| line("zero", n, &[("current_w", 0), ("cumulative_kwh_p", 5)]);
+    let first: String = (0..432).map(|n| sparse(n) + &zero(n)).collect();
+    // Other metrics of the same readings, few and zero; and single ones of another device.
+    let merged: String = (0..432)
+        .step_by(90)
+        .map(|n| line("sparse", n, &[("late", 0)]) + &line("alone", n, &[("t", n)]))
+        .collect();
+    let server = Server::start(&at("first"));
+    let import = |server: &Server, file: &str, more: &[&str]| {
+        let (code, said) = run(&[&["import", "--url", &server.url], more].concat(), &at(file));
+        assert!(
+            code == 0 && said.contains("rolled up: series and energy have all of it"),
+            "{said}"
+        );
+    };
+    fs::write(at("first.ndjson"), &first).unwrap();
+    import(&server, "first.ndjson", &[]);
+    check_sums(&server, "sparse", &first);
+    check_sums(&server, "zero", &first);
+    let energy = server.get(&format!("/devices/zero/energy?{DAYS}&every=1d&tz=UTC"));
+    let days = energy["data"].as_array().unwrap().iter().filter(|it| it["kwh"] == 0).count();
+    assert_eq!((&energy["total_kwh"], days), (&json!(0), 3), "{energy}");
+    fs::write(at("merged.ndjson"), &merged).unwrap();
+    import(&server, "merged.ndjson", &["--merge"]);
+    let all = first + &merged;
+    ["sparse", "zero", "alone"].iter().for_each(|device| check_sums(&server, device, &all));
+
+    let (code, said) = run(&["export", "--url", &server.url], &at("backup.ndjson.gz"));
+    assert_eq!(code, 0, "{said}");
+    drop(server);
+    let server = Server::start(&at("second"));
+    import(&server, "backup.ndjson.gz", &[]);
+    ["sparse", "zero", "alone"].iter().for_each(|device| check_sums(&server, device, &all));
+}
+
+#[test]
+fn a_backup_keeps_verdicts_and_what_they_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let server = Server::start(&at("first"));
+    // A jump of 800 kWh in a minute, and a fall that is a reset.
+    let values = [5, 6, 806, 807, 2, 3];
+    let lines = values.iter().enumerate().map(|(n, kwh)| {
+        json!({"device_id": "meter", "timestamp": format!("2026-01-11T16:0{n}:00Z"), "cumulative_kwh_p": kwh})
+    });
+    let file: Vec<String> = lines.map(|line| line.to_string()).collect();
+    fs::write(at("readings.ndjson"), file.join("\n")).unwrap();
+    let (code, said) = run(&["import", "--url", &server.url], &at("readings.ndjson"));
+    assert_eq!(code, 0, "{said}");
+    let energy = format!("/devices/meter/energy?{RANGE}");
+    let before = server.get(&energy)["total_kwh"].clone();
+    let verdicts = json!([
+        {"timestamp": "2026-01-11T16:02:00.000Z", "verdict": "accept"},
+        {"timestamp": "2026-01-11T16:04:00.000Z", "verdict": "discard"},
+    ]);
+    let patch = json!({"metrics": {"cumulative_kwh_p": {"verdicts": verdicts}}});
+    server.send("PATCH", "/devices/meter", &patch.to_string());
+    // 1 + 800 + 1 + 1: the jump counts, the fall does not.
+    let judged = server.wait_for(&energy, |it| it["total_kwh"] == 803);
+    assert_ne!(before, judged["total_kwh"]);
+    let events = format!("/devices/meter/events?{RANGE}");
+    let told = server.get(&events)["data"].clone();
+    for (file, place) in [
+        ("by-url.ndjson", ["--url", &server.url]),
+        ("by-data.ndjson", ["--data-dir", at("first").to_str().unwrap()]),
+    ] {
+        let (code, said) = run(&[&["export"], &place[..]].concat(), &at(file));
+        assert_eq!(code, 0, "{said}");
+    }
+    drop(server);
+    for file in ["by-url.ndjson", "by-data.ndjson"] {
+        let server = Server::start(&at(&format!("new-{file}")));
+        let (code, said) = run(&["import", "--url", &server.url], &at(file));
+        assert_eq!(code, 0, "{said}");
+        let restored = &server.get("/devices/meter")["metrics"]["cumulative_kwh_p"]["verdicts"];
+        assert_eq!(*restored, verdicts, "{file}");
+        server.wait_for(&energy, |it| it["total_kwh"] == 803);
+        assert_eq!(server.get(&events)["data"], told, "{file}");
+    }
 }

@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    AttributeValue, Comparison, Device, DevicePatch, Edit, SearchEntry, SearchRange, SearchValue,
-    Subject,
+    AttributeValue, Comparison, Device, DevicePatch, Edit, Hints, SearchEntry, SearchRange,
+    SearchValue, Subject,
 };
+use dynamodb::DynamoStore;
 use futures_util::future::join_all;
+use runtime::telemetry::Telemetry;
 use serde_json::json;
 use table::{
-    EditRegistry, IndexDevices as _, LookUpRegistry, RegisterDevices, SearchDevices, SearchHit,
-    SearchQuery, UpdateOutcome,
+    EditRegistry, IndexDevices as _, LookUpRegistry, MarkIndexed as _, RegisterDevices,
+    SearchDevices, SearchHit, SearchQuery, TeachDevice as _, UpdateOutcome,
 };
 
 use super::registry::new_device;
 use crate::engine::Table;
-use crate::given::{at, device, invocation, label, number, tags};
+use crate::given::{at, clock, device, invocation, label, number, tags};
 
 /// Several partitions of devices, so that the answers of several are put together.
 pub(super) const PARAMETERS: [(&str, &str); 2] = [("AttributeIndex", "on"), ("DeviceShards", "3")];
@@ -218,6 +220,49 @@ async fn indexed(table: &Table) {
     store.begin_index("1", &invocation()).await.expect("noted");
     assert!(!is_indexed(table).await);
     assert!(store.end_index("1", at(0), &invocation()).await.expect("noted"));
+    assert!(is_indexed(table).await);
+}
+
+async fn marked(store: &DynamoStore) -> bool {
+    store.mark_indexed(at(0), &invocation()).await.expect("asked")
+}
+
+pub(super) async fn a_table_without_values_is_marked_by_itself(table: &Table) {
+    let (store, without) = (table.store(), table.store_without_attribute_index());
+    assert!(!marked(&without).await && !is_indexed(table).await);
+    registered(&store, "d").await;
+    let taught = Hints { name: Some(label("Taught")), ..Hints::default() };
+    let known = store.device(&device("d"), &invocation()).await.expect("asked").expect("there");
+    store.teach_device(&known, &taught, &invocation()).await.expect("taught");
+    assert!(marked(&store).await && is_indexed(table).await);
+    // Whoever writes a value then writes it into the index.
+    edited(&store, "d", &named("Kitchen")).await;
+    assert!(marked(&store).await && is_indexed(table).await);
+    assert_eq!(ids(&store, &Subject::Name, &SearchRange::All).await, ["d"]);
+    // Or takes the mark away, and it does not come back by itself.
+    edited(&without, "d", &named("Hall")).await;
+    assert!(!marked(&store).await && !is_indexed(table).await);
+}
+
+pub(super) async fn a_table_with_a_value_is_not_marked_by_itself(table: &Table) {
+    let (store, without) = (table.store(), table.store_without_attribute_index());
+    registered(&store, "d").await;
+    registered(&store, "e").await;
+    edited(&without, "d", &named("Kitchen")).await;
+    assert!(!marked(&store).await && !is_indexed(table).await);
+    // Nor where the value goes, or a run has begun: that is for a run to end.
+    let unnamed = DevicePatch { name: Edit::Clear, ..DevicePatch::default() };
+    edited(&store, "d", &unnamed).await;
+    store.begin_index("1", &invocation()).await.expect("noted");
+    assert!(!marked(&store).await && !is_indexed(table).await);
+    assert!(store.end_index("1", at(0), &invocation()).await.expect("noted"));
+    assert!(marked(&store).await);
+}
+
+pub(super) async fn a_function_that_starts_marks_an_empty_table(table: &Table) {
+    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    let query = query::Query::new(table.store(), clock(), Telemetry::silent(), settings);
+    query.load().await;
     assert!(is_indexed(table).await);
 }
 

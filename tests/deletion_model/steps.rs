@@ -16,8 +16,8 @@ use table::{
     AddArrival, Added, Backlog, BegunDeletion, Belonging, Belongings, ConditionsPage,
     DeleteReadings, EditRegistry, Edited, Expected, FindRegistry, FindToken, IndexedQuarter,
     InsertOutcome, Invocation, KeepRollupState, LateChanges, LateMark, ListDevices, ListPage,
-    Listing, LookUpRegistry, MarkDeletions, MarkLateChanges, MergeReadings, NoteSeen, Page,
-    PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions,
+    Listing, LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings, NoteSeen,
+    Page, PageRegistry, PutConditionsSchema, PutOutcome, PutReadings, PutRollups, QueryConditions,
     QueryReadings, QueryRoomReadings, QueueDepth, RangeQuery, ReadConditionsSchema,
     ReadLateChanges, ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays,
     ReadStoredReadings, ReadingKey, Refold, RegisterDevices, Registration, RemoveBelongings,
@@ -209,6 +209,7 @@ gated! {
     SearchDevices:
         is_indexed() -> bool,
         search(query: &SearchQuery<'_>) -> SearchPage;
+    MarkIndexed: mark_indexed(now: Timestamp) -> bool;
     FindToken: token(hash: &TokenHash) -> Option<Token>;
     EditRegistry:
         edit_device(

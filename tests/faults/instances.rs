@@ -330,6 +330,57 @@ async fn instances_with_old_caches_close_no_circle_and_delete_no_meter() {
 }
 
 #[tokio::test]
+async fn a_question_about_what_an_old_cache_lacks_is_answered() {
+    let engine = Engine::embedded().await;
+    let metric = "cumulative_kwh_p";
+    let of_metric = |path: &str| (path.to_owned(), format!("metric={metric}"));
+    let range = |query: &str| format!("from={}&to={}&{query}", at(0), at(3_600_000));
+    for is_known in [false, true] {
+        let table = engine.table(true).await;
+        let store = table.store();
+        let mut fleet = Fleet::on(table, || store.clone()).await;
+        let reading = |n: i64, name: &str| json!({"device_id": "d0", "timestamp": at(n).to_string(), "room": "bath", name: n});
+        let mut questions =
+            vec![("/energy".to_owned(), String::new()), of_metric("/energy"), of_metric("/series")];
+        if is_known {
+            assert_eq!(fleet.post(0, 0, "", &reading(0, "a")).await.status, 201);
+            fleet.deliver(0, &fleet.records).await;
+            let event = request("PATCH", "/rooms/bath", "", Some(&json!({"home": "h"})));
+            assert_eq!(Answer::of(&fleet.query[0].handle(event, minute()).await).status, 200);
+            for of in ["/devices/d0", "/rooms/bath", "/homes/h"] {
+                questions.push((format!("{of}/energy"), String::new()));
+                questions.push(of_metric(&format!("{of}/series")));
+                questions.push((format!("{of}/conditions"), format!("{metric}=0..")));
+            }
+            questions.push(of_metric("/devices/d0/events"));
+        } else {
+            questions.push(("/series".to_owned(), String::new()));
+        }
+        let mut old = Vec::new();
+        for _ in &questions {
+            let settings = query::Settings { auth: false, ..query::Settings::default() };
+            let query =
+                Query::new(store.clone(), fleet.clocks[1].clone(), Telemetry::silent(), settings);
+            query.load().await;
+            old.push(query);
+        }
+        for n in [1_000, 2_000] {
+            assert_eq!(fleet.post(0, 0, "", &reading(n, metric)).await.status, 201);
+        }
+        fleet.deliver(0, &fleet.records).await;
+        for ((path, asked), query) in questions.iter().zip(&old) {
+            let event = request("GET", path, &range(asked), None);
+            let answer = Answer::of(&query.handle(event, minute()).await);
+            assert_eq!(answer.status, 200, "{path}?{asked}: {:?}", answer.body);
+            let told = path.ends_with("energy") || answer.body.to_string().contains(metric);
+            assert!(told || path.ends_with("events"), "{path}?{asked}: {:?}", answer.body);
+        }
+        let event = request("GET", "/series", &range("metric=b"), None);
+        assert_eq!(Answer::of(&old[0].handle(event, minute()).await).status, 400);
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_device_or_room_is_put_aside_and_blocks_nobody() {
     let table = Engine::embedded().await.table(true).await;
     let store = table.store();

@@ -16,7 +16,7 @@ use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
     PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadConditionsSchema as _,
     ReadRollupState as _, ReadRollups as _, ReadingKey, Refold, RegisterDevices as _, RollupKey,
-    RollupState, StoredRollup,
+    RollupState, StoreError, StoredRollup,
 };
 
 use super::rebuild::{self, Rebuild, Rebuilt};
@@ -58,7 +58,7 @@ impl Bench {
             directory: tempfile::tempdir().unwrap(),
             retention: None,
         };
-        let sealed = [at("2026-03-01T00:00:00Z"); SWEEP_GROUPS];
+        let sealed = [at("2026-02-28T23:45:00Z"); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), at("2026-01-15T00:00:00Z"));
         let state = RollupState { zone, since, sealed, queue: None };
         bench.store.begin_rollups(&state, &invocation()).await.unwrap();
@@ -91,13 +91,17 @@ impl Bench {
     }
 
     async fn exit_code(&self, options: &[&str]) -> ExitCode {
+        self.try_verify(options).await.unwrap()
+    }
+
+    async fn try_verify(&self, options: &[&str]) -> anyhow::Result<ExitCode> {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
         let Action::Verify(args) = Line::try_parse_from(options).unwrap().action else {
             panic!("asked")
         };
         let args: Verify = args;
         let path: &Path = &self.progress();
-        verify::run(&args, &self.store, path, self.clock.clone()).await.unwrap()
+        verify::run(&args, &self.store, path, self.clock.clone()).await
     }
 
     async fn edit(&self, device: &str, metric: MetricPatch) {
@@ -360,4 +364,104 @@ async fn a_table_without_a_state_says_what_makes_it() {
     let bench = Bench { store: MemoryStore::default(), ..Bench::new().await };
     let error = bench.rebuild(&[]).await.unwrap_err().to_string();
     assert!(error.contains("the rollup function"), "{error}");
+}
+
+#[tokio::test]
+async fn a_mark_ahead_of_the_clock_is_found() {
+    let bench = Bench::new().await;
+    bench.write("a", "2026-02-20T10:00:00Z", "1").await;
+    bench.rebuild(&[]).await.unwrap();
+    assert!(bench.verify(&[]).await);
+    let mark = async |text| {
+        bench.store.advance_sealed(&[3].into(), at(text), None, &invocation()).await.unwrap();
+    };
+    // Clocks that differ by a minute leave a mark of the quarter that is not over by this one.
+    bench.clock.set(at("2026-03-01T00:10:30Z"));
+    mark("2026-03-01T00:00:00Z").await;
+    assert!(bench.verify(&[]).await);
+    mark("2026-03-01T00:15:00Z").await;
+    assert_eq!(bench.exit_code(&[]).await, ExitCode::FAILURE);
+    // The function has set it back.
+    bench
+        .store
+        .set_back_sealed(&[3].into(), at("2026-02-28T00:00:00Z"), &invocation())
+        .await
+        .unwrap();
+    assert!(bench.verify(&[]).await);
+}
+
+fn failures(number: usize) -> Vec<StoreError> {
+    let failure = |n: usize| match n % 4 {
+        0 => StoreError::TimedOut,
+        1 => StoreError::Throttled("too much".into()),
+        2 => StoreError::Unavailable("no answer".into()),
+        _ => StoreError::Contended("an item".to_owned()),
+    };
+    (0..number).map(failure).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rebuild_and_verify_go_on_after_failures_of_the_table() {
+    let mut random = fastrand::Rng::with_seed(2);
+    for _ in 0..10 {
+        let (bench, calm) = (Bench::new().await, Bench::new().await);
+        for bench in [&bench, &calm] {
+            for day in 1..=20 {
+                bench.write("a", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
+                bench.write("b", &format!("2026-02-{day:02}T23:00:00Z"), "2").await;
+            }
+        }
+        let fail = |random: &mut fastrand::Rng| {
+            for _ in 0..10 {
+                bench.store.fail_after(random.usize(0..50), StoreError::TimedOut);
+                bench.store.fail_with(failures(random.usize(0..4)));
+            }
+        };
+        fail(&mut random);
+        assert_eq!(bench.rebuild(&[]).await.unwrap(), calm.rebuild(&[]).await.unwrap());
+        bench.store.end_failures();
+        // One that was stored before a failure is stored again.
+        let contents = |bench: &Bench| -> Vec<StoredRollup> {
+            let rollups = bench.store.rollups().into_iter();
+            rollups.map(|it| StoredRollup { version: 0, ..it }).collect()
+        };
+        assert_eq!(contents(&bench), contents(&calm));
+        fail(&mut random);
+        assert!(bench.verify(&[]).await);
+        bench.store.end_failures();
+        let rollup = bench.day("a", "2026-02-04").await.unwrap();
+        bench.replace(rollup, |it| it.rollup.metrics.clear()).await;
+        fail(&mut random);
+        assert!(!bench.verify(&[]).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rebuild_and_verify_give_up_when_the_table_never_answers_and_continue_later() {
+    for calls in [0, 1, 20, 90] {
+        let bench = Bench::new().await;
+        for day in 1..=20 {
+            bench.write("a", &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
+        }
+        let silent = || {
+            bench.store.fail_after(calls, StoreError::TimedOut);
+            bench.store.fail_with(failures(400));
+        };
+        let said = |error: anyhow::Error| {
+            bench.store.end_failures();
+            let said = format!("{error:#}");
+            let expected =
+                "gave up after 8 attempts; the same command continues where it stopped: ";
+            assert!(said.starts_with(expected), "{said}");
+            bench.progress().exists()
+        };
+        silent();
+        let has_begun = said(bench.rebuild(&[]).await.unwrap_err());
+        assert_eq!(has_begun, calls > 50);
+        let rebuilt = bench.rebuild(&[]).await.unwrap();
+        assert_eq!(rebuilt, Rebuilt { quarters: 20, days: 20, kept: 0 });
+        silent();
+        said(bench.try_verify(&[]).await.unwrap_err());
+        assert!(bench.verify(&[]).await);
+    }
 }

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use domain::{
     Bucket, Device, DeviceId, Extent, FoldRules, Quarter, Rollup, TimeRange, Timestamp, Zone,
 };
-use rollups::{GRACE, is_closing};
+use rollups::{GRACE, is_closing, newest_possible_mark};
 use runtime::clock::Clock;
 use serde::{Deserialize, Serialize};
 use table::{Invocation, RollupKey, RollupState, StoreResult, StoredReading, StoredRollup};
@@ -116,6 +116,7 @@ pub(super) async fn run(
     if progress.continues() {
         print("continuing where the last verification stopped (--again starts over)");
     }
+    let was_ahead = mark_ahead(&state, clock.now()).is_some();
     let due = due_changes(store, &walk.devices).await?;
     let mut comparison = Comparison { store, zone, state, due, clock };
     let add = |sum: &mut Found, verdicts: Vec<(RollupKey, Verdict)>| {
@@ -183,7 +184,12 @@ pub(super) async fn run(
             counted(older_settings, "rollup")
         ));
     }
+    let is_ahead = was_ahead && comparison.tell_mark_ahead().await?;
     match (different.len(), older_settings) {
+        (0, _) if is_ahead => {
+            print("no rollup differs");
+            Ok(ExitCode::FAILURE)
+        }
         (0, 0) => {
             print("none differs");
             Ok(ExitCode::SUCCESS)
@@ -197,6 +203,11 @@ pub(super) async fn run(
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// The newest mark up to which rollups are said to be complete, if that is ahead of the clock.
+fn mark_ahead(state: &RollupState, now: Timestamp) -> Option<Timestamp> {
+    state.sealed.iter().copied().max().filter(|mark| *mark > newest_possible_mark(now))
 }
 
 /// By device, what the changes of its settings concern that the rollup function has not folded yet.
@@ -247,6 +258,17 @@ struct Comparison<'a, S, C> {
 }
 
 impl<S: Table, C: Clock> Comparison<'_, S, C> {
+    /// Tells of a mark that is still ahead of the clock: the rollup function may have set it back meanwhile.
+    async fn tell_mark_ahead(&mut self) -> anyhow::Result<bool> {
+        (self.state, _) = walk::state(self.store).await?;
+        let Some(mark) = mark_ahead(&self.state, self.clock.now()) else { return Ok(false) };
+        print(format_args!(
+            "the rollups are marked as complete up to {mark}, which is ahead of the clock: what was stored \
+             since may have none; the rollup function sets the mark back when it runs"
+        ));
+        Ok(true)
+    }
+
     /// Compares a day's quarters of an hour, and the day. Returns `None` if there is nothing.
     async fn day(
         &self,

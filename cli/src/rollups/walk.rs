@@ -242,7 +242,7 @@ pub(super) async fn state(store: &impl Table) -> anyhow::Result<(RollupState, Zo
     Ok((state, zone))
 }
 
-/// Does something again while the table is too busy for it. Each attempt has its own time.
+/// Does something again while the table is too busy for it or does not answer. Each attempt has its own time.
 pub(crate) async fn patiently<T>(
     action: impl AsyncFn(&Invocation) -> StoreResult<T>,
 ) -> anyhow::Result<T> {
@@ -254,7 +254,14 @@ pub(crate) async fn patiently<T>(
         }
         pause *= 2;
     }
-    Ok(action(&Invocation::until(Deadline::after(VISIT))).await?)
+    let last = action(&Invocation::until(Deadline::after(VISIT))).await;
+    last.map_err(|error| {
+        if !error.is_retryable() {
+            return error.into();
+        }
+        let why = "the same command continues where it stopped";
+        anyhow::Error::new(error).context(format!("gave up after {ATTEMPTS} attempts; {why}"))
+    })
 }
 
 fn days(from: Timestamp, to: Timestamp) -> u64 {

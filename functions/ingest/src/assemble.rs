@@ -1,7 +1,7 @@
 //! Drafts become readings: one per device and timestamp, the bad ones named. Reads and writes no table.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeMap, HashMap};
 
 use api::{FieldError, Problem};
 use domain::{DeviceId, Hints, Reading, Timestamp, Zone};
@@ -15,11 +15,14 @@ use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::times::Times;
 
-/// Readings, and for each the places in the request that it was made of.
+/// Readings, and for each the places in the request that it was made of and what these teach of its device beside
+/// the values. A reading that is refused takes that with it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the other two are about the readings")]
 pub(crate) struct Readings {
     pub(crate) readings: Vec<Reading>,
     pub(crate) origins: Vec<Vec<usize>>,
+    pub(crate) hints: Vec<Hints>,
 }
 
 /// The readings of a request.
@@ -29,8 +32,6 @@ pub(crate) struct Assembled {
     pub(crate) timed: Readings,
     /// Those without, at the timestamp of arrival, at most one of each device.
     pub(crate) arrivals: Readings,
-    /// What the entries teach of their devices beside the values.
-    pub(crate) hints: BTreeMap<DeviceId, Hints>,
     /// The refused entries, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// Whether an entry names a device that is not the sender's.
@@ -46,8 +47,8 @@ impl Readings {
         rejected: &mut Vec<FieldError>,
         mut fault: impl FnMut(&Reading) -> Option<(String, String)>,
     ) {
-        let Self { readings, origins } = std::mem::take(self);
-        for (reading, origins) in readings.into_iter().zip(origins) {
+        let Self { readings, origins, hints } = std::mem::take(self);
+        for ((reading, origins), hints) in readings.into_iter().zip(origins).zip(hints) {
             if let Some((field, message)) = fault(&reading) {
                 rejected.extend(origins.into_iter().map(|index| FieldError {
                     index: Some(index),
@@ -57,6 +58,7 @@ impl Readings {
             } else {
                 self.readings.push(reading);
                 self.origins.push(origins);
+                self.hints.push(hints);
             }
         }
     }
@@ -65,7 +67,7 @@ impl Readings {
     fn add_or_merge<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        reading: Reading,
+        (reading, hints): (Reading, Hints),
         origin: usize,
     ) -> Result<(), Refusal> {
         match slot {
@@ -73,10 +75,12 @@ impl Readings {
                 slot.insert(self.readings.len());
                 self.readings.push(reading);
                 self.origins.push(vec![origin]);
+                self.hints.push(hints);
             }
             Slot::Occupied(slot) => {
                 self.readings[*slot.get()].absorb(reading).map_err(Refusal::whole)?;
                 self.origins[*slot.get()].push(origin);
+                self.hints[*slot.get()].absorb(hints);
             }
         }
         Ok(())
@@ -86,7 +90,7 @@ impl Readings {
     fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,
-        reading: Reading,
+        (reading, hints): (Reading, Hints),
         origin: usize,
     ) -> Result<(), Refusal> {
         if let Slot::Occupied(slot) = &slot
@@ -95,7 +99,7 @@ impl Readings {
             let fault = Fault::SecondArrival { metric: metric.clone(), device: reading.device };
             return Err(Refusal::of("timestamp", fault));
         }
-        self.add_or_merge(slot, reading, origin)
+        self.add_or_merge(slot, (reading, hints), origin)
     }
 }
 
@@ -129,19 +133,13 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
     let mut arrivals: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {
         let added = reading(entry, sender, times).and_then(|(reading, has_timestamp, hints)| {
-            let device = (!hints.is_empty()).then(|| reading.device.clone());
             if has_timestamp {
                 let slot = by_key.entry(ReadingKey::of(&reading));
-                all.timed.add_or_merge(slot, reading, index)?;
+                all.timed.add_or_merge(slot, (reading, hints), index)
             } else {
                 let slot = arrivals.entry(reading.device.clone());
-                all.arrivals.add_once(slot, reading, index)?;
+                all.arrivals.add_once(slot, (reading, hints), index)
             }
-            // An entry that is refused teaches nothing.
-            if let Some(device) = device {
-                all.hints.entry(device).or_default().absorb(hints);
-            }
-            Ok(())
         });
         if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
@@ -251,9 +249,10 @@ mod tests {
         let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
         let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
         assert_eq!(refused, [1, 2, 3]);
-        let taught = assembled.hints.iter().map(|(id, hints)| {
+        let Readings { readings, hints, .. } = &assembled.arrivals;
+        let taught = readings.iter().zip(hints).map(|(reading, hints)| {
             let tags: Vec<_> = hints.tags.keys().map(String::as_str).collect();
-            (id.as_str(), hints.name.as_ref().map(ToString::to_string), tags)
+            (reading.device.as_str(), hints.name.as_ref().map(ToString::to_string), tags)
         });
         let expected = [("d", "name 0", "tag 0"), ("e", "name 4", "tag 4")];
         let expected = expected.map(|(id, name, tag)| (id, Some(name.to_owned()), vec![tag]));

@@ -114,7 +114,7 @@ impl Reader<'_> {
                 continue;
             }
             match points.unite(point, room, (nanos, at), series, place) {
-                Ok(()) => points.teach(point, || mapped.hints(point)),
+                Ok(n) => points.assembled.timed.hints[n].absorb(mapped.hints(point)),
                 Err(fault) => points.refuse(place, &fault),
             }
         }
@@ -164,7 +164,7 @@ impl Points<'_> {
     }
 
     /// Adds a point to the reading of its device and millisecond. Of one field the later instant wins, and of
-    /// one instant the later line.
+    /// one instant the later line. Returns the place of the reading.
     fn unite(
         &mut self,
         point: &Point<'_>,
@@ -172,7 +172,7 @@ impl Points<'_> {
         (nanos, at): (i128, Timestamp),
         series: u64,
         place: usize,
-    ) -> Result<(), LineFault> {
+    ) -> Result<usize, LineFault> {
         let timed = &mut self.assembled.timed;
         let key = ReadingKey { device: point.device.clone(), at };
         let of = |metric: &MetricName, field: &str| {
@@ -188,10 +188,12 @@ impl Points<'_> {
             Slot::Vacant(slot) => {
                 let sources = point.metrics.iter().map(|(metric, _, field)| of(metric, field));
                 let sources = sources.collect();
-                slot.insert((timed.readings.len(), sources));
+                let n = timed.readings.len();
+                slot.insert((n, sources));
                 timed.readings.push(new(metrics.collect())?);
                 timed.origins.push(vec![place]);
-                return Ok(());
+                timed.hints.push(Hints::default());
+                return Ok(n);
             }
             Slot::Occupied(slot) => slot,
         };
@@ -228,15 +230,7 @@ impl Points<'_> {
         if !later.is_empty() {
             timed.readings[*n].unite(new(later)?);
         }
-        Ok(())
-    }
-
-    /// Keeps what a point teaches, which it does only once.
-    fn teach(&mut self, point: &Point<'_>, hints: impl FnOnce() -> Hints) {
-        let known = self.assembled.hints.entry(point.device.clone()).or_default();
-        if point.metrics.iter().any(|(metric, ..)| !known.metrics.contains_key(metric)) {
-            known.absorb(hints());
-        }
+        Ok(*n)
     }
 }
 

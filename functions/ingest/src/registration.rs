@@ -21,10 +21,22 @@ const MAX_REGISTERED: usize = 500;
 /// The maximum number of registered devices that one request teaches. The next request teaches others.
 const MAX_TAUGHT: usize = 25;
 
-/// The readings of a request that are stored, and what the request teaches of their devices.
+/// The readings of a request that are stored, and what these teach of their devices.
+#[derive(Default)]
 pub(crate) struct Stored {
     pub(crate) readings: Vec<Reading>,
     pub(crate) hints: BTreeMap<DeviceId, Hints>,
+}
+
+impl Stored {
+    /// Adds a reading, and what it teaches beside its values.
+    pub(crate) fn add(&mut self, reading: Reading, mut hints: Hints) {
+        if !hints.is_empty() {
+            hints.metrics.retain(|name, _| reading.metrics().contains_key(name));
+            self.hints.entry(reading.device.clone()).or_default().absorb(hints);
+        }
+        self.readings.push(reading);
+    }
 }
 
 /// Registers the devices and rooms that the registry does not know.

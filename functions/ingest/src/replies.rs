@@ -4,11 +4,11 @@ pub(crate) mod influxdb;
 pub(crate) mod native;
 
 use api::{FieldError, Problem};
-use domain::Reading;
 use runtime::telemetry::WideEvent;
 use table::{PutOutcome, StoreError};
 
 use crate::assemble::Readings;
+use crate::registration::Stored;
 
 /// The outcome of the readings of one request.
 #[derive(Debug, Default)]
@@ -41,15 +41,17 @@ impl Outcome {
     }
 
     /// Adds the outcome of writing readings. Returns those that are stored.
-    pub(crate) fn add(&mut self, put: Readings, result: PutOutcome) -> Vec<Reading> {
+    pub(crate) fn add(&mut self, put: Readings, result: PutOutcome) -> Stored {
         let mut not_stored = result.not_stored.into_iter().peekable();
-        let mut stored = Vec::with_capacity(put.readings.len());
-        for (n, (reading, origins)) in put.readings.into_iter().zip(put.origins).enumerate() {
+        let mut stored = Stored::default();
+        let Readings { readings, origins, hints } = put;
+        let put = readings.into_iter().zip(origins).zip(hints).enumerate();
+        for (n, ((reading, origins), hints)) in put {
             if not_stored.next_if_eq(&n).is_some() {
                 self.not_stored.extend(origins);
             } else {
                 self.accepted += origins.len();
-                stored.push(reading);
+                stored.add(reading, hints);
             }
         }
         self.cause = result.cause;

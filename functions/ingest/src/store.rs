@@ -1,9 +1,9 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use domain::{DeviceId, Hints, MetricName, Reading, Timestamp};
+use domain::{DeviceId, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
@@ -69,7 +69,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let Assembled { mut timed, mut arrivals, mut hints, rejected, .. } = assembled;
+        let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
         let mut outcome = Outcome { rejected, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
             outcome.count(log);
@@ -93,15 +93,14 @@ impl<S: Store, C: Clock> Intake<S, C> {
         for readings in [&mut timed, &mut arrivals] {
             outcome.of_deleted += refuse_deleted(readings, &known, &mut outcome.rejected);
         }
+        let mut new = BTreeSet::new();
         if let Some(token) = token {
             let limit = self.settings.max_devices_per_token as usize;
             let mut introduced = Introduced::by(token, limit, words, &known);
             for readings in [&mut timed, &mut arrivals] {
                 introduced.refuse_more(readings, &known, &mut outcome.rejected);
             }
-            for id in introduced.new {
-                hints.entry(id).or_default().introduced_by = Some(token.to_owned());
-            }
+            new = introduced.new;
         }
         if !mode.rooms_given {
             let mut all: Vec<_> = timed.readings.iter_mut().chain(&mut arrivals.readings).collect();
@@ -142,7 +141,7 @@ impl<S: Store, C: Clock> Intake<S, C> {
         };
         let mut stored = outcome.add(timed, put);
         // After the others, because one of them may have the very timestamp of the arrival.
-        stored.extend(self.add_arrivals(arrivals, arrival_id, &mut outcome, invocation).await);
+        self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
         if marked.is_some_and(|until| until <= self.clock.now())
             && let Err(error) = self.mark_late(&changed, invocation).await
         {
@@ -155,8 +154,9 @@ impl<S: Store, C: Clock> Intake<S, C> {
             log.error("table.error", cause);
         }
         outcome.count(log);
-        let hints = of_stored(hints, &stored);
-        let stored = Stored { readings: stored, hints };
+        for id in new {
+            stored.hints.entry(id).or_default().introduced_by = token.map(ToOwned::to_owned);
+        }
         register(memory, &self.store, &known, &stored, invocation, log).await;
         keep_learned(memory, &known, &stored.readings);
         teach(memory, &self.store, &known, &stored, invocation, log).await;
@@ -179,21 +179,21 @@ impl<S: Store, C: Clock> Intake<S, C> {
         &self,
         arrivals: Readings,
         arrival_id: &str,
-        outcome: &mut Outcome,
+        (outcome, stored): (&mut Outcome, &mut Stored),
         invocation: &Invocation,
-    ) -> Vec<Reading> {
+    ) {
         let mut added = Vec::with_capacity(arrivals.readings.len());
         // A request under way takes some 13 KB: only so many are made at a time.
         for some in arrivals.readings.chunks(ARRIVAL_CONCURRENCY) {
             let adding = some.iter().map(|it| self.add_arrival(it.clone(), arrival_id, invocation));
             added.extend(join_all(adding).await);
         }
-        let mut stored = Vec::new();
-        for (added, origins) in added.into_iter().zip(arrivals.origins) {
+        for ((added, origins), hints) in added.into_iter().zip(arrivals.origins).zip(arrivals.hints)
+        {
             match added {
                 Ok(Some(reading)) => {
                     outcome.accepted += origins.len();
-                    stored.push(reading);
+                    stored.add(reading, hints);
                 }
                 // Every timestamp that it may have is taken; sent again it has others.
                 Ok(None) => {
@@ -206,7 +206,6 @@ impl<S: Store, C: Clock> Intake<S, C> {
                 }
             }
         }
-        stored
     }
 
     /// The reading as it is stored, or none where every timestamp that it may have is taken.
@@ -231,22 +230,4 @@ impl<S: Store, C: Clock> Intake<S, C> {
     fn retention(&self) -> Option<TimeDelta> {
         self.settings.retention_days.map(|days| TimeDelta::days(days.into()))
     }
-}
-
-/// What a request teaches, without the devices and metrics that have no stored reading in it.
-fn of_stored(
-    mut hints: BTreeMap<DeviceId, Hints>,
-    stored: &[Reading],
-) -> BTreeMap<DeviceId, Hints> {
-    let mut metrics: BTreeMap<&DeviceId, BTreeSet<&MetricName>> = BTreeMap::new();
-    for reading in stored.iter().filter(|reading| hints.contains_key(&reading.device)) {
-        metrics.entry(&reading.device).or_default().extend(reading.metrics().keys());
-    }
-    hints.retain(|id, hints| {
-        metrics.get(id).is_some_and(|stored| {
-            hints.metrics.retain(|name, _| stored.contains(name));
-            true
-        })
-    });
-    hints
 }

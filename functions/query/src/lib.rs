@@ -50,9 +50,9 @@ use runtime::telemetry::Telemetry;
 use series::{About, KnownState};
 use table::{
     DeleteReadings, EditRegistry, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkLateChanges, PageRegistry, PutConditionsSchema, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
-    ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
+    MarkDeletions, MarkIndexed, MarkLateChanges, PageRegistry, PutConditionsSchema,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadConditionsSchema, ReadLateChanges,
+    ReadRegistry, ReadRollupState, ReadRollups, ReadSeen, ReadStays, RemoveBelongings, RemoveRooms,
     SearchDevices,
 };
 
@@ -85,7 +85,7 @@ impl From<&Config> for Settings {
 table::store! {
     /// The ports of the table that the function uses.
     pub trait Store: ReadRegistry + ListDevices + PageRegistry + LookUpRegistry + FindRegistry
-        + SearchDevices + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
+        + SearchDevices + MarkIndexed + EditRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + FindToken
         + QueryReadings + QueryRoomReadings + DeleteReadings + ReadRollups + ReadRollupState
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
 }
@@ -127,10 +127,12 @@ impl<S: Store, C: Clock> Query<S, C> {
         Self { http, handlers, telemetry }
     }
 
-    /// Reads the registry, at cold start. Where that fails the first request tries again.
+    /// Reads the registry, at cold start. Where that fails the first request tries again. An index of attributes
+    /// that lacks nothing yet is noted to be complete.
     pub async fn load(&self) {
-        let Handlers { store, registry, .. } = &self.handlers;
+        let Handlers { store, registry, clock, .. } = &self.handlers;
         registry.load(store, "query.load", &self.telemetry).await;
+        Box::pin(search::mark_indexed(registry, store, clock, &self.telemetry)).await;
     }
 
     /// Answers a request. There is always an answer, also where the code panics.

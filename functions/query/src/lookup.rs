@@ -43,6 +43,23 @@ pub(crate) async fn snapshot_for_list(
     read.map_err(|error| call.failed(&error))
 }
 
+/// Reads the registry again for a question about something that it lacks; see
+/// [`CachedRegistry::refresh_for_missing`]. Returns whether its devices have changed. Where memory does not hold all
+/// devices, those that are asked about have been read from the table.
+pub(crate) async fn has_news(
+    before: &Snapshot,
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl ReadRegistry,
+    call: &mut Call<'_>,
+) -> Result<bool, Problem> {
+    if !before.has_all_devices {
+        return Ok(false);
+    }
+    let read = registry.refresh_for_missing(store, call.invocation, call.log).await;
+    let now = read.map_err(|error| call.failed(&error))?;
+    Ok(!now.devices.values().eq(before.devices.values()))
+}
+
 /// The device of the path.
 pub(crate) async fn device(
     registry: &CachedRegistry<impl Clock>,
@@ -104,21 +121,31 @@ pub(crate) async fn device_page(
     devices_of_rooms(store, rooms, after.as_ref(), list.limit(), call).await
 }
 
-/// The devices of some rooms, for a list: those of memory, or where it does not hold all a page of the table.
-pub(crate) struct Members {
-    rooms: BTreeSet<RoomId>,
-    snapshot: Arc<Snapshot>,
-    page: Option<ListPage<Device>>,
+/// The devices of some rooms, for a list: those of memory, or a page of the table.
+pub(crate) enum Members {
+    Known { rooms: BTreeSet<RoomId>, snapshot: Arc<Snapshot> },
+    Read(ListPage<Device>),
 }
 
 impl Members {
-    /// The devices of the room of the path.
+    /// The devices of the room of the path. Where a large registry would have to be read again only for them,
+    /// they come from the index by room, if there is one.
     pub(crate) async fn of_room(
         registry: &CachedRegistry<impl Clock>,
         store: &(impl ReadRegistry + ListDevices + PageRegistry + LookUpRegistry),
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
+        if registry.would_read_many() {
+            let id = room_id(call)?;
+            let room = Box::pin(store.room(&id, call.invocation)).await;
+            if room.map_err(|error| call.failed(&error))?.is_none() {
+                return Err(not_found("room", id.as_str()));
+            }
+            if let Ok(page) = device_page(store, list, Some(&[id].into()), call).await {
+                return Ok(Self::Read(page));
+            }
+        }
         let (room, snapshot) = room(registry, store, call).await?;
         Self::of([room.id].into(), snapshot, store, list, call).await
     }
@@ -142,26 +169,27 @@ impl Members {
         list: &ListRequest,
         call: &mut Call<'_>,
     ) -> Result<Self, Problem> {
-        let page = if snapshot.has_all_devices {
-            None
-        } else {
-            Some(device_page(store, list, Some(&rooms), call).await?)
-        };
-        Ok(Self { rooms, snapshot, page })
+        if snapshot.has_all_devices {
+            return Ok(Self::Known { rooms, snapshot });
+        }
+        device_page(store, list, Some(&rooms), call).await.map(Self::Read)
     }
 
     /// The devices by id, and whether the table has more.
     pub(crate) fn devices(&self) -> (Vec<&Device>, bool) {
-        let is_member =
-            |it: &&Device| it.place.room().is_some_and(|room| self.rooms.contains(room));
-        match &self.page {
-            Some(page) => (page.listing.found.iter().collect(), page.has_more),
-            None => (self.snapshot.devices.values().filter(is_member).collect(), false),
+        match self {
+            Self::Read(page) => (page.listing.found.iter().collect(), page.has_more),
+            Self::Known { rooms, snapshot } => {
+                let is_member =
+                    |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
+                (snapshot.devices.values().filter(is_member).collect(), false)
+            }
         }
     }
 }
 
-/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold.
+/// Devices of rooms behind an id, by the index by room: for a registry that memory does not hold. 422 of a table
+/// without that index: only the registry says where a device is, and it is too large to be read.
 pub(crate) async fn devices_of_rooms(
     store: &impl PageRegistry,
     rooms: &BTreeSet<RoomId>,
@@ -169,6 +197,28 @@ pub(crate) async fn devices_of_rooms(
     limit: usize,
     call: &mut Call<'_>,
 ) -> Result<ListPage<Device>, Problem> {
+    let page = indexed_devices_of_rooms(store, rooms, after, limit, call).await?;
+    page.ok_or_else(|| without_room_index("those that are in a room now"))
+}
+
+/// 422: only the index by room tells some devices of a registry that memory does not hold.
+pub(crate) fn without_room_index(which: &str) -> Problem {
+    let detail = format!(
+        "There are more than {MAX_CACHED_ENTRIES} devices, so {which} are found by the index by room, and this \
+         table has none (RoomIndex is off). The series, energy and conditions of a room are answered without it, \
+         and so are its readings of past time."
+    );
+    Problem::new(ProblemKind::Unanswerable, detail)
+}
+
+/// The same; returns `None` if the table lacks the index by room.
+pub(crate) async fn indexed_devices_of_rooms(
+    store: &impl PageRegistry,
+    rooms: &BTreeSet<RoomId>,
+    after: Option<&DeviceId>,
+    limit: usize,
+    call: &mut Call<'_>,
+) -> Result<Option<ListPage<Device>>, Problem> {
     let invocation = call.invocation;
     let asked: Vec<_> = rooms
         .iter()
@@ -178,13 +228,7 @@ pub(crate) async fn devices_of_rooms(
         stream::iter(asked).buffered(ROOM_CONCURRENCY).try_collect().await;
     let mut all = ListPage { listing: Listing::default(), has_more: false };
     for page in pages.map_err(|error| call.failed(&error))? {
-        let page = page.ok_or_else(|| {
-            let detail = format!(
-                "There are more than {MAX_CACHED_ENTRIES} devices, so those of a room are found by the \
-                 index by room, and this table has none (RoomIndex is off)."
-            );
-            Problem::new(ProblemKind::Unanswerable, detail)
-        })?;
+        let Some(page) = page else { return Ok(None) };
         all.listing.found.extend(page.listing.found);
         all.listing.unreadable.extend(page.listing.unreadable);
         all.has_more |= page.has_more;
@@ -195,7 +239,7 @@ pub(crate) async fn devices_of_rooms(
     found.dedup_by(|a, b| a.id == b.id);
     all.has_more |= found.len() > limit;
     found.truncate(limit);
-    Ok(readable(all, call))
+    Ok(Some(readable(all, call)))
 }
 
 /// Logs the items of a page that cannot be read.

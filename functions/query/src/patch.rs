@@ -27,8 +27,8 @@ pub(crate) const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// Since when a device may be in a room at the earliest: what is before comes from a clock that was never set, or
 /// from seconds that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
-/// With twelve settings each they fit into one update, whose expression may be 4 KB long.
-pub(crate) const MAX_PATCHED_METRICS: usize = 12;
+/// More than a device's settings are edited with at once.
+pub(crate) const MAX_PATCHED_METRICS: usize = 16;
 
 /// A value that cannot be set.
 #[derive(Debug, thiserror::Error)]
@@ -444,7 +444,7 @@ mod tests {
         let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(101));
         let many =
             format!(r#"{{"tags": {:?}}}"#, (0..51).map(|n| n.to_string()).collect::<Vec<_>>());
-        let names = (0..13).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
+        let names = (0..17).map(|n| format!(r#""m{n}": {{"tolerance": 1}}"#)).collect::<Vec<_>>();
         let metrics = format!(r#"{{"metrics": {{{}}}}}"#, names.join(", "));
         for (body, expected) in [
             ("", "no JSON object"),
@@ -499,7 +499,7 @@ mod tests {
             (r#"{"attributes": {"size": 1e200}}"#, "attributes.size: \"1e200\" is outside"),
             (r#"{"metrics": 5}"#, "metrics: must be an object"),
             (r#"{"metrics": {"X": {}}}"#, "metrics.X:"),
-            (&metrics, "metrics: there are more than 12 members"),
+            (&metrics, "metrics: there are more than 16 members"),
             (r#"{"metrics": {"t": 5}}"#, "metrics.t: must be an object"),
             (r#"{"metrics": {"t": {"tolerance": -1}}}"#, "metrics.t.tolerance: is -1"),
             (

@@ -17,7 +17,7 @@ use runtime::registry::Snapshot;
 use serde::Serialize;
 use table::{
     FindRegistry, Invocation, PageRegistry, QueryReadings, ReadRollupState, ReadRollups, ReadSeen,
-    StoreResult,
+    RollupState, StoreResult,
 };
 
 use crate::lookup;
@@ -48,6 +48,19 @@ pub(crate) enum Knowledge {
         rename = "the devices that are in the rooms now and those noted so far; others that were there may be missing"
     )]
     NotedInPart,
+    /// It is noted of each room, but not of the newest time, and nothing tells who is there now: there are more
+    /// devices than memory holds, and no index by room.
+    #[serde(
+        rename = "the devices that were seen in the rooms; others that have been there for less than an hour or so, or have sent nothing there, may be missing"
+    )]
+    NotedAlone,
+}
+
+impl Knowledge {
+    /// Whether devices that belong to an answer may be missing from it.
+    pub(crate) const fn lacks_devices(self) -> bool {
+        matches!(self, Self::NotedInPart | Self::NotedAlone)
+    }
 }
 
 /// The devices that may have readings of rooms in a range, or a share of what spans it.
@@ -113,19 +126,28 @@ pub(crate) async fn in_rooms(
     let invocation = call.invocation;
     let known = (known_state, horizon);
     let knowledge = knowledge(store, known, snapshot, range, now, invocation).await;
-    let knowledge = knowledge.map_err(|error| call.failed(&error))?;
+    let mut knowledge = knowledge.map_err(|error| call.failed(&error))?;
     let (mut ids, mut read) = (BTreeSet::new(), BTreeMap::new());
     if snapshot.has_all_devices {
         let is_there = |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
         ids.extend(snapshot.devices.values().filter(is_there).map(|it| it.id.clone()));
     } else {
-        let page = lookup::devices_of_rooms(store, rooms, None, MAX_DEVICES + 1, call).await?;
-        read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
-        ids.extend(read.keys().cloned());
+        let limit = MAX_DEVICES + 1;
+        let page = lookup::indexed_devices_of_rooms(store, rooms, None, limit, call).await?;
+        let is_past = |state: &RollupState| range.to() <= horizon.believed(state.sealed());
+        match page {
+            Some(page) => {
+                read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
+                ids.extend(read.keys().cloned());
+            }
+            // Who was there in past time is noted, whoever is there now.
+            None if knowledge == Knowledge::Noted && horizon.state().is_some_and(is_past) => {}
+            None => knowledge = Knowledge::NotedAlone,
+        }
     }
     let former = match knowledge {
         Knowledge::AllAsked => asked(store, snapshot, (rooms, range), horizon, invocation).await,
-        Knowledge::Noted | Knowledge::NotedInPart => {
+        Knowledge::Noted | Knowledge::NotedInPart | Knowledge::NotedAlone => {
             let seen = seen(store, rooms, range, invocation).await;
             seen.map(|it| it.into_values().flatten().collect()).map_err(Failure::from)
         }

@@ -13,6 +13,7 @@ use table::{
 
 use crate::latest::bytes;
 use crate::lists::metrics_of;
+use crate::presence::Knowledge;
 use crate::rows::{READING_COLUMNS, ReadingRow};
 use crate::series::KnownState;
 use crate::sheet::{Columns, Sheet};
@@ -64,6 +65,9 @@ pub(crate) async fn of_room(
         let (known, rooms) = ((known_state, &horizon), [room.id.clone()].into());
         let asked = (&rooms, range.query.range);
         occupants = presence::in_rooms(store, known, &snapshot, asked, now, call).await?;
+        if occupants.knowledge == Knowledge::NotedAlone {
+            return Err(lookup::without_room_index("those that were in a room lately"));
+        }
         let known = |id| snapshot.devices.get(id).or_else(|| occupants.read.get(id));
         occupants.ids.iter().filter_map(known).collect()
     } else if snapshot.has_all_devices {

@@ -11,6 +11,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::time::Duration;
 
 use api::{Params, Problem, ProblemKind};
 use chrono::TimeDelta;
@@ -18,14 +19,21 @@ use domain::{
     AttributeName, Device, RoomId, SearchCondition, SearchConditionError, Subject, Timestamp,
     excerpt,
 };
+use runtime::clock::{Clock, Deadline};
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::telemetry::{Telemetry, WideEvent};
 use serde::Serialize;
-use table::{FindRegistry, MAX_CACHED_ENTRIES, QueryReadings, ReadRollups, SearchDevices};
+use table::{
+    FindRegistry, Invocation, MAX_CACHED_ENTRIES, MarkIndexed, QueryReadings, ReadRollups,
+    SearchDevices,
+};
 
 use crate::pagination::ListRequest;
 use newest::NewestValues;
 
+/// The time limit for what is noted of the index at cold start.
+const COLD_START: Duration = Duration::from_secs(5);
 /// The number of conditions of one request.
 const MAX_CONDITIONS: usize = 16;
 
@@ -162,6 +170,27 @@ pub(crate) async fn find<'a>(
         Box::pin(registry::find(search, snapshot, store, list, call)).await
     } else {
         Box::pin(index::find(search, store, list, call)).await
+    }
+}
+
+/// Notes that the index of attributes is complete while no device has anything to be found by, so that a table that
+/// has had the index since then needs no `roomtide reindex`. Where that fails the next cold start tries again.
+pub(crate) async fn mark_indexed(
+    registry: &CachedRegistry<impl Clock>,
+    store: &impl MarkIndexed,
+    clock: &impl Clock,
+    telemetry: &Telemetry,
+) {
+    let has_none = |device: &Device| device.search_entries().is_empty();
+    let is_due = |it: &Snapshot| it.has_all_devices && it.devices.values().all(has_none);
+    if !registry.current().is_some_and(|it| is_due(&it)) {
+        return;
+    }
+    let invocation = Invocation::until(Deadline::after(COLD_START));
+    if let Err(error) = store.mark_indexed(clock.now(), &invocation).await {
+        let mut log = WideEvent::begin("query.mark_indexed");
+        log.warn("search.error", &error);
+        log.emit(&invocation, telemetry, clock);
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod members;
 mod neighbours;
 mod not_combined;
 mod request;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -79,6 +80,7 @@ pub(crate) enum About {
 
 /// The devices that are asked about, and the rooms that their readings must name.
 struct Subject {
+    about: About,
     snapshot: Arc<Snapshot>,
     /// The rooms' devices and those behind which they are, where memory does not hold all devices.
     read: BTreeMap<DeviceId, Device>,
@@ -108,7 +110,7 @@ impl Subject {
         }
         let snapshot = lookup::snapshot(registry, store, call).await?;
         let (read, occupants, knowledge) = (BTreeMap::new(), BTreeSet::new(), None);
-        Ok(Self { snapshot, read, device, rooms, occupants, knowledge })
+        Ok(Self { about, snapshot, read, device, rooms, occupants, knowledge })
     }
 
     /// The rooms that are asked about, each by itself.
@@ -122,6 +124,37 @@ impl Subject {
 
     const fn is_shared(&self) -> bool {
         self.device.is_none()
+    }
+
+    /// Finds the devices that are asked about. If they do not have what is asked for, the registry is read again
+    /// before that is said: another instance may have met it since.
+    async fn find_devices(
+        &mut self,
+        (registry, known_state): (&CachedRegistry<impl Clock>, &KnownState),
+        store: &(
+             impl ReadRegistry
+             + PageRegistry
+             + LookUpRegistry
+             + FindRegistry
+             + ReadSeen
+             + ReadRollupState
+             + ReadRollups
+             + QueryReadings
+         ),
+        horizon: &Horizon,
+        (range, now): (TimeRange, Timestamp),
+        have_it: impl Fn(&Self, &[&Device]) -> bool,
+        call: &mut Call<'_>,
+    ) -> Result<(), Problem> {
+        let known = (known_state, horizon);
+        self.find_occupants(store, known, (range, now), call).await?;
+        if have_it(self, &self.devices(call)?)
+            || !lookup::has_news(&self.snapshot, registry, store, call).await?
+        {
+            return Ok(());
+        }
+        *self = Self::of(self.about, registry, store, call).await?;
+        self.find_occupants(store, known, (range, now), call).await
     }
 
     /// Finds the devices of the rooms that are asked about.
@@ -195,6 +228,16 @@ impl Subject {
         }
     }
 
+    /// Those of the devices that measure energy or power, and their meters.
+    fn metered<'a>(
+        &self,
+        devices: &[&'a Device],
+        asked: Option<&MetricName>,
+    ) -> Vec<(&'a Device, Meter<'a>)> {
+        let metered = devices.iter().filter_map(|it| Some((*it, self.meter(it, asked)?)));
+        metered.collect()
+    }
+
     /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
     fn left_out<'a>(&'a self, devices: &[&'a Device], counted: &[&Device]) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
@@ -231,8 +274,12 @@ pub(crate) async fn series(
     let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, &request, now, call).await?;
-    let known_rooms = (known_state, &horizon);
-    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let have_all = |subject: &Subject, devices: &[&Device]| match &request.metrics {
+        Some(names) => known(names, devices).is_ok(),
+        None => !subject.snapshot.is_empty(),
+    };
+    let (known_here, asked) = ((registry, known_state), (grid.range(), now));
+    subject.find_devices(known_here, store, &horizon, asked, have_all, call).await?;
     let devices = subject.devices(call)?;
     let names = match &request.metrics {
         Some(names) => known(names, &devices)?,
@@ -329,13 +376,11 @@ pub(crate) async fn energy(
     let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
         rows(known_state, store, &request, now, call).await?;
-    let known_rooms = (known_state, &horizon);
-    subject.find_occupants(store, known_rooms, (grid.range(), now), call).await?;
+    let have_one = |it: &Subject, devices: &[&Device]| !it.metered(devices, asked).is_empty();
+    let (known_here, span_asked) = ((registry, known_state), (grid.range(), now));
+    subject.find_devices(known_here, store, &horizon, span_asked, have_one, call).await?;
     let devices = subject.devices(call)?;
-    let metered: Vec<(&Device, Meter<'_>)> = devices
-        .iter()
-        .filter_map(|device| Some((*device, subject.meter(device, asked)?)))
-        .collect();
+    let metered = subject.metered(&devices, asked);
     if metered.is_empty() {
         return Err(without_energy(about, asked, &devices));
     }
@@ -449,7 +494,14 @@ pub(crate) async fn device_events(
         rollups_lack: Option<Lag>,
     }
     let request = SeriesRequest::of(call.request, &call.params, now)?;
-    let device = lookup::device(registry, store, call).await?;
+    let mut device = lookup::device(registry, store, call).await?;
+    let snapshot = lookup::snapshot(registry, store, call).await?;
+    let is_missing = |names: &Vec<MetricName>| known(names, &[&device]).is_err();
+    if request.metrics.as_ref().is_some_and(is_missing)
+        && lookup::has_news(&snapshot, registry, store, call).await?
+    {
+        device = lookup::device(registry, store, call).await?;
+    }
     let Rows { horizon, grid, lacking, .. } = rows(known_state, store, &request, now, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &[&device])?,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
-use rollups::{SKEW, newest_sealable_edge};
+use rollups::{newest_possible_mark, newest_sealable_edge};
 use runtime::clock::{Clock, Deadline};
 use runtime::panic::{Panic, catching};
 use runtime::telemetry::{Telemetry, WideEvent};
@@ -130,8 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         run: &Run<'_>,
         log: &mut WideEvent,
     ) -> Result<(), StoreError> {
-        // No right clock makes a mark beyond this one.
-        let limit = newest_sealable_edge(now.saturating_add(SKEW));
+        let limit = newest_possible_mark(now);
         let ahead: BTreeSet<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] > limit).collect();
         if ahead.is_empty() {

@@ -7,7 +7,7 @@ mod episode;
 mod interval;
 mod schema;
 
-pub use episode::{Basis, Episode, Extremes, episodes, exact_episodes};
+pub use episode::{Basis, Episode, Extremes, MAX_HOLD, episodes, exact_episodes};
 pub use interval::{Condition, Interval, IntervalError};
 pub use schema::{
     ConditionsSchema, Encoding, IndexEntry, MAX_SCHEMA_VERSION, MetricMeans, SchemaError,

@@ -44,7 +44,7 @@ pub use bucket::{Bucket, Quarter};
 pub use calendar::{CalendarUnit, CalendarUnitError, LocalDate, LocalDateError, Zone, ZoneError};
 pub use conditions::{
     Basis, Condition, ConditionsSchema, Encoding, Episode, Extremes, IndexEntry, Interval,
-    IntervalError, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
+    IntervalError, MAX_HOLD, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
     exact_episodes,
 };
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};

@@ -9,15 +9,17 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::to_sdk;
 use crate::error::store_error;
+use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_read, note_write};
 use domain::{Device, DeviceId, SearchEntry, Timestamp};
-use table::item::attribute::{DEVICE_VERSION, DONE, RUN};
+use table::item::attribute::{DEVICE_VERSION, DONE, RUN, VERSION};
 use table::item::{self, Attribute};
 use table::keys::{Key, PK, SK, search_pk};
 use table::{
-    Companion, IndexDevices, Invocation, LookUpRegistry as _, StoreError, StoreResult,
-    UpdateOutcome, entry_companions,
+    Companion, Expected, IndexDevices, Invocation, LookUpRegistry as _, MAX_CACHED_ENTRIES,
+    MarkIndexed, ReadRegistry as _, SearchDevices as _, StoreError, StoreResult, UpdateOutcome,
+    entry_companions,
 };
 
 /// The number of values that one transaction writes, beside the check of the device.
@@ -64,6 +66,34 @@ impl IndexDevices for DynamoStore {
         update.set(&[DONE], Attribute::S(at.to_string()));
         let outcome = update.send(self, invocation).await?;
         Ok(matches!(outcome, UpdateOutcome::Updated(_)))
+    }
+}
+
+impl MarkIndexed for DynamoStore {
+    async fn mark_indexed(&self, now: Timestamp, invocation: &Invocation) -> StoreResult<bool> {
+        if !self.layout.attribute_index || self.is_indexed(invocation).await? {
+            return Ok(self.layout.attribute_index);
+        }
+        // Of two marks the versions differ: one that an edit takes away and another puts again is not ended here.
+        let version = u64::try_from(now.as_millis()).unwrap_or(0);
+        let mut mark = item::key(&Key::Indexed);
+        mark.insert(VERSION.to_owned(), Attribute::N(version.to_string()));
+        mark.insert(RUN.to_owned(), Attribute::S(now.to_string()));
+        let begun = Put::new(mark.clone(), Expected::Absent).send(self, invocation).await?;
+        if !matches!(begun, UpdateOutcome::Updated(())) {
+            return Ok(false);
+        }
+        let devices = self.devices(invocation).await?;
+        let has_none = |device: &Device| device.search_entries().is_empty();
+        if devices.found.len() > MAX_CACHED_ENTRIES
+            || !devices.unreadable.is_empty()
+            || !devices.found.iter().all(has_none)
+        {
+            return Ok(false);
+        }
+        mark.insert(DONE.to_owned(), Attribute::S(now.to_string()));
+        let ended = Put::new(mark, Expected::Version(version)).send(self, invocation).await?;
+        Ok(matches!(ended, UpdateOutcome::Updated(())))
     }
 }
 

@@ -21,3 +21,10 @@ pub fn is_over(end: Timestamp, now: Timestamp) -> bool {
 pub fn newest_sealable_edge(now: Timestamp) -> Timestamp {
     Quarter::of(now.saturating_add(-(GRACE + SKEW))).start()
 }
+
+/// The newest mark that a sweep with a right clock may have left. One beyond it was made by a clock that was ahead,
+/// and hides what was stored since.
+#[must_use]
+pub fn newest_possible_mark(now: Timestamp) -> Timestamp {
+    newest_sealable_edge(now.saturating_add(SKEW))
+}

@@ -74,6 +74,13 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(told(snapshot, log))
     }
 
+    /// Whether [`snapshot`](Self::snapshot) would now read more than a hundred devices and rooms: then a question
+    /// about a few of them is better asked of the table.
+    #[must_use]
+    pub fn would_read_many(&self) -> bool {
+        self.cache.would_read_many()
+    }
+
     /// The registry as it is now, whatever its age in memory.
     pub async fn refresh(
         &self,

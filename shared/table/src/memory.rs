@@ -13,11 +13,12 @@ use chrono::TimeDelta;
 
 use super::{
     AddArrival, Added, Companion, EditRegistry, Edited, FindRegistry, FindToken, InsertOutcome,
-    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MergeReadings, MeterChange, Page,
-    PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings, RangeQuery,
-    ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey, RollupState,
-    RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey, StoreError,
-    StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions, keys,
+    Invocation, ListPage, Listing, LookUpRegistry, ManageTokens, MarkIndexed, MergeReadings,
+    MeterChange, Page, PageRegistry, PutOutcome, PutReadings, QueryReadings, QueryRoomReadings,
+    RangeQuery, ReadRegistry, ReadingKey, Refold, RegisterDevices, Registration, RollupKey,
+    RollupState, RoomWalk, SearchDevices, SearchHit, SearchPage, SearchQuery, Seen, StayKey,
+    StoreError, StoreResult, StoredRollup, TeachDevice, UpdateOutcome, UpdateRegistry, companions,
+    keys,
 };
 use domain::{
     BehindError, DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DevicePatchError,
@@ -496,6 +497,12 @@ impl FindRegistry for MemoryStore {
         let state = self.read()?;
         let found = ids.iter().filter_map(|id| state.rooms.get(id).cloned()).collect();
         Ok(Listing { found, ..Listing::default() })
+    }
+}
+
+impl MarkIndexed for MemoryStore {
+    async fn mark_indexed(&self, _now: Timestamp, invocation: &Invocation) -> StoreResult<bool> {
+        self.is_indexed(invocation).await
     }
 }
 

@@ -228,6 +228,25 @@ pub trait SearchDevices: Send + Sync {
     ) -> impl Future<Output = StoreResult<SearchPage>> + Send;
 }
 
+/// Notes that the index of attributes is complete where there is nothing to put into it.
+pub trait MarkIndexed: Send + Sync {
+    /// What the port must be permitted.
+    const PERMISSIONS: &'static [Permission] = &[
+        (Action::GetItem, Target::Attributes),
+        (Action::PutItem, Target::Attributes),
+        (Action::Query, Target::Devices),
+    ];
+
+    /// Notes that the index is complete if nothing is noted of it, no device has a value that belongs into it, and
+    /// no edit without the index is made meanwhile. Then whoever edits a device writes its values, or takes the
+    /// note away. Returns whether it is noted. A table of more devices than memory holds is left as it is.
+    fn mark_indexed(
+        &self,
+        now: Timestamp,
+        invocation: &Invocation,
+    ) -> impl Future<Output = StoreResult<bool>> + Send;
+}
+
 /// Keeps the index of attributes complete: for the command line, not for functions.
 pub trait IndexDevices: Send + Sync {
     /// What the port must be permitted.

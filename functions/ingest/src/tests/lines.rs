@@ -466,6 +466,57 @@ async fn what_is_refused_teaches_nothing_and_with_accept_partial_false_stores_no
     assert_eq!(bench.lines("/write", &line("a", 250, 256)).await.0, 204);
 }
 
+/// Each line has a tag of its own and its own value of a tag that all have.
+#[tokio::test]
+async fn a_device_is_taught_by_those_of_its_lines_that_are_stored() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let line = |n: usize, fields: &str| {
+        let at = 1_768_147_200_000 + n;
+        format!("m,host=a,of=line{n},tag{n}=x {fields} {at}\n")
+    };
+    // The first stored and the second refused, the reverse, and others.
+    let mut requests = vec![
+        (fields(0, 200), vec![fields(200, 256), fields(256, 300)]),
+        (fields(0, 200), vec![fields(200, 300), fields(150, 256)]),
+        (fields(0, 1), vec![fields(0, 256), fields(0, 256) + ",g=1", fields(255, 257)]),
+    ];
+    for _ in 0..40 {
+        let some = |random: &mut fastrand::Rng| {
+            let from = random.usize(0..300);
+            fields(from, from + random.usize(1..150))
+        };
+        let lines = (0..random.usize(2..7)).map(|_| some(&mut random)).collect();
+        requests.push((fields(0, random.usize(1..257)), lines));
+    }
+    let (mut stored, mut refused) = (0, 0);
+    for (before, lines) in requests {
+        let bench = Bench::new();
+        let path = "/write?precision=ms&device_tags=host";
+        let known = format!("m,host=a {before} {}", 1_768_147_199_999_i64);
+        assert_eq!(bench.lines(path, &known).await.0, 204);
+        let body: String = lines.iter().enumerate().map(|(n, it)| line(n, it)).collect();
+        let (_, text) = bench.lines(path, &body).await;
+        let start = bench.store.readings()[0].at;
+        let readings = bench.store.readings();
+        let taught_by: Vec<usize> = readings
+            .iter()
+            .skip(1)
+            .map(|it| (it.at.since(start).num_milliseconds() - 1).try_into().expect("after"))
+            .collect();
+        stored += taught_by.len();
+        refused += lines.len() - taught_by.len();
+        let invocation = Invocation::until(Deadline::after(TIMEOUT));
+        let devices = bench.store.devices(&invocation).await.expect("memory").found;
+        let tags = &devices[0].source.tags;
+        let of: Vec<usize> =
+            (0..lines.len()).filter(|n| tags.contains_key(&format!("tag{n}"))).collect();
+        assert_eq!(of, taught_by, "{text}");
+        let first = taught_by.first().map(|n| format!("line{n}"));
+        assert_eq!(tags.get("of"), first.as_ref(), "{text}");
+    }
+    assert!(stored > 50 && refused > 50, "{stored} {refused}");
+}
+
 #[tokio::test]
 async fn no_line_takes_the_place_of_another_series_or_field() {
     for (first, second, stored) in [

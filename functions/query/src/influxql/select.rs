@@ -337,7 +337,7 @@ async fn leave_out_absent<'a>(
     let knowledge = presence::knowledge(store, known, snapshot, range, now, invocation).await?;
     let seen = match knowledge {
         Knowledge::Noted => presence::seen(store, all, range, invocation).await?,
-        Knowledge::AllAsked | Knowledge::NotedInPart => BTreeMap::new(),
+        Knowledge::AllAsked | Knowledge::NotedInPart | Knowledge::NotedAlone => BTreeMap::new(),
     };
     let asked = asked.into_iter().map(|(it, rooms)| {
         let seen = &seen;
@@ -349,7 +349,7 @@ async fn leave_out_absent<'a>(
             let is_there = match knowledge {
                 Knowledge::Noted => is_now || rooms.iter().any(is_seen),
                 // Of a device that is asked in vain nothing is lost but units.
-                Knowledge::NotedInPart => true,
+                Knowledge::NotedInPart | Knowledge::NotedAlone => true,
                 Knowledge::AllAsked => {
                     may_have_been_in(store, it.device, &rooms, range, horizon, invocation).await?
                 }

@@ -41,7 +41,7 @@ impl Span {
 
     /// The same of these rooms.
     pub(crate) fn of_rooms(self, subject: &Subject) -> Self {
-        let rooms_lack = subject.knowledge.filter(|it| *it == Knowledge::NotedInPart);
+        let rooms_lack = subject.knowledge.filter(|it| it.lacks_devices());
         Self { rooms_lack, ..self }
     }
 
@@ -99,7 +99,7 @@ impl Explanation {
         invocation: &Invocation,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
-        let estimated = devices.iter().map(|it| estimate(it, coarsest));
+        let estimated = devices.iter().map(estimate);
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
@@ -147,41 +147,16 @@ fn reason(why: NotCounted<'_>) -> String {
     }
 }
 
-/// The size of a rollup's keys and own attributes, about.
-pub(crate) const ROLLUP_BYTES: i64 = 150;
-/// The size of one metric of a rollup, about.
-pub(crate) const METRIC_BYTES: i64 = 70;
-/// The size of a reading's keys and own attributes, about.
-const READING_BYTES: usize = 110;
-/// The size of one metric of a reading, about.
-const VALUE_BYTES: usize = 18;
-
-/// What one device costs, about: a query for each kind of items down to readings, and the items that there are,
-/// of the metrics that they have. A device that sends seldom has fewer than its range has quarters.
-fn estimate(it: &DeviceValues<'_>, coarsest: Level) -> f64 {
-    let bytes_of = |level: Level| -> usize {
-        let pieces = it.gathered.pieces.iter().filter(|piece| piece.level == level);
-        let bytes = pieces.map(|piece| {
-            let metrics = &piece.rollup.metrics;
-            let most = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
-            let rollup =
-                ROLLUP_BYTES + METRIC_BYTES * i64::try_from(metrics.len()).unwrap_or(i64::MAX);
-            match level {
-                Level::Readings => {
-                    let count = usize::try_from(most).unwrap_or(usize::MAX);
-                    count.saturating_mul(READING_BYTES + VALUE_BYTES * metrics.len())
-                }
-                Level::Quarters | Level::Days => usize::try_from(rollup).unwrap_or(usize::MAX),
-            }
-        });
-        bytes.fold(0, usize::saturating_add)
+/// What one device costs, about: its queries and the items that they find, and what is beside its range. There is a
+/// query for each time without days, so a device that sends seldom has many.
+fn estimate(it: &DeviceValues<'_>) -> f64 {
+    let spans = it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge);
+    let beside = match it.gathered.day_before {
+        _ if !spans => 0.0,
+        Some(_) => 0.5,
+        None => 1.0,
     };
-    let levels = [Level::Readings, Level::Quarters, Level::Days];
-    let asked = levels.into_iter().filter(|level| *level <= coarsest);
-    let halves = asked.map(|level| u32::try_from(bytes_of(level) / 4_096 + 1).unwrap_or(u32::MAX));
-    let beside =
-        if it.metrics.values().any(|metric| metric.rule != MetricRule::Gauge) { 2.0 } else { 0.0 };
-    0.5 * (halves.map(f64::from).sum::<f64>() + beside)
+    it.gathered.read.units() + beside
 }
 
 /// The kinds of items that the rows are made from, the finest first.

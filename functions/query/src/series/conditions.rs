@@ -70,8 +70,9 @@ pub(crate) async fn conditions(
     let lacking = Lacking::read(store, &horizon, now, call.invocation).await;
     let lacking = lacking.map_err(|error| call.failed(&error))?;
     let grid = Grid::quarters(request.range);
-    let known_rooms = (known_state, &horizon);
-    subject.find_occupants(store, known_rooms, (request.range, now), call).await?;
+    let have_all = |_: &Subject, devices: &[&Device]| known(&request.names(), devices).is_ok();
+    let (known_here, asked) = ((registry, known_state), (request.range, now));
+    subject.find_devices(known_here, store, &horizon, asked, have_all, call).await?;
     let devices = subject.devices(call)?;
     known(&request.names(), &devices)?;
     let has_all = |device: &&Device| {

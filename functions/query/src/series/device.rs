@@ -7,7 +7,7 @@ use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
 use table::{Invocation, QueryReadings, ReadRollups};
 
 use super::failure::Failure;
-use super::gather::{Ask, Gathered, gather};
+use super::gather::{Ask, Gathered, gather, gather_with_day_before};
 use super::neighbours::{Beside, neighbours};
 use super::values::{Metric, RowValues, usual_interval, values};
 
@@ -52,12 +52,15 @@ pub(crate) async fn device_values<'a>(
     let rule = |name: &MetricName| MetricRule::of(&ask.device.metrics[name]);
     let spanning = names.iter().map(|name| (name.clone(), rule(name)));
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
-    let gathered = gather(store, ask, invocation).await?;
-    let beside = if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
-        Beside { values: BTreeMap::new(), reach: ask.grid.range() }
+    let (gathered, beside);
+    if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
+        gathered = gather(store, ask, invocation).await?;
+        beside = Beside { values: BTreeMap::new(), reach: ask.grid.range() };
     } else {
-        neighbours(store, ask, &spanning, invocation).await?
-    };
+        gathered = gather_with_day_before(store, ask, invocation).await?;
+        let day_before = gathered.day_before.as_ref();
+        beside = neighbours(store, ask, &spanning, day_before, invocation).await?;
+    }
     let none = Neighbours::default();
     let metrics = names.iter().map(|name| {
         let rule = rule(name);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use table::{Invocation, QueryReadings, ReadRollups};
 
 use super::failure::Failure;
-use super::gather::{Ask, Level, Piece, gather, readings};
+use super::gather::{Ask, Level, Piece, gather, gather_with_day_before, readings};
 use super::grid::Grid;
 use super::neighbours::neighbours;
 use super::write::Line;
@@ -91,8 +91,9 @@ pub(crate) async fn events(
     if counters.is_empty() {
         return Ok(Events::default());
     }
-    let gathered = gather(store, ask, invocation).await?;
-    let beside = neighbours(store, ask, &counters, invocation).await?;
+    let gathered = gather_with_day_before(store, ask, invocation).await?;
+    let beside =
+        neighbours(store, ask, &counters, gathered.day_before.as_ref(), invocation).await?;
     let mut found = Events::default();
     for (name, rule) in &counters {
         let before = beside.values.get(name).and_then(|it| it.before.clone());

@@ -16,6 +16,7 @@ use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, Stor
 use super::failure::Failure;
 use super::grid::{Grid, intersection, joined, uncovered};
 use super::horizon::Horizon;
+use super::sizes;
 
 /// The longest time for which one request reads the readings of a device.
 pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
@@ -30,6 +31,11 @@ const MIN_QUARTERS: usize = 5_000;
 const PAGE: usize = 10_000;
 /// The number of gaps between days that are asked for at once.
 const GAP_CONCURRENCY: usize = 8;
+/// The age of the newest time without days for which readings may serve instead of quarters: of the day that is
+/// open and of the one before, which is folded some minutes after its end.
+const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
+/// The number of quarters of a day.
+const QUARTERS_OF_DAY: usize = 96;
 
 /// A level of items from which rows are made, the finest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +96,7 @@ impl Ask<'_> {
 
     /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        Gathering::new(self, uncovered(self.grid.range(), self.rolled_up())).map(drop)
+        Gathering::new(self, false).map(drop)
     }
 }
 
@@ -113,6 +119,33 @@ impl Piece {
     }
 }
 
+/// What queries read, about.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    queries: usize,
+    bytes: usize,
+}
+
+impl Read {
+    fn add_rollups(&mut self, queries: usize, found: &[StoredRollup]) {
+        let bytes = found.iter().map(|it| sizes::of_rollup(it.rollup.metrics.len()));
+        self.queries += queries;
+        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
+    }
+
+    fn add_readings(&mut self, found: &[Reading]) {
+        let bytes = found.iter().map(|it| sizes::of_reading(it.metrics().len()));
+        self.queries += 1;
+        self.bytes = bytes.fold(self.bytes, usize::saturating_add);
+    }
+
+    /// The read units: half a one for each query, and for each further 4 KB.
+    pub(crate) fn units(&self) -> f64 {
+        let halves = u32::try_from(self.queries + self.bytes / 4_096).unwrap_or(u32::MAX);
+        f64::from(halves) / 2.0
+    }
+}
+
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
@@ -123,6 +156,10 @@ pub(crate) struct Gathered {
     pub(crate) outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
     pub(crate) frozen: usize,
+    /// What the queries read, about.
+    pub(crate) read: Read,
+    /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
+    pub(crate) day_before: Option<StoredRollup>,
 }
 
 /// Gathers what is asked.
@@ -131,16 +168,16 @@ pub(crate) async fn gather(
     ask: &Ask<'_>,
     invocation: &Invocation,
 ) -> Result<Gathered, Failure> {
-    let rolled_up = ask.rolled_up();
-    let mut gathering = Gathering::new(ask, uncovered(ask.grid.range(), rolled_up))?;
-    if let Some(rolled_up) = rolled_up {
-        gathering.take_rollups(store, rolled_up, invocation).await?;
-    }
-    gathering.take_readings(store, invocation).await?;
-    let mut gathered = gathering.gathered;
-    gathered.pieces.sort_by_key(|piece| piece.range.from());
-    gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
-    Ok(gathered)
+    Gathering::new(ask, false)?.run(store, invocation).await
+}
+
+/// Gathers what is asked, and the day before it for the neighbours: it comes with the other days.
+pub(crate) async fn gather_with_day_before(
+    store: &(impl ReadRollups + QueryReadings),
+    ask: &Ask<'_>,
+    invocation: &Invocation,
+) -> Result<Gathered, Failure> {
+    Gathering::new(ask, true)?.run(store, invocation).await
 }
 
 /// How a stored rollup serves.
@@ -161,10 +198,12 @@ struct Gathering<'a> {
     readings: Vec<TimeRange>,
     /// For how long readings may still be read in place of outdated rollups.
     budget: TimeDelta,
+    has_day_before: bool,
 }
 
 impl<'a> Gathering<'a> {
-    fn new(ask: &'a Ask<'a>, readings: Vec<TimeRange>) -> Result<Self, Failure> {
+    fn new(ask: &'a Ask<'a>, has_day_before: bool) -> Result<Self, Failure> {
+        let readings = uncovered(ask.grid.range(), ask.rolled_up());
         let first = ask.device.first_seen.min(ask.now);
         let lived = TimeRange::new(first, ask.now).ok();
         let long = |part: &TimeRange| {
@@ -177,28 +216,57 @@ impl<'a> Gathering<'a> {
         }
         let rules = FoldRules::of(ask.device);
         let budget = ask.max_read.min(MAX_READ) - length;
-        Ok(Self { ask, rules, gathered: Gathered::default(), readings, budget })
+        let gathered = Gathered::default();
+        Ok(Self { ask, rules, gathered, readings, budget, has_day_before })
+    }
+
+    async fn run(
+        mut self,
+        store: &(impl ReadRollups + QueryReadings),
+        invocation: &Invocation,
+    ) -> Result<Gathered, Failure> {
+        if let Some(rolled_up) = self.ask.rolled_up() {
+            self.take_rollups(store, rolled_up, invocation).await?;
+        }
+        self.take_readings(store, invocation).await?;
+        let mut gathered = self.gathered;
+        gathered.pieces.sort_by_key(|piece| piece.range.from());
+        gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
+        Ok(gathered)
     }
 
     async fn take_rollups(
         &mut self,
-        store: &impl ReadRollups,
+        store: &(impl ReadRollups + QueryReadings),
         range: TimeRange,
         invocation: &Invocation,
     ) -> Result<(), Failure> {
         let days = match self.ask.coarsest {
-            Level::Days => self.days(store, range, invocation).await?,
+            Level::Days => {
+                let days = self.days(store, self.with_day_before(range), invocation).await?;
+                self.gathered.read.add_rollups(1, &days);
+                self.gathered.day_before =
+                    days.first().filter(|day| self.has_neighbours(day)).cloned();
+                days
+            }
             _ => Vec::new(),
         };
         let mut taken = Vec::new();
         for day in &days {
-            if self.is_local_day(day) && intersection(day.range, range) == Some(day.range) {
+            if intersection(day.range, range) == Some(day.range)
+                && self.is_local_day(day)
+                && self.ask.grid.has_in_one_row(day.range)
+            {
                 let is_taken = self.take(day, day.range, Level::Days);
                 taken.extend(is_taken.then_some(day.range));
             }
         }
-        let gaps = uncovered(range, taken);
+        let mut gaps = uncovered(range, taken);
+        if self.take_newest(store, gaps.last(), &days, invocation).await? {
+            gaps.pop();
+        }
         let quarters = self.quarters(store, &gaps, &days, invocation).await?;
+        self.gathered.read.add_rollups(gaps.len(), &quarters);
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
             let inside = || {
@@ -269,13 +337,70 @@ impl<'a> Gathering<'a> {
         Ok(days)
     }
 
-    /// Whether a day is one of the zone, and of one row.
+    /// Whether a day is one of the zone.
     fn is_local_day(&self, day: &StoredRollup) -> bool {
         let zone = self.ask.horizon.zone();
         let domain::Bucket::Day(date) = day.key.bucket else { return false };
-        day.zone.as_deref() == Some(zone.name())
-            && zone.day(date) == Some(day.range)
-            && self.ask.grid.has_in_one_row(day.range)
+        day.zone.as_deref() == Some(zone.name()) && zone.day(date) == Some(day.range)
+    }
+
+    /// The range of the days to ask for: with the day before it where neighbours are asked for.
+    fn with_day_before(&self, range: TimeRange) -> TimeRange {
+        let before = range.from().saturating_add(TimeDelta::milliseconds(-1));
+        let from = if self.has_day_before { before } else { range.from() };
+        TimeRange::new(from, range.to()).expect("it is at least as long as the range")
+    }
+
+    /// Whether a day ends where the range begins, and its last values are those of its readings.
+    fn has_neighbours(&self, day: &StoredRollup) -> bool {
+        let rolled_up = self.ask.horizon.rolled_up(&self.ask.device.id);
+        self.has_day_before
+            && day.range.to() == self.ask.grid.range().from()
+            && rolled_up.is_some_and(|it| intersection(it, day.range) == Some(day.range))
+            && self.is_local_day(day)
+            && !self.is_outdated(day)
+            && !day.is_frozen
+    }
+
+    /// Takes the newest time without days from readings, with what is not rolled up behind it, if the newest day
+    /// had so few readings that they cost less than its quarters. Where there are more now, it takes nothing,
+    /// and has read no more than the quarters are.
+    async fn take_newest(
+        &mut self,
+        store: &impl QueryReadings,
+        gap: Option<&TimeRange>,
+        days: &[StoredRollup],
+        invocation: &Invocation,
+    ) -> Result<bool, Failure> {
+        let newest = days.iter().rfind(|day| !day.rollup.is_empty());
+        let (Some(gap), Some(newest)) = (gap, newest) else { return Ok(false) };
+        let age = self.ask.now.since(gap.from());
+        if age > MAX_NEWEST.min(self.ask.max_read) {
+            return Ok(false);
+        }
+        let metrics = &newest.rollup.metrics;
+        let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let rollup = sizes::of_rollup(metrics.len());
+        let reading = sizes::of_reading(metrics.len());
+        if reading.saturating_mul(count) > rollup * count.min(QUARTERS_OF_DAY) {
+            return Ok(false);
+        }
+        let behind = self.readings.iter().position(|it| it.from() == gap.to());
+        let to = behind.map_or(gap.to(), |place| self.readings[place].to());
+        let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
+        let quarters = age.num_minutes() / Quarter::LENGTH.num_minutes() + 1;
+        let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
+        let order = Order::Ascending;
+        let query = RangeQuery { range, order, after: None, limit, consistent: false };
+        let page = store.device_readings(&self.ask.device.id, &query, invocation).await?;
+        self.gathered.read.add_readings(&page.readings);
+        if page.has_more {
+            return Ok(false);
+        }
+        behind.map(|place| self.readings.remove(place));
+        self.fold(range, &page.readings);
+        Ok(true)
     }
 
     /// Takes a rollup, or has its readings read; returns whether either is done.
@@ -381,6 +506,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), Failure> {
         for range in joined(std::mem::take(&mut self.readings)) {
             let readings = readings(store, self.ask, range, invocation).await?;
+            self.gathered.read.add_readings(&readings);
             if self.ask.coarsest == Level::Readings {
                 self.check_readings(store, range, readings.first(), invocation).await?;
             }

@@ -1,7 +1,7 @@
 //! The nearest values of counters and powers outside of a range, however far. Folds nothing.
 //!
-//! It looks at a few readings first, then at rollups, whose first and last values are those of readings:
-//! far neighbours cost a few read units.
+//! It looks at the day before if that has been read, at a few readings, and then at rollups, whose first and last
+//! values are those of readings: far neighbours cost a few read units.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +41,7 @@ pub(crate) async fn neighbours(
     store: &(impl ReadRollups + QueryReadings),
     ask: &Ask<'_>,
     rules: &BTreeMap<MetricName, MetricRule>,
+    day_before: Option<&StoredRollup>,
     invocation: &Invocation,
 ) -> Result<Beside, Failure> {
     let range = ask.grid.range();
@@ -54,6 +55,10 @@ pub(crate) async fn neighbours(
         found: BTreeMap::new(),
         has_rolled: false,
     };
+    if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
+        search.has_rolled = true;
+        search.see_rollup(day, range.from());
+    }
     search.run(range.from()).await?;
     let from = search.reached(range.from());
     for (name, sample) in std::mem::take(&mut search.found) {

@@ -138,7 +138,7 @@ impl Step<'_> {
             now: self.now,
         };
         let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
-        let mut found = neighbours(store, &ask, &rules, invocation).await?;
+        let mut found = neighbours(store, &ask, &rules, None, invocation).await?;
         Ok(found.values.remove(self.name).and_then(|it| it.before))
     }
 }

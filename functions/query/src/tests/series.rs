@@ -705,3 +705,22 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     let text = "rollups are behind; they may lack 2 quarters of an hour";
     assert_eq!(answer["results"][0]["messages"][0]["text"], text, "{answer}");
 }
+
+#[tokio::test]
+async fn a_metric_that_is_missing_reads_a_registry_again_after_a_pause() {
+    let bench = Bench::empty();
+    let id = |n: i64| format!("d{n}");
+    let readings: Vec<_> =
+        (0..150).map(|n| numbers(&id(n), n % 60, "hall", &[("t", "1")])).collect();
+    bench.store(&readings).await;
+    assert_eq!(bench.get("/devices").await.status, 200);
+    let reads = async || {
+        let before = bench.store.calls().reads;
+        assert_eq!(bench.get("/series?metric=humidity").await.status, 400);
+        bench.store.calls().reads - before
+    };
+    let usual = reads().await;
+    bench.clock.advance(Duration::from_secs(2));
+    assert_eq!(reads().await, usual + 2, "devices and rooms");
+    assert_eq!([reads().await, reads().await], [usual; 2]);
+}

@@ -57,8 +57,8 @@ impl Extremes {
     }
 }
 
-/// The time for which a value counts while no other of its metric follows.
-const HOLD: TimeDelta = TimeDelta::minutes(15);
+/// The longest time for which a value holds while no other of its metric follows.
+pub const MAX_HOLD: TimeDelta = TimeDelta::minutes(15);
 
 /// The episodes of quarters that match, which are in order: each run of quarters that follow each other.
 #[must_use]
@@ -96,7 +96,7 @@ pub fn exact_episodes(
         }
         let holds = conditions.iter().zip(&values).map(|(condition, value)| {
             let (at, value) = (*value)?;
-            condition.interval.contains(value).then(|| at.saturating_add(HOLD))
+            condition.interval.contains(value).then(|| at.saturating_add(MAX_HOLD))
         });
         let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|it| it.into_iter().min())
         else {

@@ -203,6 +203,13 @@ impl<C: Clock> RegistryCache<C> {
         *back_off = Some(BackOff { pause, since: self.clock.now() });
     }
 
+    /// Whether [`snapshot`](Self::snapshot) would read a large registry now, because it is too old.
+    pub(super) fn would_read_many(&self) -> bool {
+        let is_due = |it: &Snapshot| self.age(it) >= self.max_age && !self.must_wait();
+        let is_large = |it: &Snapshot| it.devices.len() + it.rooms.len() > ENTRIES_PER_SECOND;
+        self.current().is_some_and(|it| is_large(&it) && is_due(&it))
+    }
+
     /// The registry as it is now or later: read anew, or by somebody else who began after this call.
     pub(super) async fn refresh(
         &self,

@@ -61,7 +61,7 @@ impl Answer<'_> {
             devices: &self.devices,
             left_out: &self.left_out,
             rollups_lack: self.lag.as_ref(),
-            rooms_lack: self.knowledge.filter(|it| *it == Knowledge::NotedInPart),
+            rooms_lack: self.knowledge.filter(|it| it.lacks_devices()),
             explain,
         };
         respond(request.format, || columns(&names), &rows, &about)

@@ -1,14 +1,14 @@
-//! Refines episodes by readings: those inside, and those of one quarter of an hour around. Finds no episode
-//! that the means do not show.
+//! Refines episodes by readings: those inside, those of one quarter of an hour around, and those further on while
+//! an episode goes on there. Finds no episode that the means do not show.
 
 use chrono::TimeDelta;
-use domain::{Episode, Quarter, Reading, TimeRange, exact_episodes};
+use domain::{Condition, Episode, MAX_HOLD, Quarter, Reading, TimeRange, exact_episodes};
 use table::{Invocation, QueryReadings};
 
 use super::request::ConditionsRequest;
 use crate::series::failure::Failure;
 use crate::series::gather::{Ask, MAX_READ, readings};
-use crate::series::grid::{intersection, joined};
+use crate::series::grid::{intersection, joined, uncovered};
 
 /// The episodes of a device by its readings; those whose readings are gone stay as they are.
 pub(crate) async fn refined(
@@ -18,32 +18,106 @@ pub(crate) async fn refined(
     episodes: Vec<Episode>,
     invocation: &Invocation,
 ) -> Result<Vec<Episode>, Failure> {
-    let windows = episodes.iter().filter_map(|it| {
-        let from = it.range.from().saturating_add(-Quarter::LENGTH);
-        let around = TimeRange::new(from, it.range.to().saturating_add(Quarter::LENGTH));
-        intersection(around.expect("it is longer than the episode"), ask.grid.range())
-    });
-    let windows = joined(windows.collect());
-    let length: TimeDelta = windows.iter().map(|it| it.to().since(it.from())).sum();
-    if length > MAX_READ {
-        return Err(Failure::OutOfReach(format!(
-            "The episodes of {} take {} hours with what is around them, and exact=1 reads the readings \
-             of at most {} hours. Narrow from and to or the conditions, or ask without exact.",
-            ask.device.id,
-            length.num_hours(),
-            MAX_READ.num_hours()
-        )));
-    }
+    let around = |it: &Episode| widened(ask, it.range, Quarter::LENGTH, Quarter::LENGTH);
+    let regions = joined(episodes.iter().map(around).collect());
+    let read = |region: &TimeRange| duration(widened(ask, *region, MAX_HOLD, TimeDelta::zero()));
+    let mut length_read: TimeDelta = regions.iter().map(read).sum();
+    check(ask, length_read)?;
     let mut refined = Vec::new();
-    for window in windows {
-        let mut found = readings(store, ask, window, invocation).await?;
-        found.retain(|it| ask.is_about(it.room.as_ref()));
-        refined.extend(exact_episodes(&found, &request.conditions, window));
+    for region in regions {
+        let conditions = &request.conditions;
+        let (found, readings) =
+            followed(store, ask, conditions, region, &mut length_read, invocation).await?;
+        refined.extend(found);
         let is_gone = |it: &&Episode| {
-            let is_of = window.contains(it.range.from());
-            is_of && !found.iter().any(|reading: &Reading| it.range.contains(reading.at))
+            let is_of = region.contains(it.range.from());
+            is_of && !readings.iter().any(|reading| it.range.contains(reading.at))
         };
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
+    // One that reaches from region to region, because the rollups lag, is found in each.
+    refined.sort_by_key(|it| (it.range.from(), it.range.to()));
+    refined.dedup();
     Ok(refined)
+}
+
+/// The episodes that a region touches, from the reading at which each begins to the one at which it ends, and the
+/// readings that were read for them. `length_read` is the time whose readings the request reads.
+async fn followed(
+    store: &impl QueryReadings,
+    ask: &Ask<'_>,
+    conditions: &[Condition],
+    region: TimeRange,
+    length_read: &mut TimeDelta,
+    invocation: &Invocation,
+) -> Result<(Vec<Episode>, Vec<Reading>), Failure> {
+    let asked = ask.grid.range();
+    let mut range = widened(ask, region, MAX_HOLD, TimeDelta::zero());
+    let mut read = readings(store, ask, range, invocation).await?;
+    let mut step = Quarter::LENGTH;
+    loop {
+        let mut found = of_readings(ask, conditions, range, &read);
+        found.retain(|it| intersection(it.range, region).is_some());
+        // Until then a value may hold that precedes the range.
+        let settled = range.from().saturating_add(MAX_HOLD);
+        let may_begin_before = range.from() > asked.from()
+            && found.first().is_some_and(|it| it.range.from() <= settled);
+        let may_end_after =
+            range.to() < asked.to() && found.last().is_some_and(|it| it.range.to() == range.to());
+        if !may_begin_before && !may_end_after {
+            return Ok((found, read));
+        }
+        let further = |may: bool| if may { step } else { TimeDelta::zero() };
+        let wider = widened(ask, range, further(may_begin_before), further(may_end_after));
+        *length_read += duration(wider) - duration(range);
+        check(ask, *length_read)?;
+        for part in uncovered(wider, [range]) {
+            read.extend(readings(store, ask, part, invocation).await?);
+        }
+        read.sort_by_key(|it| it.at);
+        (range, step) = (wider, step * 2);
+    }
+}
+
+/// The episodes of readings, stay by stay: what a device measured in a room holds until it is elsewhere.
+fn of_readings(
+    ask: &Ask<'_>,
+    conditions: &[Condition],
+    range: TimeRange,
+    readings: &[Reading],
+) -> Vec<Episode> {
+    let is_here = |reading: &Reading| ask.is_about(reading.room.as_ref());
+    let stays: Vec<&[Reading]> = readings.chunk_by(|a, b| is_here(a) == is_here(b)).collect();
+    let ends = stays.iter().skip(1).map(|next| next[0].at).chain([range.to()]);
+    let here = stays.iter().zip(ends).filter(|(stay, _)| is_here(&stay[0]));
+    let found = here.map(|(stay, end)| {
+        let stayed = TimeRange::new(stay[0].at, end).expect("readings have different times");
+        exact_episodes(stay, conditions, stayed)
+    });
+    found.flatten().collect()
+}
+
+/// A range with some time before and after it, as far as it is asked for.
+fn widened(ask: &Ask<'_>, range: TimeRange, before: TimeDelta, after: TimeDelta) -> TimeRange {
+    let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
+    let wider = TimeRange::new(from, to).expect("it is no shorter");
+    intersection(wider, ask.grid.range()).expect("it touches what is asked for")
+}
+
+fn duration(range: TimeRange) -> TimeDelta {
+    range.to().since(range.from())
+}
+
+/// Refuses to read the readings of too long a time.
+fn check(ask: &Ask<'_>, length: TimeDelta) -> Result<(), Failure> {
+    if length <= MAX_READ {
+        return Ok(());
+    }
+    Err(Failure::OutOfReach(format!(
+        "The episodes of {} take {} hours with what is around them, and exact=1 reads the readings of at \
+         most {} hours. Narrow from and to or the conditions, or ask without exact.",
+        ask.device.id,
+        length.num_hours(),
+        MAX_READ.num_hours()
+    )))
 }

@@ -11,8 +11,8 @@ use table::{Invocation, StoredSchema};
 use super::indexed::{Boxed, PAGE_UNITS};
 use super::plain::months;
 use super::request::ConditionsRequest;
-use crate::series::about::{METRIC_BYTES, ROLLUP_BYTES};
 use crate::series::gather::Ask;
+use crate::series::sizes;
 
 /// Shorter ranges are read whole.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
@@ -199,8 +199,7 @@ fn quarters(range: TimeRange) -> i64 {
 
 /// The size of a device's rollup, about.
 fn rollup_bytes(device: &Device) -> i64 {
-    let metrics = i64::try_from(device.metrics.len()).unwrap_or(i64::MAX);
-    ROLLUP_BYTES.saturating_add(METRIC_BYTES.saturating_mul(metrics))
+    i64::try_from(sizes::of_rollup(device.metrics.len())).unwrap_or(i64::MAX)
 }
 
 /// What one query of so many items consumes: half a unit for each 4 KB that it begins.

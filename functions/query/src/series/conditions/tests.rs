@@ -1,6 +1,6 @@
 //! Episodes against a filter over the folds of all readings, whichever way they are found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -13,9 +13,9 @@ use fastrand::Rng;
 use rollups::Following;
 use table::memory::MemoryStore;
 use table::{
-    Deadline, Expected, Indexing, Invocation, KeepRollupState as _, PutConditionsSchema as _,
-    PutReadings as _, PutRollups as _, ReadRollups as _, RollupKey, RollupState,
-    SetConditionsReady as _, StoredRollup,
+    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, KeepRollupState as _,
+    PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadRollups as _, RollupKey,
+    RollupState, SetConditionsReady as _, StoredRollup,
 };
 
 use super::plan::IndexPlan;
@@ -419,6 +419,151 @@ async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_inv
     let (found, _) = find(&home.store, &asks, &request, &invocation()).await.expect("answered");
     assert_eq!(spans(&found), [(range(5, 25), Basis::Readings)]);
     assert!(found[0].1.extremes.values().all(|it| it.min == it.max));
+}
+
+/// An episode as this file knows it: from and to in minutes, and the extremes of each metric in tenths. `None` where
+/// its readings are gone.
+type Span = (i64, i64, Option<BTreeMap<String, (i64, i64)>>);
+
+/// The episodes of all readings of a range, by a look at each minute.
+fn by_minutes(
+    readings: &[(i64, &str, BTreeMap<&str, i64>)],
+    conditions: &[(&str, i64, i64)],
+    room: Option<&str>,
+    (from, to): (i64, i64),
+) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for minute in from..to {
+        // Since the device has been elsewhere, and within 15 minutes.
+        let held: Vec<_> = readings
+            .iter()
+            .rev()
+            .filter(|(at, ..)| *at <= minute)
+            .take_while(|(at, of, _)| {
+                *at >= from && minute - at < 15 && room.is_none_or(|room| room == *of)
+            })
+            .collect();
+        let value = |name| held.iter().find_map(|(.., metrics)| metrics.get(name).copied());
+        let values = conditions.iter().map(|(name, low, high)| {
+            let value = value(*name).filter(|value| (low..=high).contains(&value))?;
+            Some(((*name).to_owned(), (value, value)))
+        });
+        let Some(values) = values.collect::<Option<BTreeMap<_, _>>>() else { continue };
+        match spans.last_mut() {
+            Some((_, end, Some(extremes))) if *end == minute => {
+                *end += 1;
+                for (name, (value, _)) in values {
+                    let known = extremes.get_mut(&name).expect("each has all");
+                    *known = (known.0.min(value), known.1.max(value));
+                }
+            }
+            _ => spans.push((minute, minute + 1, Some(values))),
+        }
+    }
+    spans
+}
+
+#[tokio::test]
+async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
+    let mut random = Rng::with_seed(21);
+    let (mut shown, mut gone, mut beyond) = (0, 0, 0);
+    for _ in 0..60 {
+        let days = random.i64(2..5);
+        let (mut minute, mut room, mut readings) = (0, "hall", Vec::new());
+        let (mut temperature, mut humidity) = (220, 500);
+        let is_slow = random.bool();
+        while minute < days * DAY {
+            let (t, h) = if is_slow { (3, 8) } else { (25, 80) };
+            temperature = (temperature + random.i64(-t..=t)).clamp(190, 250);
+            humidity = (humidity + random.i64(-h..=h)).clamp(400, 600);
+            if random.u8(0..25) == 0 {
+                room = if room == "hall" { "loft" } else { "hall" };
+            }
+            let mut metrics = BTreeMap::from([("temperature", temperature)]);
+            match random.u8(0..4) {
+                0 => {}
+                1 => drop(std::mem::replace(&mut metrics, [("humidity", humidity)].into())),
+                _ => drop(metrics.insert("humidity", humidity)),
+            }
+            readings.push((minute, room, metrics));
+            minute += match random.u8(0..40) {
+                0 => random.i64(16..200),
+                1..5 => 15 - minute % 15,
+                5..9 => 15,
+                _ => random.i64(1..12),
+            };
+        }
+        let stored = |(at, room, metrics): &(i64, &str, BTreeMap<&str, i64>)| {
+            let metrics: Vec<_> = metrics.iter().map(|(name, it)| (*name, *it)).collect();
+            reading(*at, Some(room), &metrics)
+        };
+        let all = readings.iter().map(stored).collect();
+        let home = Home::of(all, days * DAY, days * DAY, false).await;
+        // Changed since they were rolled up, some for hours: the means do not show that yet.
+        let steady = random.i64(0..days * DAY);
+        for (at, _, metrics) in &mut readings {
+            if (steady..steady + 200).contains(at) || random.u8(0..30) == 0 {
+                metrics.values_mut().for_each(|it| *it = if *it < 300 { 220 } else { 500 });
+            }
+        }
+        let changed: Vec<Reading> = readings.iter().map(stored).collect();
+        home.store.put_readings(&changed, None, &invocation()).await;
+        // And expired, while the rollups stay.
+        let expired = random.i64(0..DAY);
+        let keys = changed.iter().filter(|it| it.at < at(expired)).map(table::ReadingKey::of);
+        home.store.delete_readings(&keys.collect::<Vec<_>>(), &invocation()).await;
+        readings.retain(|(at, ..)| *at >= expired);
+        for room in [None, Some("hall"), Some("loft")] {
+            let (t, h) = (random.i64(200..230), random.i64(420..520));
+            let conditions = [("temperature", t, t + 15), ("humidity", h, h + 60)];
+            let conditions = &conditions[..random.usize(1..=2)];
+            let texts: Vec<_> = conditions
+                .iter()
+                .map(|(name, low, high)| (*name, format!("{}..{}", number(*low), number(*high))))
+                .collect();
+            let from = random.i64(0..96) * 15;
+            let to = random.i64(from / 15 + 1..=days * 96) * 15;
+            let mut request = request(&texts, range(from, to));
+            let grid = Grid::quarters(request.range);
+            let rooms: Option<BTreeSet<RoomId>> =
+                room.map(|it| [it.parse().expect("an id")].into());
+            let asks = [home.ask(&grid, rooms.as_ref())];
+            let spans = async |request: &ConditionsRequest| -> Vec<Span> {
+                let found = find(&home.store, &asks, request, &invocation()).await;
+                let minute = |it: Timestamp| it.since(at(0)).num_minutes();
+                let tenths = |it: &Decimal| (1..1_000).find(|n| number(*n) == *it).expect("few");
+                let span = |(_, it): (_, domain::Episode)| {
+                    let extremes = it
+                        .extremes
+                        .iter()
+                        .map(|(name, it)| (name.to_string(), (tenths(&it.min), tenths(&it.max))));
+                    let extremes = (it.basis == Basis::Readings).then(|| extremes.collect());
+                    (minute(it.range.from()), minute(it.range.to()), extremes)
+                };
+                found.expect("answered").0.into_iter().map(span).collect()
+            };
+            let plain = spans(&request).await;
+            request.is_exact = true;
+            let exact = spans(&request).await;
+
+            let is_around = |span: &Span| {
+                plain.iter().any(|(from, to, _)| from - 15 < span.1 && span.0 < to + 15)
+            };
+            let mut expected = by_minutes(&readings, conditions, room, (from, to));
+            expected.retain(is_around);
+            let is_further =
+                |it: &&Span| !plain.iter().any(|(from, to, _)| from - 15 < it.0 && it.1 < to + 15);
+            beyond += expected.iter().filter(is_further).count();
+            let has_readings =
+                |(from, to, _): &&Span| readings.iter().any(|(at, ..)| (*from..*to).contains(at));
+            expected.extend(plain.iter().filter(|it| !has_readings(it)).cloned());
+            expected.sort();
+            gone += exact.iter().filter(|it| it.2.is_none()).count();
+            shown += exact.len();
+            assert_eq!(exact, expected, "{request:?} {room:?} {plain:?}");
+        }
+    }
+    assert!(shown > 800 && gone > 80 && beyond > 40, "{shown} {gone} {beyond}");
 }
 
 #[test]

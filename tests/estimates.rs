@@ -1,0 +1,145 @@
+//! What `explain` estimates against what is consumed, of devices that send seldom and of one with many metrics. Checks
+//! no value.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    Bucket, DeviceObservation, FoldRules, Month, Quarter, Reading, Rollup, Room, SWEEP_GROUPS,
+    TimeRange, Timestamp, Zone,
+};
+use dynamodb::DynamoStore;
+use query::Query;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
+use table::{
+    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
+    RegisterDevices as _, RollupState, RoomWalk, Seen,
+};
+
+use crate::engine::Engine;
+use crate::given::{Answer, at, invocation, minute, placed, reading, request, room, stored_rollup};
+use crate::patterns::assert_estimate;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 86_400_000;
+const DAYS: i64 = 60;
+/// The middle of the day after the last one that is rolled up.
+const NOW: i64 = DAYS * DAY;
+const SEALED: i64 = NOW - 30 * MINUTE;
+const ROOM: &str = "attic";
+
+/// Readings that are stored, rolled up and noted in their room.
+async fn store(store: &DynamoStore, readings: &[Reading]) {
+    let (first, invocation) = (&readings[0], &invocation());
+    let known = DeviceObservation::of(first).new_device(first.device.clone(), |_| true);
+    let known = readings.iter().fold(known, |mut known, reading| {
+        let observed = DeviceObservation::of(reading).new_device(first.device.clone(), |_| true);
+        known.metrics.extend(observed.metrics);
+        known
+    });
+    store.register_device(&known, invocation).await.expect("written");
+    for some in readings.chunks(500) {
+        assert!(store.put_readings(some, None, invocation).await.not_stored.is_empty());
+    }
+    let mut buckets: BTreeMap<(Timestamp, Timestamp), (Bucket, Vec<Reading>)> = BTreeMap::new();
+    for reading in readings.iter().filter(|it| it.at < at(SEALED)) {
+        let (quarter, date) = (Quarter::of(reading.at), Zone::UTC.date(reading.at));
+        let day = Zone::UTC.day(date).expect("it exists");
+        let rolled = [(Bucket::Quarter(quarter), quarter.range()), (Bucket::Day(date), day)];
+        for (bucket, range) in rolled.into_iter().filter(|(_, range)| range.to() <= at(SEALED)) {
+            let found = buckets.entry((range.from(), range.to()));
+            found.or_insert((bucket, Vec::new())).1.push(reading.clone());
+        }
+    }
+    for ((from, to), (bucket, readings)) in buckets {
+        let rollup = Rollup::fold(&readings, &FoldRules::of(&known));
+        let range = TimeRange::new(from, to).expect("a range");
+        let stored = stored_rollup(&first.device, bucket, range, rollup);
+        let put = store.put_rollup(&stored, Expected::Absent, invocation).await;
+        assert!(put.expect("written"));
+    }
+    let mut seen = Seen::begun(room(ROOM), first.device.clone(), Month::of(first.at));
+    seen.last = Month::of(at(NOW));
+    assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
+}
+
+/// A reading of a thermometer that meters too, every so many days.
+fn seldom(id: &str, days: i64) -> Vec<Reading> {
+    let each = (0..DAYS).step_by(usize::try_from(days).expect("few")).map(|day| {
+        let kwh = format!("{}.5", 100 + day);
+        let metrics = [("temperature", "21.5"), ("cumulative_kwh_p", &kwh)];
+        placed(reading(id, day * DAY + 3 * 60 * MINUTE, &metrics), ROOM)
+    });
+    each.collect()
+}
+
+/// Four days of a device with sixty metrics, every quarter of an hour: all in one reading, or a reading each.
+fn wide(id: &str, are_apart: bool) -> Vec<Reading> {
+    let names: Vec<String> = (0..60).map(|n| format!("channel_{n:02}")).collect();
+    let times = (4 * -96..0).map(|n| NOW + n * 15 * MINUTE);
+    let each = times.flat_map(|time| -> Vec<Reading> {
+        if are_apart {
+            let apart = names.iter().zip(0..);
+            let apart = apart.map(|(name, n)| reading(id, time + n * 1_000, &[(name, "21.5")]));
+            return apart.map(|it| placed(it, ROOM)).collect();
+        }
+        let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), "21.5")).collect();
+        vec![placed(reading(id, time, &metrics), ROOM)]
+    });
+    each.collect()
+}
+
+#[tokio::test]
+async fn estimates_are_within_a_factor_of_two() {
+    let engine = Engine::embedded().await;
+    let table = engine.table(true).await.store();
+    let sealed = [at(SEALED); SWEEP_GROUPS];
+    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
+    let state = RollupState { zone, since, sealed, queue: None };
+    table.begin_rollups(&state, &invocation()).await.expect("written");
+    let walk = RoomWalk { begun: at(0), after: None, is_done: true };
+    table.set_room_walk(&walk, &invocation()).await.expect("written");
+    table.register_room(&Room::new(room(ROOM), at(0)), &invocation()).await.expect("written");
+    for readings in
+        [seldom("daily", 1), seldom("rare", 3), wide("wide", false), wide("apart", true)]
+    {
+        store(&table, &readings).await;
+    }
+    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    let query = Query::new(table.clone(), TestClock::at(at(NOW)), Telemetry::silent(), settings);
+    query.load().await;
+    let month = format!("from={}&to={}&explain=1", at(20 * DAY), at(NOW));
+    let week = format!("from={}&to={}&explain=1", at(NOW - 6 * DAY), at(NOW));
+    let wide = "&metric=channel_00,channel_01,channel_59";
+    let mut asked = Vec::new();
+    for (path, metric) in [
+        ("/devices/daily", ""),
+        ("/devices/rare", ""),
+        ("/devices/wide", wide),
+        ("/devices/apart", wide),
+        (&*format!("/rooms/{ROOM}"), "&metric=temperature,channel_00"),
+        ("", "&metric=temperature,channel_00"),
+    ] {
+        asked.push((format!("{path}/series"), format!("{month}{metric}")));
+        for every in ["1mo", "1d", "1h"] {
+            asked.push((format!("{path}/series"), format!("{month}{metric}&every={every}")));
+        }
+        asked.push((format!("{path}/series"), format!("{week}{metric}&every=5m")));
+    }
+    for path in ["/devices/daily", "/devices/rare", &format!("/rooms/{ROOM}"), ""] {
+        for every in ["1d", "1h"] {
+            asked.push((format!("{path}/energy"), format!("{month}&every={every}")));
+        }
+    }
+    for (path, parameters) in asked {
+        // The first request of a minute also reads the state of the rollups.
+        for is_measured in [false, true] {
+            let event = request("GET", &path, &parameters, None);
+            let answer = Answer::of(&query.handle(event, minute()).await);
+            assert_eq!(answer.status, 200, "{path}?{parameters}: {}", answer.body);
+            if is_measured {
+                assert_estimate(&format!("{path}?{parameters}"), &answer);
+            }
+        }
+    }
+}
