@@ -1,4 +1,4 @@
-//! Who may import whom, and which file is the only door to what, read from the source text.
+//! Layers of packages and doors of files, read from the source text.
 //!
 //! Says nothing of other people's crates: `deny.toml` does. Every rule is a function over one file,
 //! and its own test shows what it refuses, so that none can go blind.
@@ -64,19 +64,6 @@ fn every_package_takes_its_versions_and_lints_from_the_workspace() {
     for (path, text) in manifests {
         let broken = own_versions_or_lints(&text);
         assert!(broken.is_empty(), "{path}: {broken:?}");
-    }
-}
-
-#[test]
-fn documents_name_files_that_exist() {
-    let root = root();
-    let paths: BTreeSet<String> = project_files().collect();
-    for document in ["ARCHITECTURE.md", "README.md"] {
-        let text = fs::read_to_string(root.join(document)).expect("a document at the root");
-        let named = named_files(&text);
-        assert!(named.len() > 3, "{document}: {named:?}");
-        let missing: Vec<_> = named.into_iter().filter(|name| !exists(&paths, name)).collect();
-        assert!(missing.is_empty(), "{document} names what does not exist: {missing:#?}");
     }
 }
 
@@ -228,32 +215,9 @@ fn own_versions_or_lints(manifest: &str) -> Vec<String> {
     broken
 }
 
-/// The files and folders that a document names: Rust files by their last parts, others by their whole path.
-fn named_files(document: &str) -> BTreeSet<String> {
-    let quoted = document.split('`').skip(1).step_by(2);
-    let linked = document.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let linked = linked.filter(|target| !target.contains("://") && !target.starts_with('#'));
-    let is_name = |text: &&str| {
-        let is_path = ["functions/", "shared/", "local/", "cli/", "tests/", "events/", "benches/"]
-            .iter()
-            .any(|folder| text.starts_with(folder));
-        let is_plain = !text.contains([' ', '{', '*', '<']);
-        let extension = Path::new(text).extension();
-        is_plain && (is_path || extension.is_some_and(|it| it == "rs" || it == "py"))
-    };
-    let names = quoted.filter(is_name).chain(linked);
-    names.map(|name| name.trim_end_matches('/').to_owned()).collect()
-}
-
-/// Whether a file has this path or ends in it, or a folder has it.
-fn exists(paths: &BTreeSet<String>, name: &str) -> bool {
-    let (tail, folder) = (format!("/{name}"), format!("{name}/"));
-    paths.iter().any(|path| path == name || path.ends_with(&tail) || path.starts_with(&folder))
-}
-
 // ---- Reading the project -----------------------------------------------------------------------
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the project").to_owned()
 }
 
@@ -263,7 +227,7 @@ pub(crate) fn rust_files() -> BTreeMap<String, String> {
 }
 
 /// The paths of all files that are tracked, or could be.
-fn project_files() -> impl Iterator<Item = String> {
+pub(crate) fn project_files() -> impl Iterator<Item = String> {
     let root = root();
     let mut folders = vec![root.clone()];
     let mut found = Vec::new();
@@ -274,7 +238,10 @@ fn project_files() -> impl Iterator<Item = String> {
             let inside = inside.to_string_lossy().replace('\\', "/");
             if !path.is_dir() {
                 found.push(inside);
-            } else if !inside.starts_with('.') && inside != "target" {
+            } else if !inside.starts_with('.')
+                && !inside.ends_with("target")
+                && !inside.ends_with("node_modules")
+            {
                 folders.push(path);
             }
         }
@@ -484,19 +451,4 @@ fn a_version_outside_the_workspace_is_refused() {
         !own_versions_or_lints(&format!("domain = {{ path = \"../domain\" }}\n{lints}")).is_empty()
     );
     assert!(!own_versions_or_lints("serde.workspace = true\n").is_empty());
-}
-
-#[test]
-fn a_document_that_names_a_missing_file_is_seen() {
-    let names = named_files(
-        "`keys.rs`, `shared/table/`, `TS#<a>`, `cargo run -- x.rs`, `a.md`, keys.rs, [b](b.md), [c](https://c.org)",
-    );
-    assert_eq!(names, ["b.md", "keys.rs", "shared/table"].map(str::to_owned).into());
-    let paths = BTreeSet::from(["shared/table/src/keys.rs".to_owned()]);
-    for name in ["keys.rs", "shared/table", "table/src/keys.rs", "shared/table/src/keys.rs"] {
-        assert!(exists(&paths, name), "{name}");
-    }
-    for name in ["eys.rs", "shared/tab", "table"] {
-        assert!(!exists(&paths, name), "{name}");
-    }
 }

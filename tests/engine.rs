@@ -182,7 +182,7 @@ impl Table {
         self.ask("PutItem", json!({"Item": item})).await;
     }
 
-    /// Puts at most 25 items likewise.
+    /// Puts at most 25 items past every rule of ours.
     pub(crate) async fn put_items(&self, items: Vec<Value>) {
         let puts: Vec<Value> =
             items.into_iter().map(|item| json!({"PutRequest": {"Item": item}})).collect();

@@ -333,7 +333,7 @@ struct Month {
 
 impl Month {
     const READINGS: f64 = 100_000.0 * 60.0 * 24.0 * 30.0 / 1e6;
-    /// The instances of ingest, each of which looks a device up once an hour.
+    /// The instances of ingest; each looks a device up once an hour.
     const INSTANCES: f64 = 10.0;
     /// The rollups of a device and a day: 96 quarters and the day itself. Each quarter is read for 1.15 units.
     const ROLLUPS: f64 = 97.0 / 1_440.0;
@@ -373,7 +373,7 @@ fn dollars(amount: f64) -> String {
 }
 
 #[tokio::test]
-async fn a_month_of_a_fleet_costs_what_the_readme_says() {
+async fn a_month_of_a_fleet_costs_what_its_page_says() {
     let engine = Engine::embedded().await;
     let mut stored = [0.0; 2];
     for (units, room_index) in stored.iter_mut().zip([true, false]) {
@@ -411,7 +411,7 @@ async fn a_month_of_a_fleet_costs_what_the_readme_says() {
         row(name, [0, 1, 2].map(|column| columns[column][n].1));
     }
     row("together", columns.map(|lines| lines.iter().map(|(_, amount)| amount).sum()));
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-    let readme = std::fs::read_to_string(path).expect("the README");
-    assert!(readme.contains(&table), "README.md does not hold this table:\n\n{table}");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/deploy/fleet.md");
+    let document = std::fs::read_to_string(path).expect("the page about fleets");
+    assert!(document.contains(&table), "docs/deploy/fleet.md does not hold this table:\n\n{table}");
 }

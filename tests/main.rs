@@ -1,4 +1,4 @@
-//! What holds across packages, one module a subject. Unit tests are beside the code, not here.
+//! Tests across packages, one module a subject. Unit tests are beside the code, not here.
 
 mod access;
 mod architecture;
@@ -7,6 +7,7 @@ mod client;
 mod conditions_costs;
 mod contract;
 mod deletion_model;
+mod documents;
 mod engine;
 mod estimates;
 mod events;
@@ -15,6 +16,7 @@ mod fleet;
 mod fleet_model;
 mod flow;
 mod gate;
+mod generated;
 mod given;
 mod grafana;
 mod influxql_costs;
@@ -32,3 +34,4 @@ mod schedules;
 mod source;
 mod template;
 mod wire;
+mod words;

@@ -35,7 +35,7 @@ enum Design {
 /// Somebody who edits or deletes a device.
 struct Task {
     id: DeviceId,
-    /// What is set of `behind`; a deletion where there is none.
+    /// What is set of `behind`; `None` is a deletion.
     patch: Option<DevicePatch>,
     read: Option<(Device, MeterChange)>,
 }

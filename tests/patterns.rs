@@ -1,4 +1,4 @@
-//! What every access pattern costs, measured on a known home, and that ARCHITECTURE.md says the same.
+//! What every access pattern costs, measured on a known home, and that docs/develop/access-patterns.md says the same.
 
 mod conditions;
 mod fleet;
@@ -229,8 +229,8 @@ async fn registry_rows(home: &Home) -> Vec<Row> {
     ]
 }
 
-/// What the newest values of a device cost whose registry knows 256 metrics, of which it sends those of
-/// one reading.
+/// What the newest values of a device cost whose registry knows 256 metrics; it sends those of one
+/// reading.
 async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
     let id = sent.device.as_str();
     let mut new = DeviceObservation::of(sent);
@@ -318,7 +318,7 @@ async fn range_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "5b",
-            pattern: "the newest value of each metric of a device, one of which it no longer sends",
+            pattern: "the newest value of each metric of a device that no longer sends one of them",
             operation: "3 × Query, newest first, the last of days",
             condition: READINGS_OF_DEVICE,
             expected: (1.5, 0.0),
@@ -380,7 +380,7 @@ async fn write_rows(home: &Home) -> Vec<Row> {
         },
         Row {
             number: "1d",
-            pattern: "the same to 50 of which none is stored",
+            pattern: "the same to 50 readings, all of them new",
             operation: "2 × BatchExecuteStatement, INSERT",
             condition: "pk = `<device>`, sk = `TS#<timestamp>`",
             expected: (0.0, 100.0),
@@ -631,7 +631,7 @@ async fn the_newest_values_of_the_largest_device_cost_a_few_units() {
 }
 
 #[tokio::test]
-async fn every_pattern_costs_what_the_architecture_says() {
+async fn every_pattern_costs_what_its_page_says() {
     let home = Box::pin(Home::build()).await;
     let mut rows = Box::pin(registry_rows(&home)).await;
     rows.extend(Box::pin(fleet::rows(&home)).await);
@@ -659,9 +659,11 @@ async fn every_pattern_costs_what_the_architecture_says() {
 
     rows.sort_by_key(|row| row.number);
     let table: String = rows.iter().map(Row::markdown).collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
-    let architecture = fs::read_to_string(path).unwrap_or_default();
-    let missing: Vec<_> =
-        rows.iter().filter(|row| !architecture.contains(&row.markdown())).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md does not hold these rows:\n\n{HEAD}{table}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/develop/access-patterns.md");
+    let document = fs::read_to_string(path).unwrap_or_default();
+    let missing: Vec<_> = rows.iter().filter(|row| !document.contains(&row.markdown())).collect();
+    assert!(
+        missing.is_empty(),
+        "docs/develop/access-patterns.md does not hold these rows:\n\n{HEAD}{table}"
+    );
 }

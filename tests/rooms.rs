@@ -148,7 +148,7 @@ fn sent(id: &str, measured: &Measured) -> Reading {
     placed(reading(id, measured.at, &[("cumulative_kwh_p", &kwh)]), measured.room)
 }
 
-/// The billionths of a kWh of an answer; nothing is none.
+/// The billionths of a kWh of an answer; no value is 0.
 async fn answered(
     query: &Query<MemoryStore, TestClock>,
     path: &str,

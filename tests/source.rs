@@ -1,4 +1,4 @@
-//! A file of Rust as its tokens, without comments, attributes and what only tests compile. Knows no types.
+//! A file of Rust as its tokens, without comments and what only tests compile. Knows no types.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -80,18 +80,25 @@ fn text_of(literal: &proc_macro2::Literal) -> Option<String> {
     }
 }
 
-/// Drops attributes, and each item under `#[cfg(test)]` or `#[cfg(all(test, ...))]`: to the end of its first block
+/// Drops comments, and each item under `#[cfg(test)]` or `#[cfg(all(test, ...))]`: to the end of its first block
 /// or to its semicolon.
 fn without_tests(tokens: TokenStream) -> TokenStream {
     let mut kept = Vec::new();
     let mut tokens = tokens.into_iter().peekable();
     let mut is_test = false;
     while let Some(token) = tokens.next() {
-        if matches!(&token, TokenTree::Punct(sign) if sign.as_char() == '#') {
-            tokens.next_if(|next| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!'));
-            let Some(TokenTree::Group(attribute)) = tokens.next() else { continue };
-            let text = attribute.stream().to_string().replace(' ', "");
-            is_test |= text == "cfg(test)" || text.starts_with("cfg(all(test,");
+        if let TokenTree::Punct(sign) = &token
+            && sign.as_char() == '#'
+        {
+            let is_inner =
+                |next: &TokenTree| matches!(next, TokenTree::Punct(sign) if sign.as_char() == '!');
+            let inner = tokens.next_if(is_inner);
+            let Some(attribute) = tokens.next() else { continue };
+            let text = attribute.to_string().replace(' ', "");
+            is_test |= text == "[cfg(test)]" || text.starts_with("[cfg(all(test,");
+            if !is_test && !text.starts_with("[doc=") {
+                kept.extend([token].into_iter().chain(inner).chain([attribute]));
+            }
             continue;
         }
         if is_test {
@@ -157,7 +164,7 @@ fn what_only_tests_compile_is_cut_and_nothing_more() {
         "a!(\"1\"); #[cfg(test)] mod t { fn f() { b(\"2\"); } } c!(\"3\"); #[cfg(test)] const X: [u8; 1] = *b\"4\"; d!(\"5\");\n#[cfg(any(test, feature = \"fake\"))] e!(\"6\"); #[cfg(all(test, unix))] #[path = \"7\"] mod g;",
     );
     let found: Vec<_> = source.literals.iter().map(|it| it.text.as_str()).collect();
-    assert_eq!(found, ["1", "3", "5", "6"]);
+    assert_eq!(found, ["1", "3", "5", "fake", "6"]);
     assert!(!source.code.contains("mod") && source.code.contains("d!(\"\")"), "{}", source.code);
 }
 

@@ -449,7 +449,7 @@ fn memory_and_concurrency_are_the_owner_s_to_choose() {
     for package in ["ingest", "query"] {
         let reserved = "ReservedConcurrentExecutions";
         assert_eq!(function(&chosen, package)[reserved], "7");
-        // A new account has 10, all of which must stay unreserved.
+        // A new account has 10, and all must stay unreserved.
         assert_eq!(function(&resources(), package).get(reserved), None);
     }
 }
@@ -466,7 +466,7 @@ fn every_role_is_one_function_s_and_has_no_wildcard() {
         assert_eq!(resources[role]["Properties"].get("ManagedPolicyArns"), None, "{role}");
         assert_eq!(function(&resources, package).get("Policies"), None, "{package}");
         for statement in statements(&resources, package) {
-            // Prefixes of partitions are no part of what a role may do, but of which items it may do it to.
+            // Prefixes of partitions say to which items a role may do something, not what it may do.
             let prefixes = [
                 "DEVICE#",
                 keys::ROLLUP_PREFIX,

@@ -210,7 +210,7 @@ function nights(plot, colour) {
 /**
  * Puts a gap where two points are further apart than `step` by half.
  * @param {[number, number | null][]} points
- * @param {number} [step] seconds; each point is drawn where there is none
+ * @param {number} [step] seconds; without it each point is drawn
  */
 function withGaps(points, step) {
   if (!step) return points;

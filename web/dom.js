@@ -135,7 +135,7 @@ export function select(label, options, chosen, change) {
 }
 
 /**
- * Buttons of which one is pressed.
+ * Buttons; one of them is pressed.
  * @param {string} label
  * @param {[string, string][]} options values and texts
  * @param {string} chosen

@@ -14,7 +14,7 @@ const DAY_AGE = 600_000;
 /** A device is silent after so many of its usual intervals, but never before ten minutes. */
 const SILENT_AFTER = 4;
 const LEAST_SILENCE = 600_000;
-/** The usual interval of a device of which the last day says none. */
+/** The usual interval of a device if the last day says none. */
 const UNKNOWN_INTERVAL = 900_000;
 
 /** @typedef {{at: number, rows: Row[], failure: string, lack: import("./lack.js").Answer}} Day */
@@ -124,8 +124,8 @@ export function inFront(known, devices) {
 }
 
 /**
- * The parameter by which rows are asked of rooms; of a metric that is none of a room's, such as that of a chip, of
- * devices.
+ * The parameter that asks for rows of rooms, or of devices for a metric that is not a room's, such as that of a
+ * chip.
  * @param {Device[]} devices
  * @param {string} metric
  * @returns {{rooms?: 1, devices?: 1}}
@@ -188,7 +188,7 @@ export function metricsOf(devices) {
 
 /**
  * The power that a device uses now in W, if it measures one: its total, else the sum of its phases. What it
- * produces, sells or stores is none.
+ * produces, sells or stores does not count.
  * @param {Device} device
  */
 export function powerOf(device) {

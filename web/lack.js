@@ -1,4 +1,4 @@
-// What answers lack because the server is still summing up, and how a view says so. Asks nobody.
+// The note of a view that answers lack readings because the server is still summing up. Asks nobody.
 
 import { h } from "./dom.js";
 import { moment } from "./format.js";

@@ -1,4 +1,5 @@
-// What the sum of energy holds and what not, and the question which meter measures all. Adds up nothing.
+// The devices that the sum of energy counts and leaves out, and the question which meter measures all. Adds up
+// nothing.
 
 import { patch, path } from "./api.js";
 import { card, fill, h, select } from "./dom.js";

@@ -47,7 +47,7 @@ enum What {
         #[arg(allow_hyphen_values = true)]
         id: RoomId,
     },
-    /// Take all rooms out of a home, which then is none; the rooms stay
+    /// Take all rooms out of a home, which ends it; the rooms stay
     Home {
         /// The home
         #[arg(allow_hyphen_values = true)]
@@ -143,7 +143,7 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
             bar.finish_and_clear();
             return Ok(deleted);
         };
-        // Somebody else may end this deletion, and the device may come again: that one is not meant.
+        // Somebody else may end this deletion, and the device may come again: the new device stays.
         if let Some(begun) = progress.begun.filter(|_| !path.contains('?')) {
             path = format!("{path}?begun={begun}");
         }

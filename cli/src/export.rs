@@ -24,15 +24,14 @@ use crate::rollups;
 
 /// Part of the help: what is in the file, and what is not.
 const AFTER_HELP: &str = "\
-NDJSON has one reading a line, as `POST /readings` takes it, and behind them a line for each device \
-and room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
+NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
+room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
 that a person chose. `roomtide import` reads both. CSV has the readings only.
 
-Into an empty table everything comes back but devices and rooms that have no readings, metrics that no \
-reading has any more, the timestamp at which a person registered a room, when devices came into their rooms \
-(--rollups keeps that), and access tokens. What a person \
-took away with null comes back too if readings still have it. The file is complete or not there at all, \
-and only its owner can read it.";
+An import into an empty table restores all of it except devices and rooms without readings, metrics that no \
+reading has any more, the time at which a person registered a room, the times at which devices came into \
+their rooms (--rollups keeps these), and access tokens. A metric or room that a person removed with null is \
+restored if readings still have it. The file is either complete or absent, and only its owner can read it.";
 
 /// Write readings and the registry to a file.
 ///

@@ -16,6 +16,8 @@ mod request;
 mod rollups;
 mod sample_home;
 mod serve;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use std::process::ExitCode;
@@ -45,13 +47,13 @@ struct Cli {
 enum Command {
     /// Serve the API (the default command)
     Serve(serve::Args),
-    /// Hand sample events to the functions that take them, and show the answers
+    /// Pass sample events to the functions, and show the answers
     Replay(replay::Args),
     /// Verify or rebuild the rollups of 15 minutes and of days
     Rollups(rollups::Args),
     /// Edit many devices at once
     Devices(devices::Args),
-    /// Put every device into the index of attributes, once it is switched on
+    /// Put every device into the index of attributes, after the index is switched on
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
     Token(token::Args),
@@ -82,29 +84,4 @@ async fn main() -> ExitCode {
         print_error(format_args!("{error:#}"));
         ExitCode::FAILURE
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn serving_needs_no_word() {
-        let cli = Cli::try_parse_from(["roomtide", "--port", "9000", "--memory"]).unwrap();
-        assert!(cli.command.is_none() && cli.serve.port == 9_000 && cli.serve.memory);
-        let cli = Cli::try_parse_from(["roomtide", "serve", "--empty"]).unwrap();
-        assert!(matches!(cli.command, Some(Command::Serve(serve::Args { empty: true, .. }))));
-        assert!(Cli::try_parse_from(["roomtide", "--memory", "--data-dir", "d"]).is_err());
-        assert!(Cli::try_parse_from(["roomtide", "--time-zone", "Europe/Berlin"]).is_ok());
-        let error = Cli::try_parse_from(["roomtide", "--time-zone", "Berlin"]).unwrap_err();
-        assert!(error.to_string().contains("IANA database"), "{error}");
-        assert!(Cli::try_parse_from(["roomtide", "replay"]).is_err());
-    }
 }

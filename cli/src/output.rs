@@ -1,4 +1,4 @@
-//! What the command prints. A reader that has gone away is no error.
+//! The command's output on the terminal. A reader that has gone away is no error.
 
 use std::fmt::Display;
 use std::io::Write as _;

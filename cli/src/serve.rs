@@ -34,30 +34,31 @@ pub(crate) struct Args {
     /// Keep the data in memory until the process ends; not with --auth, whose tokens are in the data
     #[arg(long, conflicts_with_all = ["data_dir", "auth"])]
     pub(crate) memory: bool,
-    /// Start with an empty table, without the sample home; one that is stored gets no further readings
+    /// Start with an empty table, without the sample home. A sample home that is stored gets no further readings
     #[arg(long)]
     pub(crate) empty: bool,
     /// Show the access key of the engine, with which any DynamoDB client reads and writes the data
     #[arg(long)]
     print_engine_key: bool,
-    /// Refuse readings before this time: they come from clocks that were never set
+    /// Refuse readings before this time, because such clocks were never set
     #[arg(long, value_name = "TIMESTAMP", default_value = EARLIEST_TIMESTAMP, value_parser = Timestamp::parse_absolute)]
     earliest_timestamp: Timestamp,
-    /// The time zone of the days by which readings are summed up, such as Europe/Berlin; it counts at the
-    /// first start only, and without it this machine's does
+    /// The time zone of the days by which readings are summed up, such as Europe/Berlin; by default this
+    /// machine's. It counts at the first start only
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<Zone>,
-    /// Make or remove the index of attributes, in which devices are found beyond 10,000; then run
-    /// `roomtide reindex`. Without it the table stays as it is
+    /// Make or remove the index of attributes, which searches need beyond 10,000 devices; then run
+    /// `roomtide reindex`. Without this option the table stays as it is
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     attribute_index: Option<String>,
-    /// Spread the registry's devices over so many partitions, from 1 to 64; it counts from the first device on
+    /// The number of partitions of the registry's devices, from 1 to 64; the first device fixes it
     #[arg(long, value_name = "N")]
     device_shards: Option<Shards>,
-    /// Make or remove the index by conditions; see PUT /conditions/schema. Without it the table stays as it is
+    /// Make or remove the index by conditions; see PUT /conditions/schema. Without this option the table stays
+    /// as it is
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     conditions_index: Option<String>,
-    /// Pass compressed bodies of text on as text, as a gateway might that damages them
+    /// Damage compressed bodies of text, as a gateway might that passes them on as text
     #[arg(long)]
     gateway_damages_gzip: bool,
     /// Print one line of JSON for each invocation of a function
@@ -155,7 +156,7 @@ enum Sample {
     Wanted,
     /// An earlier start stored it.
     Stored,
-    /// There is none.
+    /// The table has no sample home.
     Absent,
 }
 

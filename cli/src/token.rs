@@ -47,13 +47,13 @@ struct Create {
     /// A write token for any device
     #[arg(long, conflicts_with_all = ["device", "prefix"])]
     any: bool,
-    /// A write token for devices whose ids begin with this and a colon; those of line protocol get it
+    /// A write token for devices whose ids begin with this and a colon; ids of line protocol get it prefixed
     #[arg(long, value_name = "ID", conflicts_with = "device", value_parser = prefix)]
     prefix: Option<DeviceId>,
-    /// The tags of line protocol that identify a device, in this order; without it all do
+    /// The tags of line protocol that identify a device, in this order; by default all tags
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
     device_tags: Vec<String>,
-    /// The tag of line protocol that names a room; without it room, area or location
+    /// The tag of line protocol that names a room; by default room, area or location
     #[arg(long, value_name = "TAG")]
     room_tag: Option<String>,
     /// A name for the list

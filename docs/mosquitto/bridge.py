@@ -41,7 +41,7 @@ def main():
 
 
 def of(topic):
-    """The format and the device of a topic; none of a topic without readings."""
+    """The format and the device of a topic, or None if the topic has no readings."""
     first, _, rest = topic.partition("/")
     if topic.startswith("tele/") and topic.endswith("/SENSOR"):
         return "tasmota", rest.removesuffix("/SENSOR")

@@ -33,7 +33,7 @@ enum Inner {
 }
 
 impl DataDirectory {
-    /// Opens existing data; `None` if there is none.
+    /// Opens existing data; `None` if the directory has no data.
     ///
     /// The functions cache nothing, so that each answer is what the table holds.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {

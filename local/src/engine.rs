@@ -306,7 +306,7 @@ fn lock(directory: &Path) -> anyhow::Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => bail!(
-            "{} is in use by another roomtide; stop that one, or choose another directory with --data-dir",
+            "{} is in use by another roomtide; stop it, or choose another directory with --data-dir",
             directory.display()
         ),
         Err(TryLockError::Error(error)) => {

@@ -205,8 +205,8 @@ impl StreamPoller {
     }
 }
 
-/// Whether a record tells of a change. `DynamoDB` writes none of a put or an update that changes nothing; the
-/// engine does.
+/// Whether a record tells of a change. `DynamoDB` writes no record of a put or an update that changes nothing;
+/// the engine does.
 ///
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html>
 fn is_change(event: &serde_json::Value) -> bool {
@@ -215,7 +215,7 @@ fn is_change(event: &serde_json::Value) -> bool {
 }
 
 /// Reads from a function's response which records of a batch failed: the earliest that it names, and
-/// all behind that one.
+/// all after it.
 fn outcome(response: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
     let mut first = None;
     for failure in &response.batch_item_failures {

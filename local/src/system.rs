@@ -68,7 +68,7 @@ pub struct System {
     background: Vec<JoinHandle<()>>,
 }
 
-/// The number of partitions of a table's devices; `None` of a table without any.
+/// The number of partitions of a table's devices; `None` for a table without devices.
 pub(crate) async fn shards_of(
     config: &StoreConfig,
     layout: Layout,

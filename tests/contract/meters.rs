@@ -67,7 +67,7 @@ pub(super) async fn a_circle_is_refused_however_long(store: &impl Ports) {
         assert_eq!(behind(store, "d", Edit::Set(meter)).await, circle("d", meter));
     }
     assert_eq!(device_now(store, "d").await.behind, None);
-    // From the top the other way round is none.
+    // From the top, the other way round makes no circle.
     behind(store, "a", Edit::Clear).await;
     put_behind(store, "d", "a").await;
 }

@@ -8,7 +8,7 @@ use table::{Added, RangeQuery};
 use super::Ports;
 use crate::given::{always, device, invocation, placed, reading, reading_in};
 
-/// Puts readings, all of which must be stored.
+/// Puts readings; all must be stored.
 pub(super) async fn put(store: &impl Ports, readings: &[Reading]) {
     let put = store.put_readings(readings, None, &invocation()).await;
     assert!(put.not_stored.is_empty() && put.cause.is_none(), "{put:?}");

@@ -83,7 +83,7 @@ pub(super) async fn pages_hold_every_room_once_and_in_order(store: &impl Ports) 
     }
 }
 
-/// Without the index by room there is none.
+/// Without the index by room the list does not exist.
 pub(super) async fn a_rooms_devices_are_a_list_of_their_own(store: &impl Ports) {
     let mut here: BTreeSet<String> = BTreeSet::new();
     // Ids on both sides of the keys of readings, which begin with TS#.

@@ -121,7 +121,7 @@ def as_role(stack, role):
 
 
 def requests(table, partition):
-    """One request of each operation on items of a partition, none of which changes what others look at."""
+    """One request of each operation on items of a partition. They change nothing that others look at."""
     key = {"pk": {"S": partition}, "sk": {"S": "check"}}
     never = {"ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(pk)"}
     of_table = {"TableName": table}

@@ -105,7 +105,7 @@ def decimals(row):
 
 
 def follow_changes(stack, tokens):
-    """A late reading and its deletion, each of which changes the rollup of 15 minutes and of the day."""
+    """A late reading and its deletion: each changes the rollup of 15 minutes and of the day."""
     place, day = "2016-01-13T12:00:00.000Z", "2016-01-13"
     before = [rollups(stack, "thermo-kitchen", "M15#")[place], rollups(stack, "thermo-kitchen", "DAY#")[day]]
 

@@ -134,7 +134,7 @@ async fn readings_of_the_past_are_marked_first_at_most_three_times_in_ten_second
         marks += operations.len();
     }
     assert_eq!(marks, 3, "of a day, of all time, and of all devices");
-    // Nothing is stored of which no answer could tell that rollups lack it.
+    // Nothing is stored if no answer could tell that rollups lack it.
     let ingest = by_way_of(&proxy, &table);
     ingest.load().await;
     proxy.replan(|call| (call.operation == "UpdateItem").then_some(Fault::Throttled));

@@ -4,7 +4,7 @@
 
 It starts both on free ports: InfluxDB 1.x must be installed (Debian's package `influxdb`); where it is not, that is
 said and nothing is compared. With --home, months of a real house are compared too. Absent: line protocol, and points
-of one time of which the order is open.
+of one time, whose order is open.
 """
 
 import argparse

@@ -29,7 +29,7 @@ pub(super) enum Design {
     NoSettings,
     /// A rollup is folded again whether or not its readings have begun to expire.
     IgnoreExpiry,
-    /// No mark ever moves back, and a batch of the stream does not see that one is ahead.
+    /// No mark ever moves back, and a batch of the stream does not see a mark that is ahead.
     OnlyForward,
     /// A rollup has its share of the step to the first reading of the next quarter.
     StoredShare,

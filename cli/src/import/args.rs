@@ -12,8 +12,8 @@ use crate::place::Place;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
 const AFTER_HELP: &str = "\
-Lines of one device and timestamp are one reading, in which the last line wins. A reading that the \
-table already has is replaced; with --merge its other metrics stay, for files of one metric each.
+Lines of one device and timestamp are one reading; for each metric the last line wins. A reading that the \
+table already has is replaced; --merge keeps its other metrics, for files with one metric each.
 
 A line or a cell that cannot be read is refused, and the import goes on. The exit code is 0 \
 if everything is stored, 3 if something was refused, 2 if the command line is wrong, 1 if the import \

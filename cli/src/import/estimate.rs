@@ -129,7 +129,7 @@ impl fmt::Display for Estimate {
         let dollars = readings + rollups;
         write!(
             f,
-            "dollars      {dollars:.4}, of which rollups {rollups:.4} (us-east-1, on demand, with the index \
+            "dollars      {dollars:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
              by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
         write!(f, "{}", self.refusals)

@@ -54,7 +54,7 @@ const FINGERPRINTED: u64 = 1 << 20;
 
 impl Resume {
     /// Reads the progress of an interrupted import of the same file to the same server. Starts over if
-    /// there is none, or with `again`.
+    /// there is no such progress, or with `again`.
     ///
     /// The progress is kept in `state`, or else beside the file.
     pub(super) fn of(

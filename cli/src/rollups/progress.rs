@@ -1,4 +1,4 @@
-//! How far a walk over devices and days came, kept in a file until it is complete. Walks nowhere.
+//! The progress of a walk over devices and days, kept in a file until it is complete. Walks nowhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,10 +11,10 @@ pub(super) struct Scope {
     /// Only this device; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(super) device: Vec<DeviceId>,
-    /// Only from here on, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
+    /// The start of the range, such as 2026-01-01T00:00:00Z or -30d; the 15 minutes around it are included
     #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
     pub(super) from: Option<String>,
-    /// Only up to here; the 15 minutes around it are included
+    /// The end of the range; the 15 minutes around it are included
     #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
     pub(super) to: Option<String>,
     /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in

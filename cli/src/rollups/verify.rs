@@ -26,7 +26,7 @@ use crate::patience::patiently;
 pub(super) struct Verify {
     #[command(flatten)]
     scope: Scope,
-    /// The time after which rollups that differ are looked at again, such as 2s or 11m; by default longer
+    /// The time after which rollups that differ are compared again, such as 2s or 11m; by default longer
     /// than a late reading takes to reach its rollups
     #[arg(long, value_name = "TIME", value_parser = duration)]
     again_after: Option<Duration>,
@@ -378,7 +378,7 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             computed = Rollup::fold(readings.iter().map(|it| &it.reading), &rules);
             readings.iter().any(|it| is_closing(it.expires, now))
         } else {
-            // The rollup of nothing expires soon, and is none to wait for.
+            // A rollup without readings expires soon; nobody waits for it.
             quarters.retain(|it| !it.rollup.is_empty());
             quarters.iter().for_each(|it| computed.append(&it.rollup, &rules));
             quarters.iter().any(|it| is_closing(it.expires, now))

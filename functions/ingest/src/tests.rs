@@ -311,8 +311,8 @@ fn accounts(status: i64, answer: &Value) -> (usize, Vec<u64>, Vec<u64>) {
 }
 
 proptest! {
-    /// Readings of three devices: by timestamp, of a few instants, or at their arrival, of which too many have
-    /// taken a device's milliseconds; some with a value that is none, one device too many, some not stored.
+    /// Readings of three devices: by timestamp, of a few instants, or at their arrival, so many that
+    /// no millisecond is left; some with a bad value, one device too many, some not stored.
     #[test]
     fn each_reading_is_stored_refused_or_to_be_sent_again_and_never_two_of_these(
         readings in prop::collection::vec((0_u8..4, 0_u8..5, 0_u8..3, prop::bool::weighted(0.2)), 1..12),

@@ -1,4 +1,4 @@
-//! What clients of InfluxDB ask before they write: whether it is there, and its bucket. Reads no table.
+//! Requests that clients of InfluxDB send before they write: a ping, and their bucket. Reads no table.
 
 use api::dialect::VERSION;
 use api::{Dialect, Response};
@@ -41,7 +41,7 @@ pub(crate) fn buckets(call: &Call<'_>) -> Response {
     list("buckets", &bucket)
 }
 
-/// `GET /api/v2/orgs`, likewise.
+/// `GET /api/v2/orgs`: one organization. A client finds each name that it asks for.
 pub(crate) fn orgs(call: &Call<'_>) -> Response {
     let name = value(call, "org").unwrap_or_else(|| BUCKET.to_owned());
     list("orgs", &json!({"id": ID, "name": name}))

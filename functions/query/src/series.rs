@@ -314,7 +314,7 @@ struct Rows {
     horizon: Horizon,
     grid: Grid,
     span: Span,
-    /// `None` of rows that are made from readings.
+    /// `None` for rows that are made from readings.
     lacking: Option<Lacking>,
 }
 

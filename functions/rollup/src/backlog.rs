@@ -1,4 +1,4 @@
-//! When an instance has last noted that it is behind. Notes nothing itself.
+//! The time at which an instance last noted that it is behind. Notes nothing itself.
 
 use std::sync::Mutex;
 

@@ -87,7 +87,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds a local day likewise.
+    /// Folds a local day, or leaves it to the queue.
     pub(crate) async fn day(
         &self,
         rules: &mut DeviceRules,
@@ -104,8 +104,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(newer_than_the_device(&rules.id))
     }
 
-    /// Folds all quarters of a range likewise, and one by one where the range fails for itself: then only
-    /// the quarters that fail go to the queue.
+    /// Folds all quarters of a range. If the range fails for itself, folds them one by one: then only the
+    /// quarters that fail go to the queue.
     pub(crate) async fn quarters(
         &self,
         rules: &mut DeviceRules,
@@ -130,7 +130,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// Folds these quarters likewise.
+    /// Folds these quarters as [`quarters`](Self::quarters) does.
     pub(crate) async fn these_quarters(
         &self,
         rules: &mut DeviceRules,

@@ -1,4 +1,4 @@
-//! What one invocation has done, for its log event. Does nothing itself.
+//! The counts of one invocation, for its log event. Does nothing itself.
 
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::FoldRequest;

@@ -54,7 +54,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(rules)
     }
 
-    /// The rules of one device likewise; an item that cannot be read is an error.
+    /// The rules of one device; an item that cannot be read is an error.
     pub(crate) async fn rules_of(
         &self,
         id: &DeviceId,

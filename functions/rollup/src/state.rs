@@ -1,4 +1,4 @@
-//! The state of the rollups: made where there is none, and read as it is this moment. Sweeps nothing.
+//! The state of the rollups: made if it is absent, and read as it is this moment. Sweeps nothing.
 
 use std::sync::atomic::Ordering;
 
@@ -30,8 +30,8 @@ struct OtherZone {
 }
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
-    /// The state as it is this moment, made if there is none: whoever leaves a reading to the sweep has to know
-    /// that the sweep begins before its quarter.
+    /// The state as it is this moment, made if it is absent: an invocation that leaves a reading to the sweep
+    /// has to know that the sweep begins before its quarter.
     pub(crate) async fn state(
         &self,
         invocation: &Invocation,

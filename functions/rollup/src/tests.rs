@@ -80,7 +80,7 @@ impl Bench {
         self.store.register_device(&new, &self.invocation).await.expect("memory");
     }
 
-    /// Stores a reading, of which no record is delivered.
+    /// Stores a reading without delivering its record.
     pub(super) async fn write(&self, device: &str, minute: i64, value: &str) -> Value {
         let reading = reading(device, minute, value);
         self.store.put_readings(&[reading], None, &self.invocation).await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::problem::RETRY_AFTER;
 use super::{Problem, ProblemKind, Response};
 
-/// The version of InfluxDB that is reported; what this system answers is what that one does.
+/// The version of InfluxDB that is reported; this system answers as that version does.
 pub const VERSION: &str = "1.8.10";
 /// The prefix below which every path of InfluxDB is served as well.
 pub const PREFIX: &str = "/influx";
@@ -24,7 +24,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The dialect of a path; none of this system's own.
+    /// The dialect of a path. Returns `None` for this system's own paths.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let below =

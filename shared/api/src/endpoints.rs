@@ -261,7 +261,7 @@ const ENTRIES: Parameter = limit(100, 1_000);
 const READINGS: Parameter = limit(1_000, 10_000);
 
 const fn limit(default: usize, max: usize) -> Parameter {
-    let description = "How many entries a page holds at the most; fewer where they are large";
+    let description = "The largest number of entries of a page; a page has fewer if they are large";
     parameter("limit", Kind::Count { default, max }, description)
 }
 
@@ -271,18 +271,22 @@ const PAGE: &[Parameter] = &[ENTRIES, CURSOR, FORMAT];
 /// A page of devices.
 const DEVICES: &[Parameter] = &[
     parameter("room", Kind::Id, "Only devices in this room"),
-    parameter("name", Kind::Like, "Only devices of this name; kit* is a beginning"),
-    parameter("kind", Kind::Like, "Only devices of this kind; likewise"),
+    parameter("name", Kind::Like, "Only devices of this name, or whose name begins with it: kit*"),
+    parameter(
+        "kind",
+        Kind::Like,
+        "Only devices of this kind, or whose kind begins with it: thermo*",
+    ),
     parameter(
         "tag",
         Kind::Like,
-        "Only devices with this tag, and with each that is given; likewise",
+        "Only devices with this tag, or a tag that begins with it; if repeated, with all of them",
     ),
     parameter(
         "where",
         Kind::Where,
-        "Only devices for which the condition holds, and each that is given: the name of an attribute or \
-         of a metric, one of = < <= > >=, and a value, such as firmware=1.4",
+        "Only devices that meet the condition, if repeated all of them: the name of an attribute or of a \
+         metric, one of = < <= > >=, and a value, such as firmware=1.4",
     ),
     parameter(
         "silent",
@@ -318,14 +322,14 @@ const RANGE: &[Parameter] = &[
 const RESTORE: &[Parameter] = &[parameter(
     "restore",
     Kind::Flag,
-    "Sets verdicts without a look at the steps that they are about: their readings may come later, or be gone",
+    "Sets verdicts without checking their steps, whose readings may come later or be gone",
 )];
 
 /// A deletion that takes several requests.
 const BEGUN: &[Parameter] = &[parameter(
     "begun",
     Kind::Timestamp,
-    "Goes on with the deletion whose answer told this, and begins none",
+    "Continues the deletion whose answer had this value, and begins no other",
 )];
 
 /// A page of stays.
@@ -345,29 +349,35 @@ pub const FUNCTIONS: &[&str] =
 pub const UNITS: &[&str] = &["1m", "5m", "15m", "30m", "1h", "6h", "1d", "1w", "1mo", "1y"];
 
 const FROM: Parameter =
-    parameter("from", Kind::Timestamp, "The first timestamp; 24 hours before to without it");
-const TO: Parameter =
-    parameter("to", Kind::Timestamp, "The first timestamp behind the range; now without it");
+    parameter("from", Kind::Timestamp, "The start of the range; by default 24 hours before to");
+const TO: Parameter = parameter(
+    "to",
+    Kind::Timestamp,
+    "The end of the range, which is not part of it; by default now",
+);
 const EVERY: Parameter = parameter(
     "every",
     Kind::Choice { of: UNITS, default: None },
-    "One row for each unit of the calendar; one exact total of the range without it",
+    "One row for each unit of the calendar; by default one exact total of the range",
 );
 const ZONE: Parameter =
-    parameter("tz", Kind::Zone, "The time zone of the rows; the home's without it");
+    parameter("tz", Kind::Zone, "The time zone of the rows; by default the home's");
 const METRIC: Parameter =
     parameter("metric", Kind::Metrics, "Only these metrics, each once, separated by commas");
-const ENERGY_METRIC: Parameter =
-    parameter("metric", Kind::Metrics, "The metric of the energy; a counter of energy without it");
+const ENERGY_METRIC: Parameter = parameter(
+    "metric",
+    Kind::Metrics,
+    "The metric of the energy; by default the device's counters of energy",
+);
 const FUNCTION: Parameter = parameter(
     "fn",
     Kind::Words { of: FUNCTIONS },
-    "mean,min,max,count without it, for counters increase,count",
+    "The values of a row; by default mean,min,max,count, for counters increase,count",
 );
-const DEVICES_APART: Parameter = parameter("devices", Kind::Flag, "Rows for each device, apart");
-const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds what was notable");
+const DEVICES_APART: Parameter = parameter("devices", Kind::Flag, "Rows for each device");
+const EVENTS: Parameter = parameter("events", Kind::Flag, "Adds the notable steps of counters");
 const EXPLAIN: Parameter =
-    parameter("explain", Kind::Flag, "Adds how the answer came about and what it cost");
+    parameter("explain", Kind::Flag, "Adds the plan of the answer and its cost");
 
 const BY_ROOMS: Parameter =
     parameter("rooms", Kind::Flag, "Rows for each room, combined of its devices");
@@ -395,16 +405,16 @@ const CONDITIONS: &[Parameter] = &[
         "conditions",
         Kind::Conditions,
         "Each metric with its values, both ends inside: temperature=28..&humidity=70..90; \
-         metric.from=..5 for a metric that is named as a parameter is",
+         metric.from=..5 for a metric with the name of a parameter",
     ),
-    parameter("exact", Kind::Flag, "Refines the episodes by readings, where these are kept"),
+    parameter("exact", Kind::Flag, "Refines the episodes by readings, where readings are kept"),
     EXPLAIN,
     FORMAT,
 ];
 /// The readings to delete.
 const DELETION: &[Parameter] = &[
-    parameter("from", Kind::Timestamp, "The first timestamp; required"),
-    parameter("to", Kind::Timestamp, "The first timestamp behind the range; required"),
+    parameter("from", Kind::Timestamp, "The start of the range; required"),
+    parameter("to", Kind::Timestamp, "The end of the range, which is not part of it; required"),
 ];
 /// The health of the system.
 const HEALTH: &[Parameter] =
@@ -413,7 +423,7 @@ const HEALTH: &[Parameter] =
 /// The parameters of storing line protocol, of every version.
 const LINES: &[Parameter] = &[
     parameter("precision", Kind::Word, "The unit of the timestamps"),
-    parameter("accept_partial", Kind::Word, "false stores nothing where a line is refused"),
+    parameter("accept_partial", Kind::Word, "false stores nothing if a line is refused"),
     parameter("device_tags", Kind::Word, "The tags that identify a device"),
     parameter("room_tag", Kind::Word, "The tag that names a room"),
 ];
@@ -424,10 +434,10 @@ const INFLUXQL: &[Parameter] = &[
     parameter(
         "db",
         Kind::Word,
-        "Any name: readings are in no database; required but for SHOW DATABASES",
+        "Any name, because readings are in no database; required except for SHOW DATABASES",
     ),
     parameter("rp", Kind::Word, "autogen, or nothing"),
-    parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; RFC 3339 without it"),
+    parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; by default RFC 3339"),
     parameter("params", Kind::Word, "A JSON object with the values of $name in the statements"),
     parameter("pretty", Kind::Word, "true indents the answer"),
     parameter(
@@ -435,7 +445,7 @@ const INFLUXQL: &[Parameter] = &[
         Kind::Word,
         "true answers in several documents, one a series or part of one",
     ),
-    parameter("chunk_size", Kind::Word, "The rows of such a document; 10,000 without it"),
+    parameter("chunk_size", Kind::Word, "The rows of such a document; by default 10,000"),
 ];
 
 /// The parameters of storing readings.
@@ -443,20 +453,20 @@ const STORING: &[Parameter] = &[
     parameter(
         "merge",
         Kind::Flag,
-        "Sets the metrics given and keeps the others of that device and timestamp; without it a \
-         reading replaces the one before it",
+        "Sets the given metrics and keeps the others of that device and timestamp; by default a \
+         reading replaces the stored one",
     ),
     parameter(
         "rooms",
         Kind::Choice { of: &["given"], default: None },
-        "given takes rooms as they are sent, for history: none is filled in from the registry, and \
-         no room that a person chose replaces one",
+        "given stores rooms as they are sent, for history: no room comes from the registry or from a \
+         person's choice",
     ),
 ];
 
 const DEVICE: Parameter =
-    parameter("device", Kind::Id, "The device; without it the one that the payload names");
-const ROOM: Parameter = parameter("room", Kind::Id, "The room; the device's without it");
+    parameter("device", Kind::Id, "The device; by default the one that the payload names");
+const ROOM: Parameter = parameter("room", Kind::Id, "The room; by default the device's");
 
 /// The parameters of a device's own payload.
 const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
@@ -465,11 +475,11 @@ const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
 const ADDRESS: &[Parameter] = &[
     DEVICE,
     ROOM,
-    parameter("time", Kind::Timestamp, "The timestamp; the time of arrival without it"),
+    parameter("time", Kind::Timestamp, "The timestamp; by default the time of arrival"),
     parameter(
         "values",
         Kind::Values,
-        "Each metric with its value, such as temperature=21.5; a name that is not known is refused",
+        "Each metric with its value, such as temperature=21.5; an unknown name is refused",
     ),
 ];
 
@@ -552,11 +562,21 @@ const fn write(path: &'static str) -> Endpoint {
 }
 
 const fn ping(path: &'static str) -> Endpoint {
-    influx(("GET", path), Operation::InfluxPing, Access::Public, "Whether InfluxDB answers")
+    influx(
+        ("GET", path),
+        Operation::InfluxPing,
+        Access::Public,
+        "Answer a ping of InfluxDB's clients",
+    )
 }
 
 const fn ready(path: &'static str) -> Endpoint {
-    influx(("GET", path), Operation::InfluxReady, Access::Public, "Whether InfluxDB is ready")
+    influx(
+        ("GET", path),
+        Operation::InfluxReady,
+        Access::Public,
+        "Tell InfluxDB's clients that the system is ready",
+    )
 }
 
 const fn buckets(path: &'static str) -> Endpoint {
@@ -606,7 +626,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "/readings/tasmota",
         Operation::PostTasmota,
         PAYLOAD,
-        "Store what Tasmota tells in SENSOR, STATE or STATUS8",
+        "Store Tasmota's SENSOR, STATE or STATUS8",
     ),
     payload(
         "/readings/shelly",
@@ -618,7 +638,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "/readings/zigbee2mqtt",
         Operation::PostZigbee2Mqtt,
         PAYLOAD,
-        "Store what Zigbee2MQTT tells of a device",
+        "Store a message of Zigbee2MQTT about a device",
     ),
     payload(
         "/readings/switchbot",
@@ -630,7 +650,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "/readings/remo",
         Operation::PostRemo,
         PAYLOAD,
-        "Store what Nature's cloud answers of Remo devices or smart meters",
+        "Store an answer of Nature's cloud about Remo devices or smart meters",
     ),
     address("/readings/quick", Operation::QuickReading, "Store a reading in an address"),
     address(
@@ -711,14 +731,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Operation::DeviceEvents,
         NOTABLE,
         Reply::Rows("Events"),
-        "What was notable about a device's counters, with the readings",
+        "Notable steps of a device's counters, with their readings",
     ),
     get(
         "/devices/{id}/conditions",
         Operation::DeviceConditions,
         CONDITIONS,
         Reply::Rows("Conditions"),
-        "When a device's metrics had the values asked for, by means of 15 minutes",
+        "Episodes in which a device's metrics had given values, by means of 15 minutes",
     ),
     get("/rooms", Operation::ListRooms, PAGE, Reply::Page("Room"), "List the rooms"),
     get("/rooms/{id}", Operation::ShowRoom, &[], Reply::One("Room"), "Show a room"),
@@ -782,7 +802,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Operation::RoomConditions,
         CONDITIONS,
         Reply::Rows("Conditions"),
-        "When a device of a room had the values asked for, by means of 15 minutes",
+        "Episodes in which a room's devices had given values, by means of 15 minutes",
     ),
     get("/homes", Operation::ListHomes, PAGE, Reply::Page("Home"), "List the homes"),
     get("/homes/{id}", Operation::ShowHome, &[], Reply::One("Home"), "Show a home"),
@@ -827,7 +847,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Operation::HomeConditions,
         CONDITIONS,
         Reply::Rows("Conditions"),
-        "When a device of a home had the values asked for, by means of 15 minutes",
+        "Episodes in which a home's devices had given values, by means of 15 minutes",
     ),
     get(
         "/series",
@@ -873,7 +893,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Operation::Health,
             HEALTH,
             Reply::One("Health"),
-            "Whether the system answers",
+            "Check the health of the system",
         )
     },
     get(
@@ -898,7 +918,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Operation::Health,
             HEALTH,
             Reply::One("Health"),
-            "Whether the system answers",
+            "Check the health of the system",
         )
     },
     ready("/ready"),

@@ -7,8 +7,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 
-/// The root certificates to trust instead of Amazon's and the system's: at least one, each of which can
-/// be read.
+/// The root certificates to trust instead of Amazon's and the system's: at least one, and all of them
+/// can be read.
 #[derive(Clone)]
 pub struct CaBundle(Arc<[u8]>);
 
@@ -18,7 +18,7 @@ pub enum CaBundleError {
     /// The file cannot be read, or is not of the form PEM.
     #[error("cannot be read as PEM")]
     Unreadable(#[source] pem::Error),
-    /// What the file calls a certificate is none.
+    /// A part that the file calls a certificate cannot be read as one.
     #[error("holds a certificate that cannot be read")]
     BadCertificate(#[source] rustls::Error),
     /// The file holds no certificate.

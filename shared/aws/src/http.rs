@@ -83,8 +83,8 @@ impl HttpClient for AmazonFirst {
 }
 
 /// A connector with Amazon's roots. If it fails with an unknown issuer, it builds the client with the other
-/// roots, and the SDK's next attempt uses that one: the SDK retries failed connections, and asks for a
-/// connector at each attempt.
+/// roots, and the SDK's next attempt uses the new client: the SDK retries failed connections, and asks for
+/// a connector at each attempt.
 #[derive(Debug)]
 struct Attempt {
     amazon: SharedHttpConnector,
@@ -112,7 +112,7 @@ fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
         if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
             return *why == CertificateError::UnknownIssuer;
         }
-        // `source` of an `io::Error` skips the error inside it and returns the source of that one.
+        // `source` of an `io::Error` skips the error inside it and returns the source of the inner error.
         next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(carried) => Some(carried),
             None => error.source(),

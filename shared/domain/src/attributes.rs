@@ -1,4 +1,4 @@
-//! What people say of a device in words of their own: model, firmware, anything. Knows no metric.
+//! Attributes: facts that people add to a device, such as model or firmware. Knows no metric.
 
 use serde::{Serialize, Serializer};
 
@@ -98,7 +98,7 @@ pub struct AttributeValues(Vec<AttributeValue>);
 /// The reasons for which values are not [`AttributeValues`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeValuesError {
-    /// There is none.
+    /// The list of values is empty.
     #[error("has no value; null removes it")]
     Empty,
     /// There are more than a device is found by.

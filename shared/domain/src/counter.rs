@@ -150,7 +150,7 @@ impl Flags {
         self.0
     }
 
-    /// Whether there is none.
+    /// Whether there is no flag.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -30,7 +30,7 @@ pub struct Device {
     pub first_seen: Timestamp,
     /// The rooms that its readings were the first to name, at most [`MAX_INTRODUCED_ROOMS`].
     pub introduced_rooms: BTreeSet<RoomId>,
-    /// The device behind whose meter it is. What it measures is a part of what that one measures, so sums
+    /// The device behind whose meter it is. What it measures is a part of what the meter measures, so sums
     /// over a room leave it out; a person sets it.
     pub behind: Option<DeviceId>,
     /// The devices that were put directly behind it, each noted with its own `behind`, so that a meter is not
@@ -69,7 +69,7 @@ pub struct DeviceObservation {
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
-    /// What the sender teaches beside them; the stream of readings holds none of it.
+    /// What the sender teaches beside them. The stream of readings does not have it.
     pub hints: Hints,
 }
 
@@ -127,7 +127,7 @@ impl DeviceObservation {
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
     }
 
-    /// The device to register when the registry has none of this id. It introduces rooms that are not
+    /// The device to register if the registry has no device of this id. It introduces rooms that are not
     /// known, and its place is the room of the newest reading that names a known or introduced room.
     #[must_use]
     pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {

@@ -1,4 +1,4 @@
-//! What the rows of a series get of the steps and powers that span their edges. Folds no reading.
+//! Rows of a series and the steps and powers that span their edges: each row gets its share. Folds no reading.
 
 use chrono::TimeDelta;
 

@@ -52,8 +52,8 @@ fn check(text: &str) -> Result<(), IdError> {
 parsed_text! {
     /// The id of a device.
     ///
-    /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`, none of [`RESERVED_IDS`] in any letter case, and
-    /// neither `.` nor `..`: such a text is safe in a key, in a URL path and in a log.
+    /// 1 to 128 letters, digits, `-`, `_`, `.` or `:`; not one of [`RESERVED_IDS`] in any letter case, and
+    /// neither `.` nor `..`. Such a text is safe in a key, in a URL path and in a log.
     DeviceId, check, IdError
 }
 parsed_text! {

@@ -1,4 +1,5 @@
-//! What counts as a device's energy: a pure function of its metrics, their units, names and roles. Reads no values.
+//! The energy of a device: a pure function of its metrics, their units, names and roles says which count. Reads no
+//! values.
 //!
 //! Counters come before powers. Those of one direction add up; where a total and its parts are both there, the
 //! total counts alone. What is sold is never bought.
@@ -173,11 +174,11 @@ fn candidates(
     found.map(|(name, info)| Candidate { name, info, role: role(name, info) }).collect()
 }
 
-/// The counter of what is bought, as payloads of devices become it; its parts have a suffix.
+/// The counter of bought energy in the payloads of devices; the names of parts have a suffix.
 const BOUGHT: &str = "cumulative_kwh_p";
-/// The counter of what is sold, likewise.
+/// The counter of sold energy in the payloads of devices; the names of parts have a suffix.
 const SOLD: &str = "cumulative_kwh_n";
-/// The power, likewise.
+/// The power in the payloads of devices; the names of parts have a suffix.
 const POWER: &str = "current_w";
 
 /// The role that the name of a metric says.

@@ -1,4 +1,4 @@
-//! What the registry knows of one metric of a device, and a person's edits of it. Folds no reading.
+//! The registry's knowledge of one metric of a device, and a person's edits of it. Folds no reading.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Decimal, Edit, MetricKind, MetricName, Role, Timestamp, Unit};
 /// `DynamoDB`'s 400 KB.
 pub const MAX_KNOWN_METRICS: usize = 256;
 
-/// The largest number of exchanges, and likewise of verdicts, of one metric.
+/// The largest number of exchanges, of one metric, and the largest number of its verdicts.
 pub const MAX_JUDGEMENTS: usize = 64;
 
 /// One metric of one device.

@@ -9,14 +9,14 @@ pub struct Room {
     pub id: RoomId,
     /// The name that people see; a person sets it.
     pub name: Option<Label>,
-    /// The home of which it is a part; a person sets it. A home is nothing but its rooms.
+    /// The home that it belongs to; a person sets it. A home is nothing but its rooms.
     pub home: Option<HomeId>,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
 }
 
 impl Room {
-    /// A room of which no person has said anything.
+    /// A room that no person has edited.
     #[must_use]
     pub const fn new(id: RoomId, first_seen: Timestamp) -> Self {
         Self { id, name: None, home: None, first_seen }

@@ -1,5 +1,5 @@
-//! Which values are a room's: those of a freezer, of soil or of a chip stand in a room and are not its air.
-//! Combines no values.
+//! Values that are a room's: those of a freezer, of soil or of a chip stand in a room and are not its air. Combines no
+//! values.
 //!
 //! It is asked when a question is answered, never when a reading is stored, so what it says counts for all
 //! that is stored.
@@ -46,7 +46,7 @@ const KINDS: [&str; 22] = [
 /// The end of the id of a part that is a processor.
 const PROCESSOR: &str = ":ESP32";
 
-/// The things of which `..._temperature` is not a room's.
+/// The things whose `..._temperature` is not a room's.
 const THINGS: [&str; 18] = [
     "board",
     "boiler",

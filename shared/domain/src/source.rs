@@ -1,4 +1,4 @@
-//! What senders teach of a device beside its readings: tags, the names that fields had, units. A person's
+//! Facts that senders teach about a device beside its readings: tags, the names that fields had, units. A person's
 //! edits come first.
 
 use std::collections::BTreeMap;

@@ -38,7 +38,7 @@ pub(super) fn read<T: Decode>(found: SdkItem) -> StoreResult<T> {
     item::read(from_sdk(found)).map_err(StoreError::Unreadable)
 }
 
-/// Reads an item likewise; `None` for a device that is being deleted, or is deleted.
+/// Reads an item. Returns `None` for a device that is being deleted, or is deleted.
 pub(super) fn read_present<T: Decode>(found: SdkItem) -> StoreResult<Option<T>> {
     match item::read(from_sdk(found)) {
         Ok(present) => Ok(Some(present)),

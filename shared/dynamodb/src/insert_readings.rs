@@ -18,7 +18,7 @@ const MAX_STATEMENT: usize = 8_192;
 const BATCH_CONCURRENCY: usize = 8;
 
 impl DynamoStore {
-    /// Tries to insert readings, of which no two have the same device and timestamp; returns for each
+    /// Tries to insert readings; no two of them have the same device and timestamp. Returns for each
     /// whether it is stored now. The others are stored already, or it is not known.
     ///
     /// Where most of the first batch are stored already, the others are not tried: each costs its units

@@ -13,7 +13,7 @@ use table::shards::Shards;
 use table::{Expected, Invocation, StoreError, StoreResult, UpdateOutcome, item};
 
 impl DynamoStore {
-    /// The number of partitions of the registry's devices; `None` of a table that has none yet.
+    /// The number of partitions of the registry's devices; `None` for a table without devices.
     pub async fn stored_shards(&self, invocation: &Invocation) -> StoreResult<Option<Shards>> {
         let answer = self
             .client

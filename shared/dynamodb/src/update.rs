@@ -38,7 +38,7 @@ struct Built {
 }
 
 impl Update {
-    /// An update of the item under `key`, which creates the item if there is none.
+    /// An update of the item under `key`; it creates the item if it is absent.
     pub(super) fn or_put(key: Key) -> Self {
         Self {
             key,
@@ -52,7 +52,7 @@ impl Update {
         }
     }
 
-    /// An update of the item under `key`, whose condition fails if there is none, and if it is that of a
+    /// An update of the item under `key`. Its condition fails if the item is absent, and if the item is that of a
     /// device that is being deleted.
     pub(super) fn of(key: Key) -> Self {
         let is_device = matches!(key, Key::Device(..));
@@ -128,7 +128,7 @@ impl Update {
         ));
     }
 
-    /// Writes only where `path` has this value, or is absent where there is none.
+    /// Writes only if `path` has this value, or is absent if `value` is `None`.
     pub(super) fn only_if_still(&mut self, path: &[&str], value: Option<Attribute>) {
         let name = self.name(path);
         let clause = match value {

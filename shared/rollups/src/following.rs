@@ -1,4 +1,4 @@
-//! How soon rollups follow changes of readings of the past. Reads no clock.
+//! The delay with which rollups follow changes of past readings. Reads no clock.
 
 use std::time::Duration;
 

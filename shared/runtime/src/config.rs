@@ -236,7 +236,7 @@ fn timestamp(name: &'static str, value: Option<String>) -> Result<Timestamp, Con
     })
 }
 
-/// The days of retentions, each of which is at least as long as the one before it; `None` is for ever.
+/// The days of retentions; each is at least as long as the one before it. `None` is for ever.
 fn retentions<const N: usize>(
     names: [&'static str; N],
     lookup: impl Fn(&'static str) -> Option<String>,

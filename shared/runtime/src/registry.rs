@@ -23,8 +23,8 @@ pub use gone::is_gone;
 pub use register::{Registered, RegisteredDevice, register};
 pub use shared_map::SharedMap;
 
-/// How much older than a registry in memory the place of a device may grow that memory does not hold, in times:
-/// each look-up costs a read unit, and in a large fleet most devices never move.
+/// In a fleet, a device's cached room may be this many times as old as a cached registry. Each look-up costs a
+/// read unit, and in a large fleet most devices never move.
 pub const PLACE_AGE_FACTOR: u32 = 60;
 
 /// The time limit for reading the registry at cold start, before the first request.
@@ -128,7 +128,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(found)
     }
 
-    /// One room, likewise, and a registry with its devices.
+    /// One room, asked by its key if the registry in memory lacks it, and a registry with its devices.
     pub async fn room(
         &self,
         id: &RoomId,

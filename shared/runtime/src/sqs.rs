@@ -57,7 +57,7 @@ impl SqsSender {
             }
             let answer = invocation.within(request.send()).await?;
             let answer = answer.map_err(|error| NotSent::because(chain(&error)))?;
-            // A batch of which SQS refuses a message is answered with 200.
+            // SQS answers 200 also if it refuses a message of the batch.
             if let Some(refused) = answer.failed().first() {
                 let reason = refused.message().unwrap_or_default();
                 return Err(NotSent::because(format!("{}: {reason}", refused.code())));

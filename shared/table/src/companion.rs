@@ -1,4 +1,4 @@
-//! What is written with a device's own item, in one transaction with it. Writes nothing.
+//! Writes that share a transaction with a device's own item. Writes nothing itself.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ pub enum Companion {
     DropEntry(DeviceId, SearchEntry),
     /// Notes with a meter that a device is behind it; refused if the meter is not the one that was read.
     NoteBehind(Box<Device>, DeviceId),
-    /// Notes with a meter that a device is no longer behind it, likewise.
+    /// Notes with a meter that a device is no longer behind it; refused if the meter is not the one that was read.
     ForgetBehind(Box<Device>, DeviceId),
-    /// Writes nothing; refused if the device is not behind this meter, or behind one where there is none.
+    /// Writes nothing; refused if the device is not behind this meter, or, without a meter, behind any.
     StillBehind {
-        /// The device, which may be none that is registered.
+        /// The device, which may be unregistered.
         device: DeviceId,
         /// The meter.
         meter: Option<DeviceId>,

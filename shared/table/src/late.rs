@@ -1,4 +1,4 @@
-//! What is known of changes of past readings that rollups may lack. Reads no clock and folds nothing.
+//! Marks of changes of past readings that rollups may lack. Reads no clock and folds nothing.
 
 use chrono::TimeDelta;
 use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};

@@ -61,7 +61,7 @@ struct State {
 /// The index of attributes.
 #[derive(Debug, Default)]
 enum Index {
-    /// There is none, or it does not hold every device.
+    /// It is absent, or does not hold every device.
     #[default]
     Absent,
     /// It shows the devices as they are.

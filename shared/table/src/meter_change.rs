@@ -1,5 +1,5 @@
-//! What an edit of a device's `behind` needs of the meters: which of them are read, what must still hold of them
-//! when the device is written, and what is noted of the device with them. Reads and writes nothing itself.
+//! The meters that an edit of a device's `behind` concerns: which are read, what must still hold of them when the
+//! device is written, and what is noted of the device with them. Reads and writes nothing itself.
 //!
 //! The meters above the new one are read one after the other, from the table. The transaction that writes the
 //! device checks that each of them is still behind the same meter. Transactions on the same items are

@@ -22,8 +22,8 @@ pub trait PutReadings: Send + Sync {
     /// What the port must be permitted.
     const PERMISSIONS: &'static [Permission] = &[(Action::BatchWriteItem, Target::Readings)];
 
-    /// Stores readings, of which no two have the same device and timestamp, each to be deleted some
-    /// days after its `retention` is over.
+    /// Stores readings; no two of them have the same device and timestamp. Each is deleted some days after its
+    /// `retention` is over.
     fn put_readings(
         &self,
         readings: &[Reading],
@@ -128,7 +128,7 @@ pub trait ReadRegistry: Send + Sync {
         &self,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Listing<Device>>> + Send;
-    /// All rooms, sorted by id, likewise.
+    /// All rooms, sorted by id, in the same way as devices.
     fn rooms(
         &self,
         invocation: &Invocation,
@@ -462,7 +462,7 @@ pub trait ReadStays: Send + Sync {
         query: &StayQuery,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<StayPage>> + Send;
-    /// A page of the stays in a room, likewise.
+    /// A page of the stays in a room, in the order in which they began.
     fn stays_in(
         &self,
         room: &RoomId,

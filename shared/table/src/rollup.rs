@@ -38,7 +38,7 @@ pub struct StoredRollup {
     pub key: RollupKey,
     /// The timestamps of the bucket.
     pub range: TimeRange,
-    /// The time zone of a day, by its name; `None` of a quarter.
+    /// The time zone of a day, by its name; `None` for a quarter.
     pub zone: Option<String>,
     /// The number of times that it was put.
     pub version: u64,
@@ -52,17 +52,17 @@ pub struct StoredRollup {
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
-    /// What the index by conditions has of it; `None` of a day, and where the table has no such index.
+    /// What the index by conditions has of it; `None` for a day, and if the table has no such index.
     pub indexed: Option<Indexed>,
 }
 
 /// What the index by conditions has of a rollup of 15 minutes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indexed {
-    /// The version of the schema; 0 where there is none yet. A rollup of a smaller version never replaces
+    /// The version of the schema; 0 before the first schema. A rollup of a smaller version never replaces
     /// it.
     pub schema: u8,
-    /// The entry; `None` of a rollup that lacks a metric of the schema.
+    /// The entry; `None` for a rollup that lacks a metric of the schema.
     pub entry: Option<IndexEntry>,
 }
 

@@ -1,4 +1,4 @@
-//! Which devices were seen in a room, and when: what is stored of it, and its ports. Chooses no room.
+//! Devices that were seen in a room, with the months: the stored form, and its ports. Chooses no room.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use domain::{DeviceId, Month, RoomId, Timestamp};
 
 use crate::{Action, Expected, Invocation, Permission, StoreResult, Target};
 
-/// A device of which readings named a room.
+/// A device whose readings named a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// The room.

@@ -1,4 +1,4 @@
-//! What holds of line protocol whatever the bytes: for the property tests and for the fuzz target, which compiles
+//! Properties of line protocol that hold for any bytes, for the property tests and for the fuzz target, which compiles
 //! this file too. Compares with no other parser.
 
 use super::line_protocol::mapping::{self, Rules};
@@ -7,7 +7,7 @@ use super::line_protocol::{Line, LineError, Numbered, lines};
 /// A line that takes no string to its end.
 const GOOD: &[u8] = b"m,t=a v=1i 5";
 
-/// Panics unless a body's lines are read as README and ARCHITECTURE say.
+/// Panics unless a body's lines are read as the documents about clients of InfluxDB and about invariants say.
 pub(crate) fn hold(body: &[u8]) {
     let read: Vec<_> = lines(body).collect();
     are_in_their_places(body, &read);

@@ -1,4 +1,4 @@
-//! When a device says that it measured, and whether its clock can be believed. Reads no clock.
+//! The time at which a device says that it measured, and whether its clock can be believed. Reads no clock.
 
 use chrono::{NaiveDateTime, TimeDelta};
 use domain::{Timestamp, TimestampError, Zone};

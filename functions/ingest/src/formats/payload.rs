@@ -72,7 +72,7 @@ const OPEN: [&str; 1] = ["open"];
 const CLOSED: [&str; 2] = ["close", "closed"];
 
 impl Payload {
-    /// A payload of which nothing is read yet.
+    /// A payload before anything is read from it.
     pub(crate) fn new(device: Option<&str>, moment: Moment) -> Self {
         let device = device.map(str::to_owned);
         Self { device, name: None, moment, parts: BTreeMap::new(), refused: Vec::new() }
@@ -138,7 +138,7 @@ impl Payload {
 }
 
 impl Scale {
-    /// The value in the metric's unit; none of `null` and of a word that tells no state.
+    /// The value in the metric's unit. Returns `None` for `null` and for a word that tells no state.
     fn apply(self, value: &Value) -> Result<Option<Decimal>, Fault> {
         let text = match value {
             Value::Null => return Ok(None),

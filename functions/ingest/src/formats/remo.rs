@@ -91,7 +91,7 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
     [measured].into_iter().chain(motion)
 }
 
-/// A meter's properties, each of which has the time at which it was read. Their values are texts.
+/// A meter's properties. Each has the time at which it was read; the values are texts.
 fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let properties = properties.as_array().into_iter().flatten();
     let properties: BTreeMap<u64, &Value> =

@@ -184,7 +184,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         let read_by = COMPONENTS.iter().find(|(known, ..)| *known == kind);
         let Some((_, name, rows)) = read_by.filter(|_| !number.is_empty()) else { continue };
         is_known = true;
-        // The white of a coloured light is `cct:0` or `light:0`, of which a notification need not tell.
+        // The white of a coloured light is `cct:0` or `light:0`; a notification need not contain it.
         let is_whole = number == "0" && kind != "rgb";
         let part = if is_whole { String::new() } else { format!("{name}:{number}") };
         let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);

@@ -64,7 +64,7 @@ pub(crate) fn of_phase(metric: &str, phase: usize) -> Option<String> {
     PHASES[..8].get(phase).map(|suffix| format!("{metric}{suffix}"))
 }
 
-/// Whether a metric is none of a phase, and so may have phases.
+/// Whether a metric is not already that of a phase, and so may have phases.
 pub(crate) fn is_whole(metric: &str) -> bool {
     METRICS.binary_search_by_key(&metric, |(known, _)| known).is_ok()
 }

@@ -6,7 +6,7 @@ pub(crate) struct Mode {
     /// Whether a reading with a timestamp sets its metrics and leaves the others of that device and
     /// timestamp, instead of replacing them.
     pub(crate) merge: bool,
-    /// Whether rooms are taken as they are sent: they are history, of which the registry knows nothing.
+    /// Whether rooms are taken as they are sent: they are history that the registry does not know.
     pub(crate) rooms_given: bool,
     /// Whether nothing is stored where anything is refused.
     pub(crate) is_whole: bool,

@@ -81,8 +81,8 @@ impl<'a> Submission<'a> {
         })
     }
 
-    /// The submission of an MQTT message whose topic names its format; none of a message that has no readings
-    /// by its topic.
+    /// The submission of an MQTT message whose topic names its format, or `None` if the topic carries no
+    /// readings.
     pub(crate) fn of_topic_message(message: &'a TopicMessage) -> Result<Option<Self>, Problem> {
         let Some(Topic { format, device, name }) = topic::read(&message.topic)? else {
             return Ok(None);

@@ -15,8 +15,8 @@ pub(crate) struct Topic {
     pub(crate) name: Option<Label>,
 }
 
-/// The format and the device of a topic such as `roomtide/tasmota/plug/tele/SENSOR`; none of a topic on which
-/// no readings are: commands, availability, the state of a bridge.
+/// The format and the device of a topic such as `roomtide/tasmota/plug/tele/SENSOR`. Returns `None` for topics
+/// that carry no readings: commands, availability, the state of a bridge.
 pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
     let (_, rest) = topic.split_once('/').unwrap_or_default();
     let (format, rest) = rest.split_once('/').unwrap_or_default();

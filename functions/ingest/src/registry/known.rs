@@ -22,14 +22,14 @@ pub(crate) struct Known {
     snapshot: Arc<Snapshot>,
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeSet<RoomId>,
-    /// The devices of which nothing but the place is needed and known.
+    /// Devices for which only the room was needed; the full item was not read.
     places: BTreeMap<DeviceId, KnownPlace>,
     /// The devices that the table says are being deleted.
     deleted: BTreeSet<DeviceId>,
 }
 
 impl Known {
-    /// A registered device; not one of which only the place is known.
+    /// A registered device whose full item is known.
     pub(crate) fn device(&self, id: &DeviceId) -> Option<&Device> {
         self.devices.get(id).or_else(|| self.snapshot.devices.get(id))
     }

@@ -10,7 +10,7 @@ use domain::{DeviceId, MAX_KNOWN_METRICS, MetricName, Timestamp};
 use crate::readings::Readings;
 use crate::registry::known::Known;
 
-/// The number of devices of which metrics are remembered. Beyond it, all are forgotten.
+/// The number of devices whose metrics are remembered. Beyond it, all are forgotten.
 const MAX_DEVICES: usize = 1_000;
 
 /// The time for which they are remembered. The registry knows them by then, or never will: they were not stored,

@@ -14,7 +14,7 @@ use runtime::registry::PLACE_AGE_FACTOR;
 const MAX_SLOTS: usize = 1 << 21;
 /// The number of slots of the first devices.
 const FIRST_SLOTS: usize = 1 << 10;
-/// The number of slots next to each other, in one of which a device is.
+/// The number of neighbouring slots that may hold one device.
 const WAYS: usize = 8;
 /// The largest number of rooms. Beyond it, everything is forgotten and looked up again.
 const MAX_ROOMS: usize = 1 << 17;

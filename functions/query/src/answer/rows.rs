@@ -26,7 +26,7 @@ pub(crate) struct ReadingRow<'a> {
 }
 
 impl<'a> ReadingRow<'a> {
-    /// The row; none where the reading has none of the metrics asked for.
+    /// The row. Returns `None` if the reading has no metric that was asked for.
     pub(crate) fn of(reading: &'a Reading, wanted: Option<&[MetricName]>) -> Option<Self> {
         let wanted = |name: &MetricName| wanted.is_none_or(|wanted| wanted.contains(name));
         let metrics: Vec<_> = reading.metrics().iter().filter(|(name, _)| wanted(name)).collect();

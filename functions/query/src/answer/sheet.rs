@@ -125,6 +125,7 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
+    use crate::answer::row::Cell;
 
     #[derive(Serialize)]
     struct Sample(&'static str, Vec<(MetricName, Decimal)>);

@@ -67,7 +67,7 @@ pub(super) fn of_points(
     samples
 }
 
-/// The value of some points, of which there is one at least.
+/// The value of some points, at least one.
 fn aggregated(aggregate: Aggregate, points: &[Point]) -> Option<Sample> {
     let count = whole_as_float(i64::try_from(points.len()).ok()?);
     let sum = || points.iter().map(|point| point.value).sum::<f64>();

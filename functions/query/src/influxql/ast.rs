@@ -47,7 +47,7 @@ pub(super) struct Show {
     pub(super) page: Page,
 }
 
-/// `LIMIT` and `OFFSET`; a limit of 0 is none.
+/// `LIMIT` and `OFFSET`; a limit of 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Page {
     pub(super) limit: usize,

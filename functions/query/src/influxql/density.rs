@@ -1,4 +1,5 @@
-//! How many readings a device has in a day, told by its newest day's rollup and remembered. Reads no reading.
+//! The number of readings that a device has in a day, estimated from its newest day's rollup and remembered. Reads no
+//! reading.
 
 use crate::ports::Store;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use super::value::float;
 
 /// The bytes of a read unit.
 const UNIT: f64 = 8_192.0;
-/// The readings of a day of a device of which nothing is known: one a minute.
+/// The readings of a day of a device without a known density: one a minute.
 const USUAL_READINGS: f64 = 1_440.0;
 /// The devices and dates that are remembered; beyond them all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
@@ -26,7 +27,7 @@ pub(super) struct Density {
 }
 
 impl Density {
-    /// The density of a device of which nothing is known.
+    /// The density that is assumed for a device before it is known.
     pub(super) fn usual(device: &Device) -> Self {
         Self::of(device, usize::MAX, USUAL_READINGS)
     }

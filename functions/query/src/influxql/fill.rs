@@ -1,4 +1,4 @@
-//! What windows without values show. Computes no other value.
+//! `fill`: the values of windows without points. Computes no other value.
 
 use super::aggregate::Sample;
 use super::ast::Fill;

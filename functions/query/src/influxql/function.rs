@@ -104,7 +104,8 @@ pub(super) fn unknown(name: &str) -> QueryError {
 }
 
 impl Aggregate {
-    /// The numbers of arguments that an aggregate takes; `None` where there is none of that name.
+    /// The smallest and the largest number of arguments of an aggregate. Returns
+    /// `None` if no aggregate has the name.
     pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
@@ -153,7 +154,8 @@ impl Aggregate {
 }
 
 impl Transform {
-    /// The numbers of arguments that a transformation takes; `None` where there is none of that name.
+    /// The smallest and the largest number of arguments of a transformation. Returns
+    /// `None` if no transformation has the name.
     pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),

@@ -145,7 +145,7 @@ impl Plan<'_> {
         Ok((Level::Readings, readings))
     }
 
-    /// The coarsest items of which each lies in one row, but for a few at the edges.
+    /// The coarsest level whose items lie in one row each, except for a few at the edges.
     fn coarsest(&self) -> Level {
         let zone = self.horizon.zone();
         let is_midnight = |at: Timestamp| zone.day(zone.date(at)).is_some_and(|it| it.from() == at);
@@ -261,7 +261,7 @@ impl Plan<'_> {
 }
 
 impl Wanted<'_> {
-    /// The metrics of which there are fewer values than are wanted.
+    /// The metrics that have fewer values than are wanted.
     fn lacking(&self, found: &[Reading], number: usize) -> Vec<&MetricName> {
         let has = |reading: &&Reading, metric: &MetricName| {
             let value = reading.metrics().get(metric);

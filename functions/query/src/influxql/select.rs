@@ -298,7 +298,7 @@ fn wanted<'a>(series: &'a [Series<'a>], query: &Query) -> Vec<Wanted<'a>> {
     devices.into_values().collect()
 }
 
-/// The most rooms of which it is asked who was in them: beyond that, devices are read for nothing.
+/// The most rooms for which the devices that were there are looked up. Beyond it all devices are read.
 const MAX_ROOMS: usize = 50;
 
 /// Leaves out devices that were in none of the rooms for which the condition may hold.

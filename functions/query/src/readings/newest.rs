@@ -20,7 +20,7 @@ const FURTHER: usize = 100;
 /// The size of the first query's readings, but always one reading: two read units.
 const MAX_FIRST: usize = 16 << 10;
 
-/// The size of both queries' readings, likewise.
+/// The size of the readings of both queries together, in bytes.
 const MAX_BOTH: usize = 2 * MAX_FIRST;
 
 /// The number of devices that are queried at once.

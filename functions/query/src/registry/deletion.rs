@@ -1,8 +1,8 @@
 //! DELETE of devices, rooms and homes. Deletes no single reading.
 //!
-//! A device is marked first: from then on no list has it, nobody stores a reading of it and nothing
-//! registers it. Then each request removes some of what belongs to it. The deletion ends when nothing has been
-//! found for so long that no invocation can be at work any more which did not know of the mark.
+//! A device is marked first: from then on no list has it, no reading of it is stored and no function
+//! registers it. Then each request removes some of its items. The deletion ends once nothing was found for
+//! longer than any invocation that started before the mark can run.
 
 use crate::ports::Store;
 use std::time::Duration;

@@ -214,7 +214,7 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
     Problem::new(ProblemKind::Unanswerable, detail)
 }
 
-/// The same; `None` of a table without the index by room.
+/// The same; returns `None` if the table lacks the index by room.
 pub(crate) async fn indexed_devices_of_rooms(
     store: &impl Store,
     rooms: &BTreeSet<RoomId>,

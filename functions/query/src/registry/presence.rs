@@ -1,4 +1,4 @@
-//! Which devices are or were in rooms: the one answer for lists, ranges, series, energy, conditions and InfluxQL.
+//! The devices that are or were in rooms: the one answer for lists, ranges, series, energy, conditions and InfluxQL.
 //! Reads no value.
 //!
 //! Now, a device is where the registry says. In a range, those devices may have something of a room that were

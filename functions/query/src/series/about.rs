@@ -1,4 +1,4 @@
-//! What an answer says of its rows beside them: range, zone, sources, and how they came about.
+//! The members of an answer beside its rows: range, zone, sources, and the plan with its cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -150,7 +150,7 @@ impl Columns {
 
 fn wrong_kind(function: Function, name: &MetricName) -> String {
     let of = if function == Function::Increase { "counters" } else { "gauges in W, kW or MW" };
-    format!("{} is of {of}, and {name} is none", function.as_str())
+    format!("{} needs {of}; {name} is something else", function.as_str())
 }
 
 /// What a row is of.

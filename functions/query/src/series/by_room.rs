@@ -18,7 +18,7 @@ use super::members::{DEVICE_CONCURRENCY, LeftOut};
 
 /// What a row is of, with its devices.
 pub(crate) struct Place<'a> {
-    /// `None` of a device that is in no room and has been in none: it is by itself.
+    /// `None` for a device that is in no room and was never in a room: it stands for itself.
     pub(crate) room: Option<RoomId>,
     pub(crate) devices: Vec<DeviceValues<'a>>,
 }

@@ -18,7 +18,7 @@ pub(crate) struct DeviceValues<'a> {
     pub(crate) device: &'a Device,
     pub(crate) gathered: Gathered,
     pub(crate) metrics: BTreeMap<MetricName, MetricValues>,
-    /// The time of which rollups may have been asked.
+    /// The time about which rollups may have been asked.
     pub(crate) reach: TimeRange,
     /// The usual time between two of its readings.
     pub(crate) interval: Option<TimeDelta>,

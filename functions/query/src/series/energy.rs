@@ -149,7 +149,7 @@ struct Counted<'a> {
     total_kwh_sold: Option<Exact>,
 }
 
-/// A device that is added to a sum, of which nothing tells whether it belongs there.
+/// A device that is added to a sum although no name, unit or role says that it belongs there.
 #[derive(Debug, Serialize)]
 struct Unsure<'a> {
     device_id: &'a DeviceId,
@@ -239,8 +239,8 @@ impl<'a> Energy<'a> {
         respond(self.request.format, || self.header(), &self.rows(), &about)
     }
 
-    /// Those of a sum's devices of which only a person can tell whether they belong there: senders of one value,
-    /// whose names say nothing of it. One meter alone is the meter.
+    /// Those of a sum's devices about which only a person can tell whether they belong there: senders of one value
+    /// whose names do not tell it. One meter alone is the meter.
     fn unsure(&self, counting: &[&'a (DeviceValues<'a>, Meter<'a>)]) -> Vec<Unsure<'a>> {
         if !self.is_shared || counting.len() < 2 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What was notable about counters, each with the two readings of its step. Judges nothing.
+//! Notable steps of counters, each with its two readings. Judges nothing.
 //!
 //! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
 

@@ -95,7 +95,7 @@ impl Ask<'_> {
         rolled_up.and_then(|it| intersection(it, self.grid.range()))
     }
 
-    /// Refuses a range of which too much is not rolled up: one that is gathered in parts is checked whole.
+    /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         Gathering::new(self, false).map(drop)
     }
@@ -463,7 +463,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Why more than [`MAX_ROLLUPS`] quarters would be read, of which those before `reached` fit.
+    /// The message for more than [`MAX_ROLLUPS`] quarters; those before `reached` fit.
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
         let whole = self.ask.grid.range();
         let is_cut = |day: &StoredRollup| {
@@ -483,7 +483,7 @@ impl<'a> Gathering<'a> {
         )
     }
 
-    /// Refuses time without quarters of which days tell that it had readings: the quarters have expired,
+    /// Refuses time without quarters if the days show that it had readings: the quarters have expired,
     /// oldest first, and the days stay longer.
     fn check_expiry(&self, silent: TimeRange, days: &[StoredRollup]) -> Result<(), Failure> {
         let has_readings = |day: &&StoredRollup| {
@@ -608,7 +608,7 @@ fn too_long(ask: &Ask<'_>) -> String {
     let days = MAX_READ.num_days();
     if ask.coarsest == Level::Readings {
         return format!(
-            "Rows of 1m and 5m come from readings, of which one request reads at most {days} days. \
+            "Rows of 1m and 5m come from readings; one request reads at most {days} days. \
              Narrow from and to, or ask by 15m or longer."
         );
     }

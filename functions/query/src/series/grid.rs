@@ -74,7 +74,7 @@ pub(crate) fn intersection(a: TimeRange, b: TimeRange) -> Option<TimeRange> {
     TimeRange::new(a.from().max(b.from()), a.to().min(b.to())).ok()
 }
 
-/// The parts of a range that none of `taken` covers; these are in order and do not overlap.
+/// The parts of a range outside all ranges in `taken`, which are in order and do not overlap.
 pub(crate) fn uncovered(
     range: TimeRange,
     taken: impl IntoIterator<Item = TimeRange>,

@@ -1,4 +1,4 @@
-//! How far the rollups of a table reach. Reads no rollup.
+//! The time up to which the rollups of a table are complete. Reads no rollup.
 
 use crate::ports::Store;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What the rollups of an answer may lack of what was written before it was asked. Reads no rollup.
+//! Changes that the rollups of an answer may lack, of readings that were written before the question. Reads no rollup.
 
 use crate::ports::Store;
 use domain::{DeviceId, TimeRange, Timestamp};

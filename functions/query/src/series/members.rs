@@ -1,4 +1,4 @@
-//! Which devices a series is about, apart from rooms (`presence.rs`), and where one device has been, as far as
+//! The devices of a series, apart from rooms (`presence.rs`), and the rooms in which one device has been, as far as
 //! its rollups and readings tell.
 
 use crate::ports::Store;

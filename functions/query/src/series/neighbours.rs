@@ -36,7 +36,7 @@ pub(crate) struct Beside {
 
 /// The neighbours of the range that is asked for, by metric; counters and powers have some.
 ///
-/// Where one room is asked for, a value in another room is none, and what is beyond it neither: the device
+/// Where one room is asked for, a value in another room does not count, nor does any value beyond it: the device
 /// came from there, or went there.
 pub(crate) async fn neighbours(
     store: &impl Store,

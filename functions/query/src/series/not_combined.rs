@@ -1,4 +1,4 @@
-//! What an answer about several devices leaves out, and why. Reads nothing.
+//! Devices and metrics that an answer about several devices leaves out, and why. Reads nothing.
 
 use domain::{Device, DeviceId, MetricName};
 use serde::Serialize;

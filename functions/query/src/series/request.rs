@@ -1,4 +1,4 @@
-//! What a request for a series asks. Reads no table.
+//! The parameters of a request for a series. Reads no table.
 
 use api::{Format, Params, Problem, Request};
 use domain::{CalendarUnit, MetricName, TimeRange, Timestamp, Zone};

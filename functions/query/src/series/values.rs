@@ -1,4 +1,4 @@
-//! What the rows of one device have of one metric, from its pieces. Reads nothing.
+//! The values of one metric in the rows of one device, made from pieces. Reads nothing.
 
 use chrono::TimeDelta;
 use domain::{

@@ -10,7 +10,7 @@ impl Answer {
     }
 }
 
-/// Three devices, of which two have a name, tags and attributes.
+/// Three devices; two have a name, tags and attributes.
 async fn named() -> Bench {
     let bench = Bench::new().await;
     for (id, body) in [

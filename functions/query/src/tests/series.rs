@@ -396,10 +396,10 @@ async fn every_mistake_is_named_with_what_to_do() {
             "400 metric: co2 has not been sent; the metrics sent are cumulative_kwh_p, \
              current_w, temperature",
         ),
-        ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase is of counters"),
+        ("/devices/warm/series?metric=temperature&fn=increase", "400 fn: increase needs counters"),
         (
             "/devices/warm/series?metric=temperature&fn=time_mean",
-            "400 fn: time_mean is of gauges in W",
+            "400 fn: time_mean needs gauges in W",
         ),
         ("/devices/warm/energy", "400 metric: is needed: no metric of the device is a counter"),
         ("/devices/warm/energy?metric=temperature", "400 metric: temperature is no counter"),

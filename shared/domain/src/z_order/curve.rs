@@ -1,4 +1,4 @@
-//! The curve: which bit of which attribute each bit of an address is. Encodes no value.
+//! The curve: for each bit of an address, the attribute and the bit that it is. Encodes no value.
 
 use std::ops::RangeInclusive;
 

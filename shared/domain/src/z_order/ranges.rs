@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::{Curve, Region};
 
-/// A part of the space with all addresses of the same first bits, of which a part lies in the box.
+/// All addresses with the same first bits; a part of them lies in the box.
 struct Cell {
     /// The number of address bits that all its addresses have in common, and these.
     depth: usize,

@@ -15,7 +15,7 @@ use super::{HOUR, START, device, exact, metric, reading, thousandths};
 /// A counter, a power and a gauge.
 const METRICS: [&str; 3] = ["cumulative_kwh_p", "current_w", "temperature"];
 
-/// Readings of the three metrics, each of which has one of them at least.
+/// Readings; each has at least one of the three metrics.
 fn readings() -> impl Strategy<Value = (Meter, Vec<Reading>)> {
     let value = || prop::option::of(-50_000..50_000i128);
     let room = prop::option::of(prop_oneof![Just("hall"), Just("cellar")]);

@@ -17,16 +17,16 @@ use table::{Invocation, Listing, MAX_CACHED_ENTRIES, ReadRegistry, StoreError, S
 /// changed itself since. A copy costs nothing: each new metric of a device and each move makes one.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Devices by id; none where there are more than memory holds.
+    /// Devices by id; empty if there are more than memory holds.
     pub devices: Devices,
-    /// Rooms by id, likewise.
+    /// Rooms by id; empty if there are more than memory holds.
     pub rooms: SharedMap<RoomId, Room>,
     /// The devices that are being deleted, or are deleted and not forgotten yet.
     pub deleted: SharedMap<DeviceId, Deletion>,
     /// Whether these are all devices: a function's memory is bounded, the registry is not. Otherwise each
     /// device is asked of the table.
     pub has_all_devices: bool,
-    /// Whether these are all rooms, likewise.
+    /// Whether these are all rooms of the table.
     pub has_all_rooms: bool,
     /// The items that could not be read, each with its key and why.
     pub unreadable: Arc<[String]>,
@@ -70,7 +70,7 @@ pub(super) struct RegistryCache<C> {
     kept: std::sync::Mutex<Kept>,
     // Held while the registry is read, so that it is read once however many ask for it.
     reading: Mutex<()>,
-    // How many reads have begun, and which of them was the last to succeed: whoever asked before that one began
+    // How many reads have begun, and which of them was the last to succeed: whoever asked before that read began
     // needs no other.
     begun: AtomicU64,
     succeeded: AtomicU64,
@@ -374,7 +374,7 @@ impl<C: Clock> RegistryCache<C> {
         }
     }
 
-    /// Takes over a room that this process has just read or written, likewise.
+    /// Takes over a room that this process has just read or written.
     pub(super) fn keep_room(&self, room: Room) {
         if self.current().is_some_and(|it| !it.has_all_rooms) {
             return;

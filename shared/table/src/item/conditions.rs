@@ -1,4 +1,4 @@
-//! What the index by conditions has of a rollup, and the item of its schema. Encodes no value.
+//! The attributes of a rollup in the index by conditions, and the item of the index's schema. Encodes no value.
 
 use super::attribute::{
     BITS, CONDITIONS_VALUES, CONDITIONS_VERSION, DOMAIN, ENCODING, NAME, READY, SCHEMA, VERSION,

@@ -1,4 +1,4 @@
-//! Which devices were seen in a room, in memory: one copy, which both of its sides show.
+//! Devices that were seen in a room, in memory: one copy, which both of its sides show.
 
 use super::MemoryStore;
 use crate::{Expected, Invocation, NoteSeen, ReadSeen, Seen, StoreResult};

@@ -1,5 +1,5 @@
-//! A line's devices and metrics. A pure function of the line and the sender's settings; see the README for its
-//! rule in three sentences.
+//! A line's devices and metrics. A pure function of the line and the sender's settings; see
+//! docs/connect/influxdb-clients.md for its rule in three sentences.
 
 mod digest;
 mod home_assistant;
@@ -19,7 +19,7 @@ use digest::{digest, ends_like_a_digest};
 use home_assistant::{Entity, string};
 use metric_name::metric_name;
 
-/// The tags of which the first that a line has begins the device's id.
+/// The tags that may begin the device's id; the first that a line has does.
 const HOST_TAGS: [&str; 6] = ["host", "hostname", "device_id", "device", "entity_id", "sensor_id"];
 /// The tags that name a room, the first that a line has.
 const ROOM_TAGS: [&str; 3] = ["room", "area", "location"];

@@ -1,5 +1,5 @@
 //! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, and so are more than [`MAX_CHAINED`]
-//! operators in chains, each of which makes a tree deeper by one: so walks over them may recurse.
+//! operators in chains: an operator of a chain makes the tree deeper by one. So walks over trees may recurse.
 
 use super::super::ast::{Cast, Expression, Operator};
 use super::super::duration;

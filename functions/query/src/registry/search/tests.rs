@@ -20,6 +20,9 @@ use table::{
 };
 
 use super::*;
+use api::{Params, ProblemKind};
+use chrono::TimeDelta;
+use domain::{SearchCondition, Timestamp};
 
 const NAMES: [&str; 6] = ["Kitchen", "kitchen 2", "Küche", "KU\u{308}CHE #1", "hall", "1.5"];
 const KINDS: [&str; 3] = ["Sensor", "plug", "sensor 2"];
@@ -240,7 +243,7 @@ impl Fleet {
     }
 }
 
-/// The questions of which at least one is for the index.
+/// Questions; the index can answer at least one of them.
 fn questions(rng: &mut fastrand::Rng) -> Vec<&'static str> {
     let mut asked = some(rng, &QUESTIONS, 3);
     let own = &QUESTIONS[rng.usize(0..26)];

@@ -1,4 +1,4 @@
-//! What a request for conditions asks. Reads no table.
+//! The parameters of a request for conditions. Reads no table.
 
 use api::{Format, Params, Problem, Request};
 use domain::{Basis, Condition, MetricName, Quarter, TimeRange, Timestamp};

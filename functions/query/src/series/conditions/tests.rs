@@ -421,8 +421,8 @@ async fn readings_refine_an_episode_that_the_mean_blurs_and_drop_one_that_it_inv
     assert!(found[0].1.extremes.values().all(|it| it.min == it.max));
 }
 
-/// An episode as this file knows it: from and to in minutes, and the extremes of each metric in tenths. `None` of
-/// one whose readings are gone.
+/// An episode as this file knows it: from and to in minutes, and the extremes of each metric in tenths. `None` where
+/// its readings are gone.
 type Span = (i64, i64, Option<BTreeMap<String, (i64, i64)>>);
 
 /// The episodes of all readings of a range, by a look at each minute.

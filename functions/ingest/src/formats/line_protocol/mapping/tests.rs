@@ -228,8 +228,8 @@ fn fields_that_cannot_be_kept_are_named_and_the_others_are_taken() {
     });
 }
 
-/// What identifies a point by the README's words, worked out another way: no two that differ share a device and
-/// a metric.
+/// The identity of a point by the rule in docs/connect/influxdb-clients.md, worked out another way. No two points
+/// that differ share a device and a metric.
 fn canonical(
     measurement: &str,
     tags: &BTreeMap<String, String>,

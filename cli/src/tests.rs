@@ -1,0 +1,95 @@
+//! The command line as a whole, and that docs/reference/cli.md has it. Runs no command.
+
+#[path = "../../tests/generated.rs"]
+mod generated;
+
+use std::fmt::Write as _;
+
+use clap::{Arg, CommandFactory as _, Parser as _};
+
+use super::{Cli, Command, serve};
+
+#[test]
+fn the_command_line_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn serving_needs_no_word() {
+    let cli = Cli::try_parse_from(["roomtide", "--port", "9000", "--memory"]).unwrap();
+    assert!(cli.command.is_none() && cli.serve.port == 9_000 && cli.serve.memory);
+    let cli = Cli::try_parse_from(["roomtide", "serve", "--empty"]).unwrap();
+    assert!(matches!(cli.command, Some(Command::Serve(serve::Args { empty: true, .. }))));
+    assert!(Cli::try_parse_from(["roomtide", "--memory", "--data-dir", "d"]).is_err());
+    assert!(Cli::try_parse_from(["roomtide", "--time-zone", "Europe/Berlin"]).is_ok());
+    let error = Cli::try_parse_from(["roomtide", "--time-zone", "Berlin"]).unwrap_err();
+    assert!(error.to_string().contains("IANA database"), "{error}");
+    assert!(Cli::try_parse_from(["roomtide", "replay"]).is_err());
+}
+
+#[test]
+fn documents_have_the_commands_of_the_code() {
+    let mut command = Cli::command();
+    command.build();
+    let mut text = String::new();
+    describe(&command, "roomtide", &mut text);
+    generated::assert_documented("docs/reference/cli.md", "commands", &text);
+}
+
+/// Describes a command, then its subcommands.
+fn describe(command: &clap::Command, name: &str, text: &mut String) {
+    let about = command.get_long_about().or(command.get_about());
+    let about = about.map(ToString::to_string).unwrap_or_default();
+    write!(text, "## {name}\n\n{about}\n\n").expect("writing to memory does not fail");
+    let arguments: Vec<_> = command.get_arguments().filter(|it| is_told(it)).collect();
+    if !arguments.is_empty() {
+        text.push_str("| option | default | meaning |\n| --- | --- | --- |\n");
+        for argument in arguments {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+            let (shown, default) = (shown(argument), default(argument));
+            writeln!(text, "| `{shown}` | {default} | {help} |")
+                .expect("writing to memory does not fail");
+        }
+        text.push('\n');
+    }
+    if let Some(after) = command.get_after_help() {
+        write!(text, "{}\n\n", after.to_string().trim()).expect("writing to memory does not fail");
+    }
+    for command in command.get_subcommands().filter(|it| !is_repeated(it)) {
+        describe(command, &format!("{name} {}", command.get_name()), text);
+    }
+}
+
+/// Whether a command is described elsewhere: `serve` is the command without a word.
+fn is_repeated(command: &clap::Command) -> bool {
+    matches!(command.get_name(), "help" | "serve")
+}
+
+/// Whether an option tells something: `--help` and `--version` do not.
+fn is_told(argument: &Arg) -> bool {
+    !matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+/// `--port PORT`, `--memory` or `FILE`.
+fn shown(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let values: Vec<_> = names.iter().map(ToString::to_string).collect();
+    let values = values.join(" ").replace('|', "\\|");
+    let takes_value = argument.get_action().takes_values();
+    match argument.get_long() {
+        Some(long) if takes_value => format!("--{long} {values}"),
+        Some(long) => format!("--{long}"),
+        None => values,
+    }
+}
+
+/// The value without the option, or whether it is required.
+fn default(argument: &Arg) -> String {
+    if argument.is_required_set() {
+        return "required".to_owned();
+    }
+    let values = argument.get_default_values().iter();
+    let values: Vec<_> = values.map(|it| format!("`{}`", it.to_string_lossy())).collect();
+    if argument.get_action().takes_values() { values.join(" ") } else { String::new() }
+}
