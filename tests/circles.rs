@@ -135,7 +135,7 @@ impl Package {
         arrows
     }
 
-    /// The file that defines what `path` names in the module at `place`; none of another package.
+    /// The file that defines what `path` names in the module at `place`; `None` if that is another package.
     fn defining(&self, place: &Place, path: &[String], depth: usize) -> Option<&str> {
         let (place, path) = match path.split_first()? {
             (first, rest) if first == "crate" => (Vec::new(), rest),
@@ -274,7 +274,7 @@ fn named(path: Place, is_call: bool) -> Option<Place> {
     (path.len() > 1 || path.first().is_some_and(is_item)).then_some(path)
 }
 
-/// The groups of files of which each reaches each.
+/// The groups of files that reach each other.
 fn circles_of(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
     let reached = |from: &String| -> BTreeSet<String> {
         let mut reached = BTreeSet::new();

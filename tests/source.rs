@@ -9,7 +9,7 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// The strings, bytes and characters in their order.
     pub(crate) literals: Vec<Literal>,
-    /// The tokens of which both are made.
+    /// The tokens that both are made from.
     pub(crate) tokens: TokenStream,
 }
 

@@ -44,7 +44,7 @@ const REGISTRY: &[Limit] = &[
     ),
     (
         "Metrics that the registry keeps of a device, and that rollups have",
-        "device.rs",
+        "metric_settings.rs",
         "MAX_KNOWN_METRICS",
     ),
     ("Rooms that a device introduces by its readings", "device.rs", "MAX_INTRODUCED_ROOMS"),
@@ -57,7 +57,7 @@ const REGISTRY: &[Limit] = &[
     ("Tags of a device", "label.rs", "MAX_TAGS"),
     (
         "Values by which a device is found: name, kind, tags, attributes",
-        "search.rs",
+        "domain/src/attributes.rs",
         "MAX_SEARCH_ENTRIES",
     ),
     ("Exchanges, and verdicts, of a metric", "metric_settings.rs", "MAX_JUDGEMENTS"),
@@ -65,8 +65,8 @@ const REGISTRY: &[Limit] = &[
     ("Meters one above the other, above a device", "meters.rs", "MAX_METERS_ABOVE"),
     ("Metrics in one PATCH of a device", "patch.rs", "MAX_PATCHED_METRICS"),
     ("Body of a PATCH", "patch.rs", "MAX_PATCH: bytes"),
-    ("Conditions in a search for devices", "search.rs", "MAX_CONDITIONS"),
-    ("Devices whose newest values a search reads", "newest.rs", "MAX_DEVICES"),
+    ("Conditions in a search for devices", "question.rs", "MAX_CONDITIONS"),
+    ("Devices whose newest values a search reads", "search/newest.rs", "MAX_DEVICES"),
 ];
 
 const QUERIES: &[Limit] = &[
@@ -92,7 +92,7 @@ const QUERIES: &[Limit] = &[
 
 const METERS: &[Limit] = &[
     ("Largest power of a counter of energy without `max_w`, in W", "counter.rs", "DEFAULT_MAX_W"),
-    ("Time for which a power holds without `hold`", "domain/src/rollup.rs", "DEFAULT_HOLD"),
+    ("Time for which a power holds without `hold`", "metric_rule.rs", "DEFAULT_HOLD"),
     ("Step of a counter beyond which a row is `estimated`", "domain/src/energy.rs", "MAX_MEASURED"),
 ];
 

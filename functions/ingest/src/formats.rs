@@ -17,6 +17,7 @@ mod tests;
 pub(crate) mod vocabulary;
 mod zigbee2mqtt;
 
+use api::endpoints::Operation;
 use api::{Problem, ProblemKind, is_ndjson};
 use domain::Timestamp;
 use serde_json::Value;
@@ -25,34 +26,94 @@ use draft::Entry;
 use payload::{Payload, Unknown};
 
 /// A format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
     /// A JSON document, or lines of JSON that no type announces.
     Json,
     /// One JSON object a line.
     Ndjson,
     /// A device's own payload.
-    Payload(PayloadFormat),
+    Payload(&'static PayloadFormat),
 }
 
 /// A format that devices, their scripts or their makers' clouds send by themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PayloadFormat {
-    /// Tasmota's telemetry.
-    Tasmota,
-    /// Shelly's status.
-    Shelly,
-    /// A message of Zigbee2MQTT.
-    Zigbee2Mqtt,
-    /// A report of SwitchBot's cloud.
-    SwitchBot,
-    /// An answer of Nature Remo's cloud.
-    Remo,
-    /// The parameters of an address, by the names of metrics.
-    Quick,
-    /// The parameters of an address that a Shelly's action calls.
-    ShellyAction,
+#[derive(Debug)]
+pub(crate) struct PayloadFormat {
+    /// The name of the endpoint that takes it.
+    pub(crate) operation: &'static str,
+    /// Whose it is, in a refusal.
+    owner: &'static str,
+    read: Read,
+    /// Whether a time may be local, without an offset.
+    pub(crate) has_local_times: bool,
+    /// The level of a topic that names the format, and how the rest names the device.
+    topic: Option<(&'static str, DeviceOf)>,
 }
+
+/// The device that the rest of a topic names; `None` if its messages have no readings.
+type DeviceOf = fn(&str) -> Option<&str>;
+
+/// Where readings are, and what reads them.
+#[derive(Debug)]
+enum Read {
+    /// In a body of JSON; the timestamp is that of its arrival.
+    Tree(fn(&Value, Timestamp) -> Result<Vec<Payload>, Unknown>),
+    /// In the parameters of an address.
+    Address(fn(&[u8]) -> Result<Vec<Payload>, Problem>),
+}
+
+/// The formats of payloads: a row each.
+static PAYLOADS: [PayloadFormat; 7] = [
+    PayloadFormat {
+        operation: "PostTasmota",
+        owner: "Tasmota's",
+        read: Read::Tree(|tree, _| tasmota::read(tree)),
+        has_local_times: true,
+        topic: Some(("tasmota", tasmota::device_of)),
+    },
+    PayloadFormat {
+        operation: "PostShelly",
+        owner: "Shelly's",
+        read: Read::Tree(|tree, _| shelly::read(tree)),
+        has_local_times: false,
+        topic: Some(("shelly", shelly::device_of)),
+    },
+    PayloadFormat {
+        operation: "PostZigbee2Mqtt",
+        owner: "Zigbee2MQTT's",
+        read: Read::Tree(|tree, _| zigbee2mqtt::read(tree)),
+        has_local_times: true,
+        topic: Some(("zigbee2mqtt", zigbee2mqtt::device_of)),
+    },
+    PayloadFormat {
+        operation: "PostSwitchBot",
+        owner: "SwitchBot's",
+        read: Read::Tree(|tree, _| switchbot::read(tree)),
+        has_local_times: false,
+        topic: None,
+    },
+    PayloadFormat {
+        operation: "PostRemo",
+        owner: "Nature Remo's",
+        read: Read::Tree(remo::read),
+        has_local_times: false,
+        topic: None,
+    },
+    PayloadFormat {
+        operation: "QuickReading",
+        owner: "",
+        read: Read::Address(query::quick),
+        has_local_times: false,
+        topic: None,
+    },
+    PayloadFormat {
+        operation: "ShellyReading",
+        owner: "",
+        read: Read::Address(query::shelly),
+        has_local_times: false,
+        topic: None,
+    },
+];
 
 /// The largest payload of a device: as much as IoT Core hands on. Read as a tree it takes up to 16 times that.
 const MAX_PAYLOAD: usize = 128 << 10;
@@ -75,29 +136,36 @@ impl Format {
 }
 
 impl PayloadFormat {
+    /// The format that an endpoint takes; `None` if it takes readings as the API names them.
+    pub(crate) fn of_operation(operation: Operation) -> Option<&'static Self> {
+        let Operation::Payload(name) = operation else { return None };
+        Some(PAYLOADS.iter().find(|it| it.operation == name).expect("each endpoint has a row"))
+    }
+
+    /// The format that a level of a topic names, and how the rest names the device.
+    pub(crate) fn of_topic(level: &str) -> Option<(&'static Self, DeviceOf)> {
+        let of = |it: &'static Self| it.topic.filter(|(name, _)| *name == level).map(|it| it.1);
+        PAYLOADS.iter().find_map(|it| Some((it, of(it)?)))
+    }
+
+    /// The levels of topics that name a format.
+    pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
+        PAYLOADS.iter().filter_map(|it| Some(it.topic?.0))
+    }
+
     /// Whether the readings are in an address, and not in a body.
-    pub(crate) const fn is_address(self) -> bool {
-        matches!(self, Self::Quick | Self::ShellyAction)
+    pub(crate) const fn is_address(&self) -> bool {
+        matches!(self.read, Read::Address(_))
     }
 
-    /// Whether a time may be local, without an offset.
-    pub(crate) const fn has_local_times(self) -> bool {
-        matches!(self, Self::Tasmota | Self::Zigbee2Mqtt)
-    }
-
-    /// The payloads of a body or of the query of an address; none where it has no numbers.
-    pub(crate) fn read(self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
-        let (name, read) = match self {
-            Self::Quick => return query::quick(body),
-            Self::ShellyAction => return query::shelly(body),
-            Self::Tasmota => ("Tasmota's", tasmota::read(&tree(body)?)),
-            Self::Shelly => ("Shelly's", shelly::read(&tree(body)?)),
-            Self::Zigbee2Mqtt => ("Zigbee2MQTT's", zigbee2mqtt::read(&tree(body)?)),
-            Self::SwitchBot => ("SwitchBot's", switchbot::read(&tree(body)?)),
-            Self::Remo => ("Nature Remo's", remo::read(&tree(body)?, arrived)),
+    /// The payloads of a body or of the query of an address; there are none if it has no numbers.
+    pub(crate) fn read(&self, body: &[u8], arrived: Timestamp) -> Result<Vec<Payload>, Problem> {
+        let read = match self.read {
+            Read::Address(read) => return read(body),
+            Read::Tree(read) => read(&tree(body)?, arrived),
         };
         read.map_err(|Unknown(expected)| {
-            let detail = format!("The payload is not {name}; looked for {expected}.");
+            let detail = format!("The payload is not {}; looked for {expected}.", self.owner);
             Problem::new(ProblemKind::BadRequest, detail)
         })
     }

@@ -169,7 +169,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         invocation: &Invocation,
     ) -> StoreResult<Zone> {
         match submission.format {
-            Format::Payload(format) if format.has_local_times() => {
+            Format::Payload(format) if format.has_local_times => {
                 self.zone.get(&self.store, invocation).await
             }
             _ => Ok(Zone::UTC),

@@ -10,7 +10,7 @@ use domain::{
 use runtime::http::Call;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use table::{Expected, PutConditionsSchema, ReadConditionsSchema, StoredSchema};
+use table::{Expected, StoredSchema};
 
 /// The largest body: more than eight metrics with 65 knots each take.
 const MAX_BODY: usize = 64 << 10;

@@ -205,15 +205,7 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::InfluxFlux => return Ok(influxdb::flux()),
             Operation::WebPage => return web::page(call.request),
             Operation::WebFile => return web::asset(call.request, &call.id),
-            Operation::PostReadings
-            | Operation::WriteLines
-            | Operation::PostTasmota
-            | Operation::PostShelly
-            | Operation::PostZigbee2Mqtt
-            | Operation::PostSwitchBot
-            | Operation::PostRemo
-            | Operation::QuickReading
-            | Operation::ShellyReading => {
+            Operation::PostReadings | Operation::WriteLines | Operation::Payload(_) => {
                 unreachable!("the table of endpoints gives it to ingest")
             }
         };

@@ -43,7 +43,7 @@ fn operation(endpoint: &Endpoint) -> Value {
     let query = endpoint.parameters.iter().map(query_parameter);
     let parameters: Vec<Value> = endpoint.has_id().then_some(id).into_iter().chain(query).collect();
     let mut operation = json!({
-        "operationId": format!("{:?}", endpoint.operation),
+        "operationId": endpoint.operation.name(),
         "summary": endpoint.summary,
         "parameters": parameters,
         "responses": responses(endpoint),

@@ -39,7 +39,6 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{FindRegistry, LookUpRegistry, ReadRegistry};
 
 use crate::answer::sheet::metrics_of;
 use crate::registry::lookup;

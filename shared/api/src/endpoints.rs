@@ -28,13 +28,8 @@ impl Function {
 #[expect(missing_docs, reason = "each is described by its endpoint's summary")]
 pub enum Operation {
     PostReadings,
-    PostTasmota,
-    PostShelly,
-    PostZigbee2Mqtt,
-    PostSwitchBot,
-    PostRemo,
-    QuickReading,
-    ShellyReading,
+    /// A payload that devices send by themselves, by the name of the operation; `ingest` has a row for each.
+    Payload(&'static str),
     WriteLines,
     ListDevices,
     ShowDevice,
@@ -82,6 +77,17 @@ pub enum Operation {
     InfluxFlux,
     WebPage,
     WebFile,
+}
+
+impl Operation {
+    /// Its name in the document of the API.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Payload(name) => name.to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
 }
 
 /// Whose token permits a request.
@@ -486,7 +492,7 @@ const ADDRESS: &[Parameter] = &[
 /// An endpoint of `ingest` that takes what devices send by themselves.
 const fn payload(
     path: &'static str,
-    operation: Operation,
+    operation: &'static str,
     parameters: &'static [Parameter],
     summary: &'static str,
 ) -> Endpoint {
@@ -495,12 +501,12 @@ const fn payload(
         function: Function::Ingest,
         access: Access::Write,
         body: Some("Payload"),
-        ..get(path, operation, parameters, Reply::Receipt("Receipt"), summary)
+        ..get(path, Operation::Payload(operation), parameters, Reply::Receipt("Receipt"), summary)
     }
 }
 
 /// An endpoint of `ingest` that takes a reading in its address.
-const fn address(path: &'static str, operation: Operation, summary: &'static str) -> Endpoint {
+const fn address(path: &'static str, operation: &'static str, summary: &'static str) -> Endpoint {
     Endpoint {
         method: "GET",
         access: Access::Address,
@@ -624,38 +630,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
     payload(
         "/readings/tasmota",
-        Operation::PostTasmota,
+        "PostTasmota",
         PAYLOAD,
         "Store Tasmota's SENSOR, STATE or STATUS8",
     ),
-    payload(
-        "/readings/shelly",
-        Operation::PostShelly,
-        PAYLOAD,
-        "Store a Shelly's notification or status",
-    ),
+    payload("/readings/shelly", "PostShelly", PAYLOAD, "Store a Shelly's notification or status"),
     payload(
         "/readings/zigbee2mqtt",
-        Operation::PostZigbee2Mqtt,
+        "PostZigbee2Mqtt",
         PAYLOAD,
         "Store a message of Zigbee2MQTT about a device",
     ),
     payload(
         "/readings/switchbot",
-        Operation::PostSwitchBot,
+        "PostSwitchBot",
         &[ROOM],
         "Store a report of SwitchBot's webhook, or a status",
     ),
     payload(
         "/readings/remo",
-        Operation::PostRemo,
+        "PostRemo",
         PAYLOAD,
         "Store an answer of Nature's cloud about Remo devices or smart meters",
     ),
-    address("/readings/quick", Operation::QuickReading, "Store a reading in an address"),
+    address("/readings/quick", "QuickReading", "Store a reading in an address"),
     address(
         "/readings/shelly",
-        Operation::ShellyReading,
+        "ShellyReading",
         "Store a reading in an address that a Shelly's action calls",
     ),
     get("/devices", Operation::ListDevices, DEVICES, Reply::Page("Device"), "List the devices"),
@@ -1020,8 +1021,14 @@ mod tests {
         assert_eq!(found("GET", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings"), Err(405));
         assert_eq!(found("HEAD", "/readings/quick"), Err(405), "it would write");
-        assert_eq!(found("POST", "/readings/shelly"), Ok((Operation::PostShelly, String::new())));
-        assert_eq!(found("GET", "/readings/shelly"), Ok((Operation::ShellyReading, String::new())));
+        assert_eq!(
+            found("POST", "/readings/shelly"),
+            Ok((Operation::Payload("PostShelly"), String::new()))
+        );
+        assert_eq!(
+            found("GET", "/readings/shelly"),
+            Ok((Operation::Payload("ShellyReading"), String::new()))
+        );
         assert_eq!(found("DELETE", "/devices"), Err(405));
         assert_eq!(found("DELETE", "/rooms/x/readings"), Err(405));
     }

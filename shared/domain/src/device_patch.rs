@@ -36,7 +36,7 @@ pub struct DevicePatch {
 /// The reasons for which a device cannot be edited as a person asks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DevicePatchError {
-    /// A metric in the patch is none that the device has sent.
+    /// A metric in the patch is not a metric that the device has sent.
     #[error("is no metric that the device has sent")]
     UnknownMetric(MetricName),
     /// An attribute in the patch has the name of a metric: a question could mean either.

@@ -12,7 +12,7 @@ pub enum MetricRule {
     Gauge,
     /// Its values are totals.
     Counter(CounterRule),
-    /// Its values are powers, each of which holds for at most this time.
+    /// Its values are powers. A value holds for at most this time.
     Power(TimeDelta),
 }
 

@@ -295,6 +295,12 @@ pub(super) const TABLES: [&[Row]; 9] = [
     PARAMETERS,
 ];
 
+/// The device that a topic names behind the format, if its messages have readings:
+/// `DEVICE/events/rpc`: the MQTT prefix is `roomtide/shelly/DEVICE`. `status/` would say the same again.
+pub(super) fn device_of(rest: &str) -> Option<&str> {
+    rest.strip_suffix("/events/rpc")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -135,6 +135,14 @@ fn scale(told: &Value, metric: &str) -> Scale {
 #[cfg(test)]
 pub(super) const TABLES: [&[Row]; 4] = [ENERGY, SENSOR, INSIDE, STATE];
 
+/// The device that a topic names behind the format, if its messages have readings:
+/// `DEVICE/tele/SENSOR`: `FullTopic` is `roomtide/tasmota/%topic%/%prefix%/`.
+pub(super) fn device_of(rest: &str) -> Option<&str> {
+    let (device, message) = rest.split_once('/')?;
+    matches!(message, "tele/SENSOR" | "tele/STATE" | "stat/STATUS8" | "stat/STATUS10")
+        .then_some(device)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,14 +6,6 @@ use serde_json::{Map, Value};
 use super::payload::Row;
 use super::*;
 
-const FORMATS: [PayloadFormat; 5] = [
-    PayloadFormat::Tasmota,
-    PayloadFormat::Shelly,
-    PayloadFormat::Zigbee2Mqtt,
-    PayloadFormat::SwitchBot,
-    PayloadFormat::Remo,
-];
-
 /// Keys that the code of formats looks for, beside those of the tables.
 const KEYS: [&str; 34] = [
     "Epoch",
@@ -90,7 +82,7 @@ proptest! {
     /// A part that is there has a value, whose metric the vocabulary knows.
     #[test]
     fn a_payload_of_any_shape_is_read_or_refused(payload in payloads()) {
-        for format in FORMATS {
+        for format in PAYLOADS.iter().filter(|it| !it.is_address()) {
             let Ok(read) = format.read(payload.to_string().as_bytes(), Timestamp::MAX) else { continue };
             for measured in read.iter().flat_map(|payload| payload.parts.values()) {
                 prop_assert!(!measured.is_empty());
@@ -100,4 +92,19 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn each_endpoint_of_a_payload_has_a_row_and_each_row_an_endpoint() {
+    let endpoints = api::endpoints::ENDPOINTS.iter();
+    let mut taken: Vec<&str> = endpoints
+        .filter_map(|it| match it.operation {
+            Operation::Payload(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let mut rows: Vec<&str> = PAYLOADS.iter().map(|it| it.operation).collect();
+    taken.sort_unstable();
+    rows.sort_unstable();
+    assert_eq!(taken, rows);
 }

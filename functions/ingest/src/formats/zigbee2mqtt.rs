@@ -115,6 +115,18 @@ fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
 #[cfg(test)]
 pub(super) const TABLES: [&[Row]; 1] = [EXPOSED];
 
+/// The device that a topic names behind the format, if its messages have readings:
+/// `FRIENDLY_NAME`, which may have several levels: `base_topic` is `roomtide/zigbee2mqtt`.
+pub(super) fn device_of(rest: &str) -> Option<&str> {
+    let is_command = |level: &str| matches!(level, "set" | "get");
+    let mut last = rest.rsplit('/');
+    let is_silent = rest.is_empty()
+        || rest.split('/').next() == Some("bridge")
+        || last.next().is_some_and(|level| level == "availability" || is_command(level))
+        || last.next().is_some_and(is_command);
+    (!is_silent).then_some(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

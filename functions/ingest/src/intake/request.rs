@@ -24,16 +24,7 @@ impl<'a> Submission<'a> {
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let random = || format!("{:032x}", fastrand::u128(..));
-        let payload = match operation {
-            Operation::PostTasmota => Some(PayloadFormat::Tasmota),
-            Operation::PostShelly => Some(PayloadFormat::Shelly),
-            Operation::PostZigbee2Mqtt => Some(PayloadFormat::Zigbee2Mqtt),
-            Operation::PostSwitchBot => Some(PayloadFormat::SwitchBot),
-            Operation::PostRemo => Some(PayloadFormat::Remo),
-            Operation::QuickReading => Some(PayloadFormat::Quick),
-            Operation::ShellyReading => Some(PayloadFormat::ShellyAction),
-            _ => None,
-        };
+        let payload = PayloadFormat::of_operation(operation);
         let time = params.get("time").map(Timestamp::parse_absolute).transpose();
         let named = params.get("device").map(named_device).transpose();
         let (device, name) =

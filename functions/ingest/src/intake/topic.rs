@@ -9,7 +9,7 @@ use crate::formats::line_protocol::mapping::id_of;
 /// What a topic tells of its messages.
 #[derive(Debug)]
 pub(crate) struct Topic {
-    pub(crate) format: PayloadFormat,
+    pub(crate) format: &'static PayloadFormat,
     pub(crate) device: DeviceId,
     /// The device's name in the topic, where the id is not that.
     pub(crate) name: Option<Label>,
@@ -20,45 +20,20 @@ pub(crate) struct Topic {
 pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
     let (_, rest) = topic.split_once('/').unwrap_or_default();
     let (format, rest) = rest.split_once('/').unwrap_or_default();
-    let read = match format {
-        "tasmota" => tasmota(rest).map(|device| (PayloadFormat::Tasmota, device)),
-        "shelly" => shelly(rest).map(|device| (PayloadFormat::Shelly, device)),
-        "zigbee2mqtt" => zigbee2mqtt(rest).map(|device| (PayloadFormat::Zigbee2Mqtt, device)),
-        _ => {
-            let message = format!(
-                "{:?} is no format; expected tasmota, shelly or zigbee2mqtt as the second level",
-                domain::excerpt(format)
-            );
-            return Err(Problem::field("topic", message));
-        }
+    let Some((format, device_of)) = PayloadFormat::of_topic(format) else {
+        let known: Vec<_> = PayloadFormat::topics().collect();
+        let (last, others) = known.split_last().expect("there are formats with topics");
+        let message = format!(
+            "{:?} is no format; expected {} or {last} as the second level",
+            domain::excerpt(format),
+            others.join(", ")
+        );
+        return Err(Problem::field("topic", message));
     };
-    let Some((format, name)) = read else { return Ok(None) };
+    let Some(name) = device_of(rest) else { return Ok(None) };
     let named = id_of(name).map_err(|why| Problem::field("topic", format!("its device {why}")));
     let (device, name) = named?;
     Ok(Some(Topic { format, device, name }))
-}
-
-/// `DEVICE/tele/SENSOR`: `FullTopic` is `roomtide/tasmota/%topic%/%prefix%/`.
-fn tasmota(rest: &str) -> Option<&str> {
-    let (device, message) = rest.split_once('/')?;
-    matches!(message, "tele/SENSOR" | "tele/STATE" | "stat/STATUS8" | "stat/STATUS10")
-        .then_some(device)
-}
-
-/// `DEVICE/events/rpc`: the MQTT prefix is `roomtide/shelly/DEVICE`. `status/` would say the same again.
-fn shelly(rest: &str) -> Option<&str> {
-    rest.strip_suffix("/events/rpc")
-}
-
-/// `FRIENDLY_NAME`, which may have several levels: `base_topic` is `roomtide/zigbee2mqtt`.
-fn zigbee2mqtt(rest: &str) -> Option<&str> {
-    let is_command = |level: &str| matches!(level, "set" | "get");
-    let mut last = rest.rsplit('/');
-    let is_silent = rest.is_empty()
-        || rest.split('/').next() == Some("bridge")
-        || last.next().is_some_and(|level| level == "availability" || is_command(level))
-        || last.next().is_some_and(is_command);
-    (!is_silent).then_some(rest)
 }
 
 #[cfg(test)]
@@ -67,7 +42,9 @@ mod tests {
 
     fn shown(topic: &str) -> String {
         match read(topic) {
-            Ok(Some(Topic { format, device, .. })) => format!("{format:?} {}", device.as_str()),
+            Ok(Some(Topic { format, device, .. })) => {
+                format!("{} {}", format.operation, device.as_str())
+            }
             Ok(None) => "-".to_owned(),
             Err(problem) => problem.detail,
         }
@@ -76,12 +53,12 @@ mod tests {
     #[test]
     fn a_topic_names_its_format_and_its_device() {
         for (topic, expected) in [
-            ("roomtide/tasmota/plug/tele/SENSOR", "Tasmota plug"),
-            ("roomtide/tasmota/plug/tele/STATE", "Tasmota plug"),
-            ("roomtide/tasmota/plug/stat/STATUS8", "Tasmota plug"),
-            ("roomtide/shelly/ht/events/rpc", "Shelly ht"),
-            ("roomtide/zigbee2mqtt/0x00158d0001dc126a", "Zigbee2Mqtt 0x00158d0001dc126a"),
-            ("roomtide/zigbee2mqtt/attic/Probe 1", "Zigbee2Mqtt attic:Probe_1"),
+            ("roomtide/tasmota/plug/tele/SENSOR", "PostTasmota plug"),
+            ("roomtide/tasmota/plug/tele/STATE", "PostTasmota plug"),
+            ("roomtide/tasmota/plug/stat/STATUS8", "PostTasmota plug"),
+            ("roomtide/shelly/ht/events/rpc", "PostShelly ht"),
+            ("roomtide/zigbee2mqtt/0x00158d0001dc126a", "PostZigbee2Mqtt 0x00158d0001dc126a"),
+            ("roomtide/zigbee2mqtt/attic/Probe 1", "PostZigbee2Mqtt attic:Probe_1"),
         ] {
             assert_eq!(shown(topic), expected, "{topic}");
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use domain::{Bucket, Device, DeviceId, LocalDate, Order};
-use table::{Invocation, ReadRollups, StoreResult};
+use table::{Invocation, StoreResult};
 
 use super::duration::days_of;
 use super::value::float;

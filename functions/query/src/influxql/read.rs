@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey};
+use table::{Invocation, RangeQuery, ReadingKey};
 
 use super::density::{Densities, Density};
 use super::duration::MILLISECOND;

@@ -3,11 +3,9 @@
 use crate::ports::Store;
 use api::{Problem, ProblemKind, Response};
 use domain::Device;
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::ReadRegistry;
 
 use crate::answer::page;
 use crate::answer::pagination::ListRequest;

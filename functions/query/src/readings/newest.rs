@@ -7,7 +7,7 @@ use domain::{
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
-use table::{Invocation, Page, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoreResult};
+use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::latest_values::LatestValues;
 

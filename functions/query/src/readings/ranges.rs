@@ -7,10 +7,7 @@ use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timesta
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{
-    Invocation, Page, QueryReadings, QueryRoomReadings, RangeQuery, ReadRegistry, ReadingKey,
-    StoreResult,
-};
+use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;

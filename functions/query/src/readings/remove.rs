@@ -8,7 +8,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use serde_json::json;
-use table::{DeleteReadings, LookUpRegistry, QueryReadings, RangeQuery, ReadingKey};
+use table::{RangeQuery, ReadingKey};
 
 use crate::readings::ranges::time_range;
 use crate::registry::lookup;

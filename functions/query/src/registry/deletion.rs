@@ -14,10 +14,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 use serde_json::{Value, json};
-use table::{
-    BegunDeletion, Belongings, LookUpRegistry, MarkDeletions, ReadRegistry, RemoveBelongings,
-    RemoveRooms, StoreResult,
-};
+use table::{BegunDeletion, Belongings, StoreResult};
 
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup::{self, not_found};

@@ -6,7 +6,7 @@ use domain::{DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{EditRegistry, Edited, LookUpRegistry, UpdateOutcome};
+use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
 use crate::registry::lookup::{self, not_found};

@@ -9,7 +9,6 @@ use domain::{HomeId, Room};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::ReadRegistry;
 
 use crate::answer::page;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};

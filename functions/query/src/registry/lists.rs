@@ -8,7 +8,6 @@ use domain::{Device, Room, RoomId, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{LookUpRegistry, PageRegistry, ReadRegistry};
 
 use crate::answer::page;
 use crate::answer::pagination::{self, ListRequest};

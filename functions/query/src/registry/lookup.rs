@@ -12,9 +12,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::chain;
-use table::{
-    ListDevices, ListPage, Listing, LookUpRegistry, MAX_CACHED_ENTRIES, PageRegistry, ReadRegistry,
-};
+use table::{ListPage, Listing, MAX_CACHED_ENTRIES};
 
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 

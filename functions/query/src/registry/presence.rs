@@ -17,7 +17,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{FindRegistry, Invocation, ReadRollups, ReadSeen, RollupState, StoreResult};
+use table::{Invocation, RollupState, StoreResult};
 
 use crate::registry::lookup;
 use crate::series::failure::Failure;

@@ -19,7 +19,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
 use runtime::telemetry::{Telemetry, WideEvent};
-use table::{Invocation, MarkIndexed};
+use table::Invocation;
 
 use crate::answer::pagination::ListRequest;
 pub(crate) use question::{Found, Plan, Search};

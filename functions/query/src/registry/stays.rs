@@ -6,7 +6,7 @@ use domain::{DeviceId, DeviceStay, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{ReadStays, StayKey, StayPage, StayQuery};
+use table::{StayKey, StayPage, StayQuery};
 
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
 use crate::answer::sheet::Columns;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use domain::{MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, ReadRollups};
+use table::Invocation;
 
 use super::answer::{Columns, Group, RowOf};
 use super::device::{DeviceValues, device_values};

@@ -22,9 +22,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
-use table::{
-    FindRegistry, Invocation, LookUpRegistry, ReadConditionsSchema, ReadRegistry, ReadRollups,
-};
+use table::Invocation;
 
 use super::failure::Failure;
 use super::gather::{Ask, Level, MAX_READ, MAX_ROLLUPS};

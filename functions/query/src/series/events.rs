@@ -8,7 +8,7 @@ use domain::{
     Timestamp, Verdict,
 };
 use serde::Serialize;
-use table::{Invocation, ReadRollups};
+use table::Invocation;
 
 use super::failure::Failure;
 use super::gather::{Ask, Level, Piece, gather, gather_with_day_before, readings};

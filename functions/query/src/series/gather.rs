@@ -12,7 +12,7 @@ use domain::{
     CalendarUnit, Device, FoldRules, Order, Quarter, Reading, Rollup, RoomId, TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, ReadingKey, StoredRollup};
+use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
 
 use super::failure::Failure;
 use super::grid::{Grid, intersection, joined, uncovered};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
 use rollups::{Following, newest_sealable_edge};
-use table::{Invocation, ReadRollupState, RollupState, StoreResult};
+use table::{Invocation, RollupState, StoreResult};
 
 /// The time for which rollups are complete, and the zone of their days.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use crate::ports::Store;
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
-use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, ReadLateChanges, StoreResult};
+use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, StoreResult};
 
 use super::horizon::Horizon;
 

@@ -9,7 +9,7 @@ use domain::{
 };
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{Invocation, MAX_CACHED_ENTRIES, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
+use table::{Invocation, MAX_CACHED_ENTRIES, RangeQuery, StoredRollup};
 
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;

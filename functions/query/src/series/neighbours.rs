@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use domain::{
     Bucket, MetricName, MetricRule, Neighbours, Order, Quarter, Sample, TimeRange, Timestamp,
 };
-use table::{Invocation, QueryReadings, RangeQuery, ReadRollups, StoredRollup};
+use table::{Invocation, RangeQuery, StoredRollup};
 
 use super::failure::Failure;
 use super::gather::{Ask, MAX_READ};

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp, meter_of};
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use table::{LookUpRegistry, ReadRegistry};
 
 use super::device::DeviceValues;
 use super::horizon::{Horizon, KnownState};

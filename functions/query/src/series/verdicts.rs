@@ -9,7 +9,7 @@ use domain::{
     Timestamp, Verdict,
 };
 use runtime::http::Call;
-use table::{Invocation, LookUpRegistry, QueryReadings, RangeQuery};
+use table::{Invocation, RangeQuery};
 
 use api::Problem;
 use chrono::TimeDelta;

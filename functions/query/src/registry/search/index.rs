@@ -9,7 +9,7 @@ use api::Problem;
 use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
 use runtime::http::Call;
-use table::{FindRegistry, SearchDevices, SearchHit, SearchPage, SearchQuery};
+use table::{SearchHit, SearchPage, SearchQuery};
 
 use super::newest::{MAX_DEVICES, NewestValues};
 use super::question::{Found, Plan, Search, not_indexed, unanswerable};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use domain::{ConditionsSchema, Interval, MetricName, Rollup, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use table::{ConditionsPage, IndexedQuarter, Invocation, QueryConditions, StoreResult};
+use table::{ConditionsPage, IndexedQuarter, Invocation, StoreResult};
 
 use super::plain::{Matching, months};
 use super::request::ConditionsRequest;

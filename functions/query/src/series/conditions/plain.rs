@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{CalendarUnit, Condition, MetricMeans, MetricName, Quarter, TimeRange, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use table::{Invocation, ReadRollups};
+use table::Invocation;
 
 use super::indexed::is_of;
 use super::request::ConditionsRequest;
