@@ -65,8 +65,10 @@ class Emulator:
 @functools.cache
 def command_line():
     """The program `roomtide`, with the features that `cargo test --workspace` has built it with."""
-    command("cargo", "test", "-q", "--workspace", "--no-run")
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
+    program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
+    if not program.exists():
+        raise Failed("there is no program; build it with: cargo test --workspace --no-run")
+    return program
 
 
 class Stack:

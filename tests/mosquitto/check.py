@@ -46,7 +46,8 @@ def main():
     missing = [program for program in ("mosquitto", "mosquitto_sub", "mosquitto_pub") if not found(program)]
     if missing:
         sys.exit(f"there is no {', '.join(missing)}; Debian's packages are mosquitto and mosquitto-clients")
-    subprocess.run(["cargo", "test", "-q", "--workspace", "--no-run"], cwd=ROOT, check=True)
+    if not PROGRAM.exists():
+        sys.exit("there is no program; build it with: cargo test --workspace --no-run")
     running = []
     with tempfile.TemporaryDirectory() as folder:
         try:
