@@ -72,12 +72,12 @@ pub(crate) struct WideDevice {
 #[derive(Debug, Clone)]
 pub(crate) struct Metric {
     pub(super) name: MetricName,
-    pub(super) source: Source,
+    pub(super) source: Sum,
 }
 
 /// The source of a value: a sum of columns, times a factor, over this row or all rows so far.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Source {
+pub(super) struct Sum {
     pub(super) columns: Vec<String>,
     pub(super) factor: Option<Decimal>,
     pub(super) total: bool,
@@ -173,7 +173,7 @@ impl FromStr for Metric {
     }
 }
 
-impl FromStr for Source {
+impl FromStr for Sum {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {

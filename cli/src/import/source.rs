@@ -40,14 +40,14 @@ impl Format {
 }
 
 /// An open file.
-pub(super) struct Source {
+pub(super) struct InputFile {
     reader: Box<dyn BufRead + Send>,
     format: Format,
     bar: ProgressBar,
 }
 
 /// Opens a file. `-` is standard input.
-pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source> {
+pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<InputFile> {
     let (raw, bar): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
         (Box::new(io::stdin()), ProgressBar::new_spinner())
     } else {
@@ -76,10 +76,10 @@ pub(super) fn open(path: &Path, format: Option<Format>) -> anyhow::Result<Source
         }
         (Some(_), None) => Format::Csv,
     };
-    Ok(Source { reader, format: told, bar })
+    Ok(InputFile { reader, format: told, bar })
 }
 
-impl Source {
+impl InputFile {
     /// Makes a bar that shows how much of the file is read.
     pub(super) fn progress_bar(&self) -> ProgressBar {
         self.bar.clone()

@@ -5,15 +5,15 @@ use table::{StoreResult, StoredReading};
 
 use crate::bounds::Bounds;
 use crate::fold::{Fold, Store};
+use crate::fresh::Fresh;
 use crate::seen_rooms::{named_by_readings, named_by_rollup};
-use crate::source::Source;
 
 impl<S: Store> Fold<'_, S> {
     /// Folds a bucket from what is stored this moment.
     ///
     /// The readings of a day are asked only where its quarters should have expired and are gone: these may
     /// have been put under a longer retention than the present one, and outlived their readings.
-    pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Source> {
+    pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Fresh> {
         if matches!(bounds.bucket, Bucket::Day(_)) {
             let source = self.of_quarters(bounds.range).await?;
             let has_quarters = self.retention.has_quarters(bounds.range.from(), self.now);
@@ -27,10 +27,10 @@ impl<S: Store> Fold<'_, S> {
     }
 
     /// Expired readings are passed over: it is up to `DynamoDB` when it deletes them.
-    pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Source {
+    pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Fresh {
         let is_there = |it: &&StoredReading| it.expires.is_none_or(|at| at > self.now);
         let kept = || readings.iter().filter(is_there);
-        Source {
+        Fresh {
             rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
             until: kept().filter_map(|it| it.expires).min(),
             settings: 0,
@@ -39,9 +39,9 @@ impl<S: Store> Fold<'_, S> {
         }
     }
 
-    async fn of_quarters(&self, range: TimeRange) -> StoreResult<Source> {
+    async fn of_quarters(&self, range: TimeRange) -> StoreResult<Fresh> {
         let quarters = self.store.quarters(&self.device.id, range, true, self.invocation).await?;
-        let mut source = Source::default();
+        let mut source = Fresh::default();
         for quarter in quarters {
             source.is_stored_even_if_new = true;
             if quarter.rollup.is_empty() || quarter.is_expired(self.now) {

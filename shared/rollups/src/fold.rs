@@ -9,8 +9,8 @@ use table::{
 };
 
 use crate::bounds::Bounds;
+use crate::fresh::Fresh;
 use crate::retention::{emptied_expires, is_closing};
-use crate::source::Source;
 use crate::{DeviceRules, NamedRooms, Retention, SeenRooms};
 
 /// The ports of the table that a fold uses.
@@ -150,7 +150,7 @@ impl<S: Store> Fold<'_, S> {
         &self,
         bounds: &Bounds,
         known: Option<&StoredRollup>,
-        source: Source,
+        source: Fresh,
     ) -> Result<StoredRollup, Folded> {
         if source.settings > self.device.settings {
             return Err(Folded::Outdated);

@@ -15,11 +15,11 @@ mod bucket;
 mod device_rules;
 mod fold;
 mod following;
+mod fresh;
 mod late;
 mod retention;
 mod sealing;
 mod seen_rooms;
-mod source;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -42,7 +42,7 @@ pub(super) enum Keys {
 pub(super) struct Show {
     pub(super) listed: Listed,
     /// The measurements; none are all.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<Measurement>,
     pub(super) condition: Option<Expression>,
     pub(super) page: Page,
 }
@@ -66,7 +66,7 @@ impl Page {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Select {
     pub(super) columns: Vec<Column>,
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<Measurement>,
     pub(super) condition: Option<Expression>,
     pub(super) dimensions: Vec<Expression>,
     pub(super) fill: Fill,
@@ -87,7 +87,7 @@ pub(super) struct Column {
 
 /// A measurement of a `FROM`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Source {
+pub(super) struct Measurement {
     pub(super) policy: Option<String>,
     pub(super) name: Name,
 }

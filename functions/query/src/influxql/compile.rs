@@ -46,23 +46,23 @@ pub(super) struct Query {
 #[derive(Debug)]
 pub(super) struct OutColumn {
     pub(super) name: String,
-    pub(super) cell: Cell,
+    pub(super) cell: Shown,
 }
 
 /// What a column shows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum Shown {
     Field(String),
     Tag(String),
     /// A call, by its place.
     Call(usize),
     Constant(Value),
-    Computed(Operator, Box<[Cell; 2]>),
+    Computed(Operator, Box<[Shown; 2]>),
     /// A name that nothing has.
     Nothing,
 }
 
-impl Cell {
+impl Shown {
     /// Tells whether a part of it is of this kind.
     pub(super) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
@@ -80,7 +80,7 @@ impl Query {
 
     /// Whether columns show tags or fields beside calls.
     pub(super) fn has_other_values(&self) -> bool {
-        let is_other = |cell: &Cell| matches!(cell, Cell::Field(_) | Cell::Tag(_));
+        let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
@@ -91,7 +91,7 @@ impl Query {
             || self
                 .columns
                 .iter()
-                .any(|it| it.cell.has(&|cell| *cell == Cell::Tag(name.to_owned())))
+                .any(|it| it.cell.has(&|cell| *cell == Shown::Tag(name.to_owned())))
             || condition.is_some_and(|it| condition::names(it).iter().any(|(it, _)| *it == name))
     }
 }
@@ -231,7 +231,7 @@ impl Compiler<'_> {
         dimensions: &BTreeSet<String>,
     ) -> Result<(String, Vec<OutColumn>), QueryError> {
         let mut time = "time".to_owned();
-        let mut named: Vec<(Option<String>, String, Cell)> = Vec::new();
+        let mut named: Vec<(Option<String>, String, Shown)> = Vec::new();
         for column in &select.columns {
             if let Expression::Reference { name, .. } = &column.expression
                 && name.eq_ignore_ascii_case("time")
@@ -242,8 +242,8 @@ impl Compiler<'_> {
             for expanded in self.expanded(column, dimensions)? {
                 let Column { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
-                let has_name = !matches!(cell, Cell::Constant(_))
-                    && cell.has(&|it| !matches!(it, Cell::Constant(_)));
+                let has_name = !matches!(cell, Shown::Constant(_))
+                    && cell.has(&|it| !matches!(it, Shown::Constant(_)));
                 if !has_name {
                     return Err(QueryError::new("field must contain at least one variable"));
                 }
@@ -327,11 +327,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn cell(&mut self, of: &Expression) -> Result<Cell, QueryError> {
+    fn cell(&mut self, of: &Expression) -> Result<Shown, QueryError> {
         match of {
             Expression::Reference { name, cast } => Ok(self.reference(name, *cast)),
-            Expression::Number(number) => Ok(Cell::Constant(Value::Float(*number))),
-            Expression::Integer(number) => Ok(Cell::Constant(Value::Integer(*number))),
+            Expression::Number(number) => Ok(Shown::Constant(Value::Float(*number))),
+            Expression::Integer(number) => Ok(Shown::Constant(Value::Integer(*number))),
             Expression::Group(inside) => self.cell(inside),
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
@@ -341,11 +341,11 @@ impl Compiler<'_> {
                     self.calls.push(call);
                     self.calls.len() - 1
                 });
-                Ok(Cell::Call(place))
+                Ok(Shown::Call(place))
             }
             Expression::Binary { operator, sides } if operator.is_arithmetic() => {
                 let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
-                Ok(Cell::Computed(*operator, Box::new(sides)))
+                Ok(Shown::Computed(*operator, Box::new(sides)))
             }
             other => {
                 let message = format!("invalid expression in a column: {}", kind_of(other));
@@ -354,14 +354,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn reference(&self, name: &str, cast: Option<Cast>) -> Cell {
+    fn reference(&self, name: &str, cast: Option<Cast>) -> Shown {
         let is_field = self.schema.fields.contains(name);
         match cast {
-            Some(Cast::Other) => Cell::Nothing,
-            Some(Cast::Tag) => Cell::Tag(name.to_owned()),
-            _ if is_field => Cell::Field(name.to_owned()),
-            None if self.schema.tags.contains(name) => Cell::Tag(name.to_owned()),
-            _ => Cell::Nothing,
+            Some(Cast::Other) => Shown::Nothing,
+            Some(Cast::Tag) => Shown::Tag(name.to_owned()),
+            _ if is_field => Shown::Field(name.to_owned()),
+            None if self.schema.tags.contains(name) => Shown::Tag(name.to_owned()),
+            _ => Shown::Nothing,
         }
     }
 
@@ -479,7 +479,7 @@ fn name_of(of: &Expression) -> String {
 }
 
 /// Gives each column a name of its own: given names stay, others get a number where they meet.
-fn with_names(columns: Vec<(Option<String>, String, Cell)>) -> Vec<OutColumn> {
+fn with_names(columns: Vec<(Option<String>, String, Shown)>) -> Vec<OutColumn> {
     let mut taken: std::collections::BTreeMap<String, usize> =
         columns.iter().filter_map(|(alias, ..)| Some((alias.clone()?, 1))).collect();
     let named = columns.into_iter().map(|(alias, name, cell)| {

@@ -7,7 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::ast::{
-    Column, Expression, Fill, Keys, Listed, Name, Page, Select, Show, Source, Statement,
+    Column, Expression, Fill, Keys, Listed, Measurement, Name, Page, Select, Show, Statement,
 };
 use super::error::QueryError;
 use super::lexer::{Lexer, Spanned, Token, is_keyword};
@@ -224,7 +224,7 @@ impl Parser<'_> {
         if listed == Listed::Measurements {
             if self.takes_word("WITH") {
                 self.expect_word("MEASUREMENT")?;
-                sources.push(Source { policy: None, name: self.compared_name()? });
+                sources.push(Measurement { policy: None, name: self.compared_name()? });
             }
         } else if self.takes_word("FROM") {
             sources = self.sources()?;
@@ -319,7 +319,7 @@ impl Parser<'_> {
         }
     }
 
-    fn sources(&mut self) -> Result<Vec<Source>, QueryError> {
+    fn sources(&mut self) -> Result<Vec<Measurement>, QueryError> {
         let mut sources = vec![self.source()?];
         while self.takes_mark(",") {
             sources.push(self.source()?);
@@ -328,7 +328,7 @@ impl Parser<'_> {
     }
 
     /// `m`, `policy.m`, `database.policy.m` or `database..m`, each name or the last one a pattern.
-    fn source(&mut self) -> Result<Source, QueryError> {
+    fn source(&mut self) -> Result<Measurement, QueryError> {
         let mut names: Vec<String> = Vec::new();
         let name = loop {
             if let Some(pattern) = self.takes_pattern()? {
@@ -353,7 +353,7 @@ impl Parser<'_> {
             let message = format!("too many segments in {}.{last}", parts.join("."));
             return Err(self.error_at(0, 1, &message));
         }
-        Ok(Source { policy: names.pop().filter(|policy| !policy.is_empty()), name })
+        Ok(Measurement { policy: names.pop().filter(|policy| !policy.is_empty()), name })
     }
 
     fn condition(&mut self) -> Result<Option<Expression>, QueryError> {

@@ -9,8 +9,8 @@ use runtime::registry::Snapshot;
 use table::Invocation;
 
 use super::answer::{OutSeries, OutValue, Outcome};
-use super::ast::{Select, Source};
-use super::compile::{Cell, Query, compile};
+use super::ast::{Measurement, Select};
+use super::compile::{Query, Shown, compile};
 use super::condition::{self, nanoseconds};
 use super::density::Densities;
 use super::error::QueryError;
@@ -47,7 +47,7 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// The series of all devices in some measurements, by measurement; all where none is named.
-    pub(super) fn series(&self, sources: &[Source]) -> Result<Vec<Series<'_>>, QueryError> {
+    pub(super) fn series(&self, sources: &[Measurement]) -> Result<Vec<Series<'_>>, QueryError> {
         let policies = sources.iter().map(|source| source.policy.as_deref().or(self.policy));
         for policy in policies.chain([self.policy]).flatten() {
             if policy != "autogen" {
@@ -162,7 +162,7 @@ fn too_many_values(number: usize) -> QueryError {
 /// Whether points of a series can be in the answer.
 fn is_needed(series: &Series<'_>, query: &Query) -> bool {
     let has = |field: &str| series.fields.contains_key(field);
-    let shows = |cell: &Cell| matches!(cell, Cell::Field(name) if has(name));
+    let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if has(name));
     let has_field = query.calls.iter().any(|call| has(call.field()))
         || query.calls.is_empty() && query.columns.iter().any(|it| it.cell.has(&shows));
     has_field && may_hold(series, None, false, query.condition.as_ref())
@@ -288,7 +288,7 @@ fn wanted<'a>(series: &'a [Series<'a>], query: &Query) -> Vec<Wanted<'a>> {
             .entry(&device.id)
             .or_insert_with(|| Wanted { device, metrics: BTreeSet::new() });
         let is_wanted = |field: &str| {
-            let shows = |cell: &Cell| matches!(cell, Cell::Field(name) if name == field);
+            let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if name == field);
             query.calls.iter().any(|call| call.field() == field)
                 || query.columns.iter().any(|column| column.cell.has(&shows))
         };

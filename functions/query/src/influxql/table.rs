@@ -2,7 +2,7 @@
 
 use super::aggregate::{Sample, of_points, of_rollups, points};
 use super::ast::{Fill, Operator};
-use super::compile::{Cell, Query};
+use super::compile::{Query, Shown};
 use super::fill::filled;
 use super::function::{Aggregate, Call};
 use super::group::{Group, Row};
@@ -45,7 +45,7 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
     let row = |row: &Row<'_>| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
         let is_there =
-            |cell: &Cell| matches!(cell, Cell::Field(name) if group.field(row, name).is_some());
+            |cell: &Shown| matches!(cell, Shown::Field(name) if group.field(row, name).is_some());
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
         has_field.then(|| (row.at, cells.collect()))
     };
@@ -167,21 +167,21 @@ fn windowed(
     }
 }
 
-fn cell(of: &Cell, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row<'_>)>) -> Option<Value> {
+fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row<'_>)>) -> Option<Value> {
     match of {
-        Cell::Call(place) => calls[*place].clone(),
-        Cell::Constant(value) => Some(value.clone()),
-        Cell::Nothing => None,
-        Cell::Field(name) => {
+        Shown::Call(place) => calls[*place].clone(),
+        Shown::Constant(value) => Some(value.clone()),
+        Shown::Nothing => None,
+        Shown::Field(name) => {
             let (group, row) = row?;
             group.field(row, name).map(Value::Float)
         }
-        Cell::Tag(name) => {
+        Shown::Tag(name) => {
             let (group, row) = row?;
             let tag = group.tag(row, name);
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
         }
-        Cell::Computed(operator, sides) => {
+        Shown::Computed(operator, sides) => {
             let [left, right] = [&sides[0], &sides[1]].map(|side| cell(side, calls, row));
             computed(*operator, left, right)
         }

@@ -6,7 +6,7 @@ use crate::seen_rooms::NamedRooms;
 
 /// The fold of a bucket, with what is known of its source.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct Fresh {
     pub(crate) rollup: Rollup,
     /// When the first part of the source expires.
     pub(crate) until: Option<Timestamp>,
