@@ -57,9 +57,8 @@ fn no_files_of_a_package_import_each_other() {
         let arrows = Package::read(&files).arrows();
         assert!(files.len() < 3 || !arrows.is_empty(), "{package}: nothing was read");
         circles.extend(circles_of(&arrows).into_iter().map(|circle| {
-            let of = |file: &String| arrows[file].iter().map(move |(to, names)| (to, names));
             let shown = circle.iter().flat_map(|file| {
-                let inside = of(file).filter(|(to, _)| circle.contains(*to));
+                let inside = arrows[file].iter().filter(|(to, _)| circle.contains(*to));
                 let names = |names: &BTreeSet<String>| Vec::from_iter(names.clone()).join(", ");
                 inside.map(move |(to, it)| format!("\n    {file} -> {to}: {}", names(it)))
             });
@@ -89,7 +88,7 @@ impl Package {
             match item {
                 Item::Use(item) => {
                     let is_facade = !matches!(item.vis, Visibility::Inherited);
-                    module.import(&place, &item.tree, &mut Vec::new(), is_facade);
+                    module.import(&item.tree, &mut Vec::new(), is_facade);
                 }
                 Item::Mod(item) => {
                     let name = item.ident.to_string();
@@ -102,7 +101,7 @@ impl Package {
                     if let Some(name) = defined(&other) {
                         module.names.insert(name, Name::Here);
                     }
-                    paths(&place, quote::ToTokens::to_token_stream(&other), &mut module.used);
+                    paths(quote::ToTokens::to_token_stream(&other), &mut module.used);
                 }
             }
         }
@@ -142,38 +141,37 @@ impl Package {
             (first, rest) if first == "self" => (place.clone(), rest),
             (first, rest) if first == "super" => {
                 let (_, parent) = place.split_last()?;
-                return self.inside(parent.to_vec(), rest, depth);
+                return self.inside(&parent.to_vec(), rest, depth);
             }
             _ => (place.clone(), path),
         };
-        self.inside(place, path, depth)
+        self.inside(&place, path, depth)
     }
 
-    fn inside(&self, place: Place, path: &[String], depth: usize) -> Option<&str> {
+    fn inside(&self, place: &Place, path: &[String], depth: usize) -> Option<&str> {
         if path.first().is_some_and(|first| first == "super") {
-            return self.defining(&place, path, depth);
+            return self.defining(place, path, depth);
         }
-        let module = self.0.get(&place)?;
+        let module = self.0.get(place)?;
         let (name, rest) = path.split_first()?;
         match module.names.get(name) {
             Some(Name::Here) => Some(&module.file),
-            Some(Name::Module) => self.inside(below(&place, name), rest, depth),
+            Some(Name::Module) => self.inside(&below(place, name), rest, depth),
             Some(Name::Import(path)) if depth < 20 => {
                 let path: Place = path.iter().chain(rest).cloned().collect();
-                self.defining(&place, &path, depth + 1)
+                self.defining(place, &path, depth + 1)
             }
-            Some(Name::Import(_)) => None,
             None if depth < 20 => module.globs.iter().find_map(|glob| {
                 let path: Place = glob.iter().chain(path).cloned().collect();
-                self.defining(&place, &path, depth + 1)
+                self.defining(place, &path, depth + 1)
             }),
-            None => None,
+            Some(Name::Import(_)) | None => None,
         }
     }
 }
 
 impl Module {
-    fn import(&mut self, place: &Place, tree: &UseTree, before: &mut Place, is_facade: bool) {
+    fn import(&mut self, tree: &UseTree, before: &mut Place, is_facade: bool) {
         let mut name = |name: String, path: Place| {
             // What a facade hands on it need not use; what is imported for itself it does.
             if !is_facade {
@@ -184,7 +182,7 @@ impl Module {
         match tree {
             UseTree::Path(path) => {
                 before.push(path.ident.to_string());
-                self.import(place, &path.tree, before, is_facade);
+                self.import(&path.tree, before, is_facade);
                 before.pop();
             }
             UseTree::Name(it) if it.ident == "self" => {
@@ -197,7 +195,7 @@ impl Module {
             UseTree::Glob(_) => self.globs.push(before.clone()),
             UseTree::Group(group) => {
                 for tree in &group.items {
-                    self.import(place, tree, before, is_facade);
+                    self.import(tree, before, is_facade);
                 }
             }
         }
@@ -234,7 +232,7 @@ fn defined(item: &Item) -> Option<String> {
 }
 
 /// Every path in `tokens`, those in the arguments of macros and of functions' own `use` too.
-fn paths(place: &Place, tokens: TokenStream, found: &mut BTreeSet<Place>) {
+fn paths(tokens: TokenStream, found: &mut BTreeSet<Place>) {
     let mut path = Place::new();
     let mut colons = 0;
     for token in tokens {
@@ -254,10 +252,10 @@ fn paths(place: &Place, tokens: TokenStream, found: &mut BTreeSet<Place>) {
                     if colons == 2 {
                         // `a::{b, c}`
                         let mut inside = BTreeSet::new();
-                        paths(place, group.stream(), &mut inside);
+                        paths(group.stream(), &mut inside);
                         found.extend(inside.iter().map(|rest| [&path[..], rest].concat()));
                     } else {
-                        paths(place, group.stream(), found);
+                        paths(group.stream(), found);
                     }
                 }
                 found.extend(named(std::mem::take(&mut path), is_call));
