@@ -1,7 +1,7 @@
 //! Keeps the registry from the table's stream: devices, their metrics and rooms. Stores no reading.
 //!
-//! A batch of records becomes one [`DeviceObservation`] per device, which is the same however often and in
-//! whatever order the records come. The devices and rooms that it names are read from the table, not from a
+//! A batch of records becomes one [`DeviceObservation`](domain::DeviceObservation) per device, which is the same
+//! however often and in whatever order the records come. The devices and rooms that it names are read from the table, not from a
 //! cache; whatever the observations add is written under conditions that refuse what is older or was set by
 //! a person.
 

@@ -13,7 +13,7 @@ pub(super) const MAX_SOURCE: usize = 6 * 1_024;
 /// The origin of a device's readings, as the sender describes it. What was taught first stays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
-    /// The name, which people see until one of them sets [`Device::name`].
+    /// The name, which people see until one of them sets [`Device::name`](super::Device::name).
     pub name: Option<Label>,
     /// The tags of line protocol.
     pub tags: BTreeMap<String, String>,
