@@ -71,7 +71,7 @@ pub(crate) async fn series(
     let request = SeriesRequest::of(call.request, &call.params, now)?;
     let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
-        rows(known_state, store, &request, now, call).await?;
+        rows(known_state, store, (about, &request), now, call).await?;
     let have_all = |subject: &Subject, devices: &[&Device]| match &request.metrics {
         Some(names) => known(names, devices).is_ok(),
         None => !subject.snapshot.is_empty(),
@@ -163,7 +163,7 @@ pub(crate) async fn energy(
     let asked = one_metric(&request)?;
     let mut subject = Subject::of(about, registry, store, call).await?;
     let Rows { horizon, grid, span, lacking } =
-        rows(known_state, store, &request, now, call).await?;
+        rows(known_state, store, (about, &request), now, call).await?;
     let have_one = |it: &Subject, devices: &[&Device]| !it.metered(devices, asked).is_empty();
     let (known_here, span_asked) = ((registry, known_state), (grid.range(), now));
     subject.find_devices(known_here, store, &horizon, span_asked, have_one, call).await?;
@@ -283,7 +283,8 @@ pub(crate) async fn device_events(
     {
         device = lookup::device(registry, store, call).await?;
     }
-    let Rows { horizon, grid, lacking, .. } = rows(known_state, store, &request, now, call).await?;
+    let Rows { horizon, grid, lacking, .. } =
+        rows(known_state, store, (About::Device, &request), now, call).await?;
     let names = match &request.metrics {
         Some(names) => known(names, &[&device])?,
         None => metrics_of(std::iter::once(&device)),
@@ -313,14 +314,14 @@ struct Rows {
     horizon: Horizon,
     grid: Grid,
     span: Span,
-    /// `None` for rows that are made from readings.
+    /// `None` for rows that are made from the readings of devices that are asked about by themselves, or all.
     lacking: Option<Lacking>,
 }
 
 async fn rows(
     known_state: &KnownState,
     store: &impl Store,
-    request: &SeriesRequest,
+    (about, request): (About, &SeriesRequest),
     now: Timestamp,
     call: &mut Call<'_>,
 ) -> Result<Rows, Problem> {
@@ -330,7 +331,8 @@ async fn rows(
     let grid = request.grid(zone)?;
     let span = Span::of(&grid, request.unit, zone);
     let mut lacking = None;
-    if Level::of(request.unit) > Level::Readings {
+    // Which devices were in a room rollups tell, also where its rows are made from readings.
+    if Level::of(request.unit) > Level::Readings || matches!(about, About::Room | About::Home) {
         let known = Lacking::read(store, &horizon, now, call.invocation).await;
         lacking = Some(known.map_err(|error| call.failed(&error))?);
     }

@@ -82,14 +82,15 @@ pub(super) async fn select(
         return Ok(Vec::new().into());
     };
     let mut wanted = wanted(&series, &query);
+    let mut lag = None;
+    // Which devices were in a room rollups tell, also where the values are those of readings.
+    if plan.has_rollups() || is_by_room {
+        let lacking = Lacking::read(store, context.horizon, context.now, invocation).await?;
+        lag = lacking.of(plan.range, None);
+    }
     if is_by_room {
         leave_out_absent(&mut wanted, &series, &query, store, context, plan.range, invocation)
             .await?;
-    }
-    let mut lag = None;
-    if plan.has_rollups() {
-        let lacking = Lacking::read(store, context.horizon, context.now, invocation).await?;
-        lag = lacking.of(plan.range, None);
     }
     let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
     let ids = wanted.iter().map(|it| it.device.id.clone());

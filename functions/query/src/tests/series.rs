@@ -663,6 +663,9 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         }
         let by_readings = late.get(&format!("/devices/warm/series?{range}&every=5m")).await.json();
         assert_eq!(by_readings.get("rollups_lack"), None);
+        // Which devices were in a room rollups tell.
+        let of_room = late.get(&format!("/rooms/hall/series?{range}&every=5m")).await.json();
+        assert_eq!(of_room.get("rollups_lack"), lack.as_ref(), "{of_room}");
         let text = format!(
             "rollups are behind; they may lack changes of past readings since {}",
             backlog.since
@@ -672,6 +675,10 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         assert_eq!(answer["results"][0].get("messages"), messages.as_ref(), "{answer}");
         let answer = late.get(&query("10m")).await.json();
         assert_eq!(answer["results"][0].get("messages"), None, "{answer}");
+        let of_room =
+            query("10m").replace("%20AND%20time%3C", "%20AND%20room='hall'%20AND%20time%3C");
+        let answer = late.get(&of_room).await.json();
+        assert_eq!(answer["results"][0].get("messages"), messages.as_ref(), "{answer}");
     }
     // What is marked is told, by every instance at once, of its own time and of no readings.
     let mark = |from: i64, to: i64| LateMark {
