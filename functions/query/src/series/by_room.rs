@@ -87,7 +87,7 @@ fn was_in(values: &DeviceValues<'_>, room: &RoomId) -> bool {
 /// The rooms of a device, of those that are asked about, each by itself.
 enum Rooms<'a> {
     None,
-    /// All that is found of it is of this room.
+    /// All that is found of it in the range, and beside it as far as its values reach in, is of this room.
     One(RoomId),
     /// It has been in several, or in others too.
     Several(Vec<&'a BTreeSet<RoomId>>),
@@ -97,13 +97,19 @@ impl<'a> Rooms<'a> {
     fn of(values: &DeviceValues<'_>, asked: &'a [BTreeSet<RoomId>]) -> Self {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup);
         let now = values.device.place.room();
+        let beside = || values.rooms_beside.iter().flatten();
         let may_be_of = |room: &&BTreeSet<RoomId>| {
-            now.is_some_and(|now| room.contains(now)) || pieces().any(|it| it.may_be_of(room))
+            now.into_iter().chain(beside()).any(|it| room.contains(it))
+                || pieces().any(|it| it.may_be_of(room))
         };
         let rooms: Vec<&BTreeSet<RoomId>> = asked.iter().filter(may_be_of).collect();
         match rooms.first().and_then(|room| room.first()) {
             None => Self::None,
-            Some(room) if rooms.len() == 1 && pieces().all(|it| it.is_only_of(rooms[0])) => {
+            Some(room)
+                if rooms.len() == 1
+                    && pieces().all(|it| it.is_only_of(rooms[0]))
+                    && values.rooms_beside.iter().all(|beside| beside.as_ref() == Some(room)) =>
+            {
                 Self::One(room.clone())
             }
             Some(_) => Self::Several(rooms),

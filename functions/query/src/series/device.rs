@@ -1,10 +1,10 @@
 //! All that the rows of one device have: its rollups gathered, and the values of each metric.
 
 use crate::ports::Store;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use domain::{Device, MetricName, MetricRule, Neighbours, TimeRange};
+use domain::{Device, MetricName, MetricRule, Neighbours, RoomId, TimeRange};
 use table::Invocation;
 
 use super::failure::Failure;
@@ -20,6 +20,8 @@ pub(crate) struct DeviceValues<'a> {
     pub(crate) metrics: BTreeMap<MetricName, MetricValues>,
     /// The time about which rollups may have been asked.
     pub(crate) reach: TimeRange,
+    /// The rooms that were met when values beside the range were searched.
+    pub(crate) rooms_beside: BTreeSet<Option<RoomId>>,
     /// The usual time between two of its readings.
     pub(crate) interval: Option<TimeDelta>,
 }
@@ -56,7 +58,8 @@ pub(crate) async fn device_values<'a>(
     let (gathered, beside);
     if spanning.values().all(|rule| *rule == MetricRule::Gauge) {
         gathered = gather(store, ask, invocation).await?;
-        beside = Beside { values: BTreeMap::new(), reach: ask.grid.range() };
+        beside =
+            Beside { values: BTreeMap::new(), reach: ask.grid.range(), rooms: BTreeSet::new() };
     } else {
         gathered = gather_with_day_before(store, ask, invocation).await?;
         let day_before = gathered.day_before.as_ref();
@@ -72,5 +75,6 @@ pub(crate) async fn device_values<'a>(
     });
     let metrics = metrics.collect();
     let interval = usual_interval(&gathered.pieces, &names);
-    Ok(DeviceValues { device: ask.device, gathered, metrics, reach: beside.reach, interval })
+    let Beside { reach, rooms: rooms_beside, .. } = beside;
+    Ok(DeviceValues { device: ask.device, gathered, metrics, reach, rooms_beside, interval })
 }

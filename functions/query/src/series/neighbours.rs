@@ -4,11 +4,12 @@
 //! values are those of readings: far neighbours cost a few read units.
 
 use crate::ports::Store;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, MetricName, MetricRule, Neighbours, Order, Quarter, Sample, TimeRange, Timestamp,
+    Bucket, MetricName, MetricRule, Neighbours, Order, Quarter, RoomId, Sample, TimeRange,
+    Timestamp,
 };
 use table::{Invocation, RangeQuery, StoredRollup};
 
@@ -32,6 +33,8 @@ pub(crate) struct Beside {
     pub(crate) values: BTreeMap<MetricName, Neighbours>,
     /// The range, and the time beside it in which rollups were searched.
     pub(crate) reach: TimeRange,
+    /// The rooms of what was looked at beside the range, and perhaps of what lies beyond the neighbours.
+    pub(crate) rooms: BTreeSet<Option<RoomId>>,
 }
 
 /// The neighbours of the range that is asked for, by metric; counters and powers have some.
@@ -54,6 +57,7 @@ pub(crate) async fn neighbours(
         order: Order::Descending,
         missing: rules.iter().filter(|(_, rule)| **rule != MetricRule::Gauge).collect(),
         found: BTreeMap::new(),
+        rooms: BTreeSet::new(),
         has_rolled: false,
     };
     if let Some(day) = day_before.filter(|day| !search.is_mixed(day)) {
@@ -75,7 +79,7 @@ pub(crate) async fn neighbours(
         found.entry(name).or_default().after = Some(sample);
     }
     let reach = TimeRange::new(from, to).expect("it holds the range");
-    Ok(Beside { values: found, reach })
+    Ok(Beside { values: found, reach, rooms: search.rooms })
 }
 
 /// A search in one direction; back in time where the order is descending.
@@ -86,6 +90,7 @@ struct Search<'a, S> {
     order: Order,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
+    rooms: BTreeSet<Option<RoomId>>,
     /// Whether rollups were searched.
     has_rolled: bool,
 }
@@ -163,6 +168,9 @@ impl<S: Store> Search<'_, S> {
         let device = &self.ask.device.id;
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {
+            if !self.missing.is_empty() && !self.rooms.contains(&reading.room) {
+                self.rooms.insert(reading.room.clone());
+            }
             if !self.ask.is_about(reading.room.as_ref()) {
                 self.missing.clear();
             }
@@ -316,6 +324,7 @@ impl<S: Store> Search<'_, S> {
 
     /// Takes the nearest values of a rollup, as far as they lie beyond `at`.
     fn see_rollup(&mut self, stored: &StoredRollup, at: Timestamp) {
+        self.rooms.extend(stored.rollup.rooms.iter().cloned());
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.ask.is_about(room.as_ref())) {
             self.missing.clear();

@@ -194,6 +194,75 @@ async fn a_room_s_rows_are_those_that_the_room_itself_answers() {
     assert!(compared > 5_000 && moved > 1_000, "{compared} {moved}");
 }
 
+/// The step of a counter is no room's if the device was elsewhere between its values, though before the range.
+#[tokio::test]
+async fn a_visit_elsewhere_before_the_range_takes_the_step_from_the_room() {
+    let counter = |minute, kwh| numbers("d", minute, "hall", &[("cumulative_kwh_p", kwh)]);
+    let visit = numbers("d", -2_930, "attic", &[("temperature", "20")]);
+    let readings = [counter(-2_940, "10"), visit, counter(-2_860, "12"), counter(-2_840, "12.5")];
+    for stored_readings in [&readings[..], &readings[2..]] {
+        for sealed in [None, Some(-1_440), Some(0)] {
+            let bench = stored(stored_readings, sealed).await;
+            for (from, every) in [(-2_900, "15m"), (-2_925, "1m"), (-2_880, "1h"), (-2_880, "1d")] {
+                let asked = format!(
+                    "from={}&to={}&metric=cumulative_kwh_p&fn=increase&every={every}",
+                    at(from),
+                    at(-2_830)
+                );
+                let own = bench.get(&format!("/rooms/hall/series?{asked}")).await.json();
+                let own = having(rows_of(&own), "cumulative_kwh_p");
+                let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
+                let all: Vec<Value> =
+                    rows_of(&all).into_iter().filter(|row| row["room_id"] == "hall").collect();
+                let increases = |rows: &[Value]| -> Vec<String> {
+                    let of = |row: &Value| row["cumulative_kwh_p"]["increase"].to_string();
+                    rows.iter().map(of).collect()
+                };
+                assert_eq!(increases(&all), increases(&own), "{sealed:?} {asked}");
+                let sum: f64 =
+                    own.iter().filter_map(|row| row["cumulative_kwh_p"]["increase"].as_f64()).sum();
+                assert!((sum - 0.5).abs() < 1e-9, "{sum}: {sealed:?} {asked}");
+            }
+        }
+    }
+}
+
+/// A device that is silent in the range is in the room in which the step was, and not in the one where it is now.
+#[tokio::test]
+async fn the_share_of_a_silent_device_is_the_room_s_in_which_it_was() {
+    let values = |minute, room, kwh| {
+        numbers("d", minute, room, &[("cumulative_kwh_p", kwh), ("current_w", "600")])
+    };
+    let readings = [
+        values(-2_880, "attic", "100"),
+        values(-2_280, "attic", "110"),
+        values(-1_680, "hall", "120"),
+        values(-1_440, "hall", "121"),
+    ];
+    for sealed in [None, Some(-1_440), Some(0)] {
+        let bench = stored(&readings, sealed).await;
+        for (from, to, wanted) in [
+            (-2_760, -2_700, [Some(1.0), None]),
+            (-2_160, -2_100, [None, None]),
+            (-2_340, -2_220, [Some(1.0), None]),
+            (-2_880, 0, [Some(10.0), Some(1.0)]),
+        ] {
+            let asked =
+                format!("from={}&to={}&metric=cumulative_kwh_p&fn=increase", at(from), at(to));
+            let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
+            let found = ["attic", "hall"].map(|room| {
+                let rows = rows_of(&all).into_iter().filter(|row| row["room_id"] == room);
+                rows.filter_map(|row| row["cumulative_kwh_p"]["increase"].as_f64()).next()
+            });
+            assert_eq!(found, wanted, "{sealed:?} {asked}: {all}");
+        }
+        let asked = format!("from={}&to={}&metric=current_w&fn=time_mean", at(-2_275), at(-2_270));
+        let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
+        let rooms: Vec<Value> = rows_of(&all).iter().map(|row| row["room_id"].clone()).collect();
+        assert_eq!(rooms, ["attic"], "{sealed:?}: {all}");
+    }
+}
+
 #[tokio::test]
 async fn rows_by_room_come_as_csv_and_not_together_with_rows_by_device() {
     let bench = Bench::empty();
