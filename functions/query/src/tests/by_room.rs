@@ -251,8 +251,8 @@ async fn the_share_of_a_silent_device_is_the_room_s_in_which_it_was() {
                 format!("from={}&to={}&metric=cumulative_kwh_p&fn=increase", at(from), at(to));
             let all = bench.get(&format!("/series?{asked}&rooms=1")).await.json();
             let found = ["attic", "hall"].map(|room| {
-                let rows = rows_of(&all).into_iter().filter(|row| row["room_id"] == room);
-                rows.filter_map(|row| row["cumulative_kwh_p"]["increase"].as_f64()).next()
+                let mut rows = rows_of(&all).into_iter().filter(|row| row["room_id"] == room);
+                rows.find_map(|row| row["cumulative_kwh_p"]["increase"].as_f64())
             });
             assert_eq!(found, wanted, "{sealed:?} {asked}: {all}");
         }
