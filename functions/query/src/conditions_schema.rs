@@ -1,6 +1,5 @@
 //! `GET` and `PUT /conditions/schema`: the metrics by which an index finds conditions. Rebuilds no index.
 
-use crate::ports::Store;
 use api::json::{Kind, Members, MembersError, WrongKind, number, string};
 use api::{Problem, ProblemKind, Response};
 use domain::{
@@ -11,6 +10,8 @@ use runtime::http::Call;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use table::{Expected, StoredSchema};
+
+use crate::ports::Store;
 
 /// The largest body: more than eight metrics with 65 knots each take.
 const MAX_BODY: usize = 64 << 10;

@@ -1,12 +1,12 @@
 //! Whether the system answers, and how far its rollups reach. Needs no token, so it says nothing of devices.
 
-use crate::ports::Store;
 use api::dialect::VERSION;
 use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 use serde_json::{Value, json};
 
+use crate::ports::Store;
 use crate::series::{KnownState, Lacking};
 
 /// `GET /health`

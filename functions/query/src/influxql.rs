@@ -32,7 +32,6 @@ mod transform;
 mod value;
 mod windows;
 
-use crate::ports::Store;
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
@@ -40,6 +39,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 
+use crate::ports::Store;
 use crate::series::KnownState;
 use answer::{Form, Outcome};
 use ast::Statement;

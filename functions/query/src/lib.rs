@@ -24,14 +24,15 @@ use std::time::Duration;
 use api::endpoints::{Function, Operation};
 use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use influxql::Densities;
-use registry::deletion::Quiet;
 use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::clock::{Clock, Deadline};
 use runtime::config::Config;
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
+
+use influxql::Densities;
+use registry::deletion::Quiet;
 use series::{About, KnownState};
 
 pub use ports::Store;

@@ -9,8 +9,9 @@ mod series;
 use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind, Operation, Parameter, Reply};
 use api::{MAX_BODY, MAX_INFLATED, MAX_READINGS};
 use domain::MAX_METRICS;
-use reference::reference;
 use serde_json::{Map, Value, json};
+
+use reference::reference;
 
 /// The document.
 pub(crate) fn document() -> Value {

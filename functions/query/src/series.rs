@@ -30,8 +30,6 @@ mod values;
 mod verdicts;
 mod write;
 
-use crate::ports::Store;
-
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
 use domain::{Device, Meter, MetricName, MetricRule, RoomId, TimeRange, Timestamp};
@@ -41,6 +39,7 @@ use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 
 use crate::answer::sheet::metrics_of;
+use crate::ports::Store;
 use crate::registry::lookup;
 use about::{Explanation, Span, sources};
 use answer::{Columns, Series};

@@ -17,10 +17,10 @@ use domain::{Decimal, DeviceObservation, MetricName, Reading, Scope, Timestamp, 
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
+use table::{EditRegistry as _, LookUpRegistry as _};
 use table::{Invocation, ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
-use table::{EditRegistry as _, LookUpRegistry as _};
 
 struct Bench {
     store: MemoryStore,

@@ -1,7 +1,6 @@
 //! The number of readings that a device has in a day, estimated from its newest day's rollup and remembered. Reads no
 //! reading.
 
-use crate::ports::Store;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +9,7 @@ use table::{Invocation, StoreResult};
 
 use super::duration::days_of;
 use super::value::float;
+use crate::ports::Store;
 
 /// The bytes of a read unit.
 const UNIT: f64 = 8_192.0;

@@ -1,6 +1,5 @@
 //! The instant of the one smallest or largest value: a rollup tells the value, the readings of its time the instant.
 
-use crate::ports::Store;
 use domain::{Decimal, Timestamp};
 use table::Invocation;
 
@@ -10,6 +9,7 @@ use super::failure::Failure;
 use super::function::{Aggregate, AggregateCall, Call};
 use super::group::{Group, RolledUp};
 use super::read::Plan;
+use crate::ports::Store;
 use crate::series::gather::{Level, readings};
 
 /// The time of the point that `min` or `max` selects without windows, in nanoseconds; `None` where nothing is

@@ -1,7 +1,6 @@
 //! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
 //! exactly and costs least. Groups nothing.
 
-use crate::ports::Store;
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
@@ -15,6 +14,7 @@ use super::duration::days_of;
 use super::error::QueryError;
 use super::failure::Failure;
 use super::group::{Found, counts};
+use crate::ports::Store;
 use crate::series::gather::{Ask, Level, gather, readings};
 use crate::series::grid::{Grid, intersection};
 use crate::series::horizon::Horizon;

@@ -1,6 +1,5 @@
 //! Runs a `SELECT`: which series it is about, what is read of them, and the series of its answer.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Order, RoomId, TimeRange, Timestamp};
@@ -22,6 +21,7 @@ use super::read::{Plan, Wanted, Way, milliseconds, read};
 use super::series::{ROOM, Schema, Series, series_of};
 use super::table::{Frame, rows};
 use super::windows::MAX_WINDOWS;
+use crate::ports::Store;
 use crate::registry::presence::{self, Knowledge};
 use crate::series::Lacking;
 use crate::series::grid::Grid;

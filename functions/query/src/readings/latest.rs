@@ -1,6 +1,5 @@
 //! Answers with the newest values of a device, a room or a home. Finds none itself.
 
-use crate::ports::Store;
 use api::{Problem, ProblemKind, Response};
 use domain::Device;
 use runtime::clock::Clock;
@@ -12,6 +11,7 @@ use crate::answer::pagination::ListRequest;
 use crate::answer::rows::{LATEST_COLUMNS, LatestRow};
 use crate::answer::sheet::Columns;
 use crate::answer::sheet::metrics_of;
+use crate::ports::Store;
 use crate::readings::newest::{all_metrics, latest_of, newest};
 use crate::registry::lookup::{self, Members};
 

@@ -1,6 +1,5 @@
 //! Finds the newest values of devices, by the readings' own time. Caches none.
 
-use crate::ports::Store;
 use api::Problem;
 use domain::{
     Bucket, Device, LocalDate, MAX_METRICS, MetricName, Order, Reading, TimeRange, Timestamp,
@@ -10,6 +9,7 @@ use runtime::http::Call;
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::latest_values::LatestValues;
+use crate::ports::Store;
 
 /// The number of a device's newest readings that the first query reads.
 const NEWEST: usize = 10;

@@ -1,6 +1,5 @@
 //! Readings in a time range, of a device or a room. Aggregates nothing.
 
-use crate::ports::Store;
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
@@ -13,6 +12,7 @@ use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
 use crate::answer::{cursor, page};
+use crate::ports::Store;
 use crate::readings::newest::bytes;
 use crate::registry::presence::Knowledge;
 use crate::registry::{lookup, presence};

@@ -1,6 +1,5 @@
 //! Deletes a device's readings in a range: the commonest repair. Deletes no rollup: those follow the stream.
 
-use crate::ports::Store;
 use api::{Problem, Response};
 use domain::Order;
 use rollups::LateMarking;
@@ -10,6 +9,7 @@ use runtime::registry::CachedRegistry;
 use serde_json::json;
 use table::{RangeQuery, ReadingKey};
 
+use crate::ports::Store;
 use crate::readings::ranges::time_range;
 use crate::registry::lookup;
 

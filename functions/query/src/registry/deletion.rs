@@ -4,7 +4,6 @@
 //! registers it. Then each request removes some of its items. The deletion ends once nothing was found for
 //! longer than any invocation that started before the mark can run.
 
-use crate::ports::Store;
 use std::time::Duration;
 
 use api::{Problem, ProblemKind, Response};
@@ -16,6 +15,7 @@ use runtime::registry::{CachedRegistry, PLACE_AGE_FACTOR};
 use serde_json::{Value, json};
 use table::{BegunDeletion, Belongings, StoreResult};
 
+use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup::{self, not_found};
 

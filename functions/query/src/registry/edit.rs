@@ -1,6 +1,5 @@
 //! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
-use crate::ports::Store;
 use api::{Problem, Response};
 use domain::{DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
@@ -9,6 +8,7 @@ use runtime::registry::CachedRegistry;
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
+use crate::ports::Store;
 use crate::registry::lookup::{self, not_found};
 use crate::registry::patch;
 use crate::series::{KnownState, check_verdicts};

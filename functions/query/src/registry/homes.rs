@@ -1,6 +1,5 @@
 //! Homes: lists, single homes and their rooms. A home is nothing but its rooms, so nothing is stored of it.
 
-use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use api::caching::with_cache_headers;
@@ -14,6 +13,7 @@ use crate::answer::page;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::answer::rows::{HOME_COLUMNS, HomeRow};
 use crate::answer::sheet::Columns;
+use crate::ports::Store;
 use crate::registry::lists::page_of_rooms;
 use crate::registry::lookup;
 

@@ -1,7 +1,5 @@
 //! Lists and single entries of the registry. Reads no range and edits nothing.
 
-use crate::answer::sheet::metrics_of;
-use crate::ports::Store;
 use api::caching::with_cache_headers;
 use api::{Problem, Response};
 use domain::{Device, Room, RoomId, Timestamp};
@@ -13,6 +11,8 @@ use crate::answer::page;
 use crate::answer::pagination::{self, ListRequest};
 use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::answer::sheet::Columns;
+use crate::answer::sheet::metrics_of;
+use crate::ports::Store;
 use crate::readings::newest::latest_of;
 use crate::registry::lookup::{self, Members};
 use crate::registry::search::{self, Found, Plan, Search};

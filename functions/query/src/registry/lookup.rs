@@ -1,7 +1,6 @@
 //! Looks up what a request names, with failures as problems: a device, a room, a home, or the devices of a list
 //! that memory does not hold. Writes no page.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use runtime::telemetry::chain;
 use table::{ListPage, Listing, MAX_CACHED_ENTRIES};
 
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
+use crate::ports::Store;
 
 /// The number of rooms that are asked at once.
 pub(crate) const ROOM_CONCURRENCY: usize = 8;

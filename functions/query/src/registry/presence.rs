@@ -6,8 +6,6 @@
 //! there now. A device that is silent in the range is among them, because what is noted spans the months from its
 //! first reading in the room to its last.
 
-use crate::ports::Store;
-use crate::registry::lookup::ROOM_CONCURRENCY;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
@@ -19,7 +17,9 @@ use runtime::registry::Snapshot;
 use serde::Serialize;
 use table::{Invocation, RollupState, StoreResult};
 
+use crate::ports::Store;
 use crate::registry::lookup;
+use crate::registry::lookup::ROOM_CONCURRENCY;
 use crate::series::failure::Failure;
 use crate::series::horizon::{Horizon, KnownState};
 use crate::series::members::{DEVICE_CONCURRENCY, MAX_DEVICES, may_have_been_in, too_many};

@@ -10,7 +10,6 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-use crate::ports::Store;
 use std::time::Duration;
 
 use api::Problem;
@@ -22,6 +21,7 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
 
 use crate::answer::pagination::ListRequest;
+use crate::ports::Store;
 pub(crate) use question::{Found, Plan, Search};
 
 /// The time limit for what is noted of the index at cold start.

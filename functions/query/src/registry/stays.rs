@@ -1,6 +1,5 @@
 //! The rooms in which a device has been, and the devices that have been in a room. Reads no reading.
 
-use crate::ports::Store;
 use api::{Problem, Response};
 use domain::{DeviceId, DeviceStay, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
@@ -11,6 +10,7 @@ use table::{StayKey, StayPage, StayQuery};
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
 use crate::answer::sheet::Columns;
 use crate::answer::{cursor, page};
+use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup;
 

@@ -3,7 +3,6 @@
 //! Each device is read once, whole; of one that has been in a single room that is what the room has of it. A
 //! device that has moved is read again for each of its rooms, in the way in which the room reads it.
 
-use crate::ports::Store;
 use std::collections::BTreeSet;
 
 use domain::{MetricName, MetricRule, RoomId};
@@ -15,6 +14,7 @@ use super::device::{DeviceValues, device_values};
 use super::failure::Failure;
 use super::gather::Ask;
 use super::members::{DEVICE_CONCURRENCY, LeftOut};
+use crate::ports::Store;
 
 /// What a row is of, with its devices.
 pub(crate) struct Place<'a> {

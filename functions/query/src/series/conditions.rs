@@ -12,7 +12,6 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::ports::Store;
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{
@@ -32,6 +31,7 @@ use super::lacking::Lacking;
 use super::members::DEVICE_CONCURRENCY;
 use super::not_combined::NotCombined;
 use super::{About, Subject, cached, known};
+use crate::ports::Store;
 use answer::Answer;
 use indexed::Indexed;
 use plain::Matching;

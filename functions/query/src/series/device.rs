@@ -1,6 +1,5 @@
 //! All that the rows of one device have: its rollups gathered, and the values of each metric.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
@@ -11,6 +10,7 @@ use super::failure::Failure;
 use super::gather::{Ask, Gathered, gather, gather_with_day_before};
 use super::neighbours::{Beside, neighbours};
 use super::values::{Metric, RowValues, usual_interval, values};
+use crate::ports::Store;
 
 /// The rows of one device.
 #[derive(Debug)]

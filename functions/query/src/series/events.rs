@@ -2,7 +2,6 @@
 //!
 //! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
 
-use crate::ports::Store;
 use domain::{
     Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
     Timestamp, Verdict,
@@ -16,6 +15,7 @@ use super::grid::Grid;
 use super::neighbours::neighbours;
 use super::write::Line;
 use crate::answer::row::Cell;
+use crate::ports::Store;
 
 /// The largest number of events of one answer.
 const MAX_EVENTS: usize = 1_000;

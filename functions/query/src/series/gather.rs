@@ -4,7 +4,6 @@
 //! Readings serve what is not sealed, what precedes the rollups, and quarters that an edge cuts, that name
 //! other rooms beside those that are asked for, or whose settings have changed since.
 
-use crate::ports::Store;
 use std::collections::{BTreeSet, VecDeque};
 
 use chrono::TimeDelta;
@@ -18,6 +17,7 @@ use super::failure::Failure;
 use super::grid::{Grid, intersection, joined, uncovered};
 use super::horizon::Horizon;
 use super::sizes;
+use crate::ports::Store;
 
 /// The longest time for which one request reads the readings of a device.
 pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);

@@ -1,6 +1,5 @@
 //! The time up to which the rollups of a table are complete. Reads no rollup.
 
-use crate::ports::Store;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,6 +7,8 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Quarter, TimeRange, Timestamp, Zone};
 use rollups::{Following, newest_sealable_edge};
 use table::{Invocation, RollupState, StoreResult};
+
+use crate::ports::Store;
 
 /// The time for which rollups are complete, and the zone of their days.
 #[derive(Debug)]

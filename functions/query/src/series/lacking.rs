@@ -1,12 +1,12 @@
 //! Changes that the rollups of an answer may lack, of readings that were written before the question. Reads no rollup.
 
-use crate::ports::Store;
 use domain::{DeviceId, TimeRange, Timestamp};
 use rollups::Following;
 use serde::Serialize;
 use table::{DeviceGroups, Invocation, LateChanges, QueueDepth, StoreResult};
 
 use super::horizon::Horizon;
+use crate::ports::Store;
 
 /// What is known of late changes, from before any rollup is read: what is stored later may be missing.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The devices of a series, apart from rooms (`presence.rs`), and the rooms in which one device has been, as far as
 //! its rollups and readings tell.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
@@ -14,6 +13,7 @@ use table::{Invocation, MAX_CACHED_ENTRIES, RangeQuery, StoredRollup};
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
+use crate::ports::Store;
 
 /// The largest number of devices of one answer.
 pub(crate) const MAX_DEVICES: usize = 200;

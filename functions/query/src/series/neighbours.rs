@@ -3,7 +3,6 @@
 //! It looks at the day before if that has been read, at a few readings, and then at rollups, whose first and last
 //! values are those of readings: far neighbours cost a few read units.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
@@ -16,6 +15,7 @@ use table::{Invocation, RangeQuery, StoredRollup};
 use super::failure::Failure;
 use super::gather::{Ask, MAX_READ};
 use super::horizon::ceiling;
+use crate::ports::Store;
 
 /// The number of readings that the first query reads.
 const NEAREST: usize = 10;

@@ -3,7 +3,8 @@
 //! A verdict that is stored is not looked at again: the readings may change after it was given, and then it changes
 //! nothing as long as the step is another.
 
-use crate::ports::Store;
+use api::Problem;
+use chrono::TimeDelta;
 use domain::{
     CounterRule, Device, DevicePatch, Edit, MetricName, MetricRule, Order, Sample, TimeRange,
     Timestamp, Verdict,
@@ -11,14 +12,12 @@ use domain::{
 use runtime::http::Call;
 use table::{Invocation, RangeQuery};
 
-use api::Problem;
-use chrono::TimeDelta;
-
 use super::failure::Failure;
 use super::gather::{Ask, Level, MAX_READ};
 use super::grid::Grid;
 use super::horizon::{Horizon, KnownState};
 use super::neighbours::neighbours;
+use crate::ports::Store;
 
 /// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
 pub(crate) async fn check_verdicts(

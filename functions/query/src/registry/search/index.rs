@@ -1,7 +1,6 @@
 //! The plan that asks the index of attributes, where the registry is larger than memory. Trusts no entry: each
 //! device is read and tested.
 
-use crate::ports::Store;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +14,7 @@ use super::newest::{MAX_DEVICES, NewestValues};
 use super::question::{Found, Plan, Search, not_indexed, unanswerable};
 use crate::answer::cursor;
 use crate::answer::pagination::ListRequest;
+use crate::ports::Store;
 
 /// The number of entries that are read of the index at once, and of devices then.
 const HITS: usize = 100;

@@ -1,11 +1,11 @@
 //! Conditions on what a device sent last: values of metrics, and when. Finds no device.
 
-use crate::ports::Store;
 use api::Problem;
 use domain::{Device, MetricName, SearchCondition, Timestamp};
 use runtime::http::Call;
 
 use crate::answer::latest_values::LatestValues;
+use crate::ports::Store;
 use crate::readings::newest::newest_of;
 
 /// The number of devices whose newest values one request reads.

@@ -1,6 +1,5 @@
 //! The plan that looks through all devices in memory, by id. Asks no index.
 
-use crate::ports::Store;
 use std::borrow::Cow;
 
 use api::Problem;
@@ -11,6 +10,7 @@ use runtime::registry::Snapshot;
 use super::newest::MAX_DEVICES;
 use super::question::{Found, Plan, Search, unanswerable};
 use crate::answer::pagination::ListRequest;
+use crate::ports::Store;
 
 /// The devices of a page.
 pub(super) async fn find<'a>(

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use api::Request;
 use api::endpoints::{Access, find_path};
+use api::{Params, ProblemKind};
+use chrono::TimeDelta;
 use domain::{
     AttributeValue, Decimal, DeviceId, DeviceObservation, DevicePatch, Edit, Label, Reading,
 };
+use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
 use runtime::authentication::Authenticator;
 use runtime::clock::{Deadline, TestClock};
@@ -20,9 +23,6 @@ use table::{
 };
 
 use super::*;
-use api::{Params, ProblemKind};
-use chrono::TimeDelta;
-use domain::{SearchCondition, Timestamp};
 
 const NAMES: [&str; 6] = ["Kitchen", "kitchen 2", "Küche", "KU\u{308}CHE #1", "hall", "1.5"];
 const KINDS: [&str; 3] = ["Sensor", "plug", "sensor 2"];

@@ -1,12 +1,12 @@
 //! Refines episodes by readings: those inside, those of one quarter of an hour around, and those further on while
 //! an episode goes on there. Finds no episode that the means do not show.
 
-use crate::ports::Store;
 use chrono::TimeDelta;
 use domain::{Condition, Episode, MAX_HOLD, Quarter, Reading, TimeRange, exact_episodes};
 use table::Invocation;
 
 use super::request::ConditionsRequest;
+use crate::ports::Store;
 use crate::series::failure::Failure;
 use crate::series::gather::{Ask, MAX_READ, readings};
 use crate::series::grid::{intersection, joined, uncovered};

@@ -1,17 +1,17 @@
 //! Finds the quarters of an hour that match by the index, within a budget. Chooses no plan.
 
-use crate::ports::Store;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
+use domain::z_order::Region;
 use domain::{ConditionsSchema, Interval, MetricName, Rollup, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use table::{ConditionsPage, IndexedQuarter, Invocation, StoreResult};
 
 use super::plain::{Matching, months};
 use super::request::ConditionsRequest;
+use crate::ports::Store;
 use crate::series::gather::Ask;
-use domain::z_order::Region;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
 /// goes on at the next address inside.

@@ -1,6 +1,5 @@
 //! Finds the quarters of an hour that match among all of a device, months at once. Uses no index.
 
-use crate::ports::Store;
 use std::collections::BTreeMap;
 
 use domain::{CalendarUnit, Condition, MetricMeans, MetricName, Quarter, TimeRange, Zone};
@@ -9,6 +8,7 @@ use table::Invocation;
 
 use super::indexed::is_of;
 use super::request::ConditionsRequest;
+use crate::ports::Store;
 use crate::series::failure::Failure;
 use crate::series::gather::{Ask, Piece, gather};
 use crate::series::grid::{Grid, intersection};
