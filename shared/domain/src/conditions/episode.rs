@@ -76,8 +76,8 @@ pub fn episodes(matching: &[(Quarter, BTreeMap<MetricName, MetricMeans>)]) -> Ve
     runs.map(episode).collect()
 }
 
-/// The episodes within a range by readings, which are in order: each value holds until the next value of its
-/// metric, for 15 minutes at most. No time is an episode while a metric has no value.
+/// The episodes within a range by readings, which are in order and may begin before it: each value holds until the
+/// next value of its metric, for 15 minutes at most. No time is an episode while a metric has no value.
 #[must_use]
 pub fn exact_episodes(
     readings: &[Reading],
@@ -102,7 +102,8 @@ pub fn exact_episodes(
         else {
             continue;
         };
-        let Ok(held) = TimeRange::new(reading.at, end.min(until)) else { continue };
+        let (from, to) = (reading.at.max(range.from()), end.min(until).min(range.to()));
+        let Ok(held) = TimeRange::new(from, to) else { continue };
         let episode = match found.last_mut() {
             Some(last) if last.range.to() == held.from() => {
                 last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
@@ -173,13 +174,13 @@ mod tests {
         Reading::new("d".parse().expect("an id"), at(minute), None, metrics).expect("valid")
     }
 
-    fn exact(readings: &[Reading], to: i64) -> Vec<(Timestamp, Timestamp)> {
+    fn exact(readings: &[Reading], (from, to): (i64, i64)) -> Vec<(Timestamp, Timestamp)> {
         let condition = |metric: &str, text: &str| Condition {
             metric: name(metric),
             interval: text.parse().expect("an interval"),
         };
         let conditions = [condition("t", "28.."), condition("h", "70..")];
-        let range = TimeRange::new(at(0), at(to)).expect("a range");
+        let range = TimeRange::new(at(from), at(to)).expect("a range");
         let found = exact_episodes(readings, &conditions, range);
         found.iter().map(|it| (it.range.from(), it.range.to())).collect()
     }
@@ -194,15 +195,17 @@ mod tests {
             reading(9, &[("h", "60")]),
             reading(12, &[("h", "71"), ("t", "28")]),
         ];
-        assert_eq!(exact(&readings, 20), [(at(3), at(9)), (at(12), at(20))]);
+        assert_eq!(exact(&readings, (0, 20)), [(at(3), at(9)), (at(12), at(20))]);
     }
 
     #[test]
     fn a_value_holds_for_15_minutes_at_most_and_a_spike_alone_is_no_coincidence() {
-        assert_eq!(exact(&[reading(1, &[("t", "29"), ("h", "75")])], 40), [(at(1), at(16))]);
+        assert_eq!(exact(&[reading(1, &[("t", "29"), ("h", "75")])], (0, 40)), [(at(1), at(16))]);
         let apart =
             [reading(1, &[("t", "40"), ("h", "10")]), reading(2, &[("t", "10"), ("h", "99")])];
-        assert_eq!(exact(&apart, 15), []);
-        assert_eq!(exact(&[], 15), []);
+        assert_eq!(exact(&apart, (0, 15)), []);
+        assert_eq!(exact(&[], (0, 15)), []);
+        let before = [reading(31, &[("t", "29")]), reading(36, &[("h", "75")])];
+        assert_eq!(exact(&before, (40, 55)), [(at(40), at(46))]);
     }
 }

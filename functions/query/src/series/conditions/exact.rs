@@ -52,7 +52,7 @@ async fn followed(
     length_read: &mut TimeDelta,
     invocation: &Invocation,
 ) -> Result<(Vec<Episode>, Vec<Reading>), Failure> {
-    let asked = ask.grid.range();
+    let readable = readable(ask);
     let mut range = widened(ask, region, MAX_HOLD, TimeDelta::zero());
     let mut read = readings(store, ask, range, invocation).await?;
     let mut step = Quarter::LENGTH;
@@ -61,10 +61,10 @@ async fn followed(
         found.retain(|it| intersection(it.range, region).is_some());
         // Until then a value may hold that precedes the range.
         let settled = range.from().saturating_add(MAX_HOLD);
-        let may_begin_before = range.from() > asked.from()
+        let may_begin_before = range.from() > readable.from()
             && found.first().is_some_and(|it| it.range.from() <= settled);
-        let may_end_after =
-            range.to() < asked.to() && found.last().is_some_and(|it| it.range.to() == range.to());
+        let may_end_after = range.to() < readable.to()
+            && found.last().is_some_and(|it| it.range.to() == range.to());
         if !may_begin_before && !may_end_after {
             return Ok((found, read));
         }
@@ -80,7 +80,8 @@ async fn followed(
     }
 }
 
-/// The episodes of readings, stay by stay: what a device measured in a room holds until it is elsewhere.
+/// The episodes of readings within what is asked, stay by stay: what a device measured in a room holds until it is
+/// elsewhere, and no value holds beyond now.
 fn of_readings(
     ask: &Ask<'_>,
     conditions: &[Condition],
@@ -91,18 +92,26 @@ fn of_readings(
     let stays: Vec<&[Reading]> = readings.chunk_by(|a, b| is_here(a) == is_here(b)).collect();
     let ends = stays.iter().skip(1).map(|next| next[0].at).chain([range.to()]);
     let here = stays.iter().zip(ends).filter(|(stay, _)| is_here(&stay[0]));
-    let found = here.map(|(stay, end)| {
-        let stayed = TimeRange::new(stay[0].at, end).expect("readings have different times");
-        exact_episodes(stay, conditions, stayed)
+    let first = ask.grid.range().from();
+    let found = here.filter_map(|(stay, end)| {
+        let stayed = TimeRange::new(stay[0].at.max(first), end.min(ask.now)).ok()?;
+        Some(exact_episodes(stay, conditions, stayed))
     });
     found.flatten().collect()
 }
 
-/// A range with some time before and after it, as far as it is asked for.
+/// The time whose readings tell the episodes: what is asked, and before it that of a value which still holds then.
+fn readable(ask: &Ask<'_>) -> TimeRange {
+    let asked = ask.grid.range();
+    let from = asked.from().saturating_add(-MAX_HOLD);
+    TimeRange::new(from, asked.to()).expect("it is no shorter")
+}
+
+/// A range with some time before and after it, as far as it is readable.
 fn widened(ask: &Ask<'_>, range: TimeRange, before: TimeDelta, after: TimeDelta) -> TimeRange {
     let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
     let wider = TimeRange::new(from, to).expect("it is no shorter");
-    intersection(wider, ask.grid.range()).expect("it touches what is asked for")
+    intersection(wider, readable(ask)).expect("it touches what is asked for")
 }
 
 fn duration(range: TimeRange) -> TimeDelta {
@@ -111,7 +120,7 @@ fn duration(range: TimeRange) -> TimeDelta {
 
 /// Refuses to read the readings of too long a time.
 fn check(ask: &Ask<'_>, length: TimeDelta) -> Result<(), Failure> {
-    if length <= MAX_READ {
+    if length <= MAX_READ + MAX_HOLD {
         return Ok(());
     }
     Err(Failure::OutOfReach(format!(
