@@ -11,7 +11,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-use aws_lambda_events::event::dynamodb::{Event, EventRecord};
+use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use domain::Reading;
 use runtime::clock::{Clock, Deadline};
@@ -19,7 +19,6 @@ use runtime::dead_letters::DeadLetterQueue;
 use runtime::stream::{self, BatchResult, Consumer, Recorded, StreamFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
-use table::item::ItemError;
 
 pub use ports::Store;
 
@@ -48,22 +47,17 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
 
     /// Applies a batch to the registry. Returns the first record that should be delivered again, if
     /// there is one. Delivered twice or in another order, a batch leaves the same registry.
+    ///
+    /// A deletion says nothing: what a deleted reading taught stays true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
-        self.stream.handle(event, deadline, &self.writer).await
+        self.stream.handle(event, deadline, stream::written_reading, &self.writer).await
     }
 }
 
-impl<S: Store> Consumer for RegistryWriter<S> {
-    type Change = Reading;
-
-    /// A deletion says nothing: what a deleted reading taught stays true.
-    fn read(record: EventRecord) -> Result<Option<Reading>, ItemError> {
-        stream::written_reading(record)
-    }
-
+impl<S: Store> Consumer<Reading> for RegistryWriter<S> {
     async fn apply(
         &self,
-        readings: Vec<Recorded<Reading>>,
+        readings: &[Recorded<Reading>],
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {

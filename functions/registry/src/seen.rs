@@ -13,13 +13,13 @@ pub(crate) struct Seen {
 }
 
 /// The observations of a batch, by device.
-pub(crate) fn observations(readings: Vec<Recorded<Reading>>) -> BTreeMap<DeviceId, Seen> {
+pub(crate) fn observations(readings: &[Recorded<Reading>]) -> BTreeMap<DeviceId, Seen> {
     let mut devices: BTreeMap<DeviceId, Seen> = BTreeMap::new();
     for Recorded { record, change: reading } in readings {
-        let first = || Seen { observation: DeviceObservation::of(&reading), first_record: record };
+        let first = || Seen { observation: DeviceObservation::of(reading), first_record: *record };
         devices
             .entry(reading.device.clone())
-            .and_modify(|seen| seen.observation.see(&reading))
+            .and_modify(|seen| seen.observation.see(reading))
             .or_insert_with(first);
     }
     devices

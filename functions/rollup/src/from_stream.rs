@@ -3,16 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_lambda_events::event::dynamodb::EventRecord;
 use domain::{DeviceId, LocalDate, Month, Quarter, RoomId, Timestamp, Zone};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
 use rollups::{Assumed, DeviceRules, NamedRooms, is_over};
 use runtime::clock::Clock;
 use runtime::panic::catching;
-use runtime::stream::{self, BatchResult, Consumer, Recorded, TouchedReading};
+use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
-use table::item::ItemError;
 use table::{Backlog, Invocation, RollupState, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotFolded, reason};
@@ -32,16 +30,10 @@ struct DayOfDevice {
     written: Option<Timestamp>,
 }
 
-impl<S: Store, W: WorkQueue, C: Clock> Consumer for BucketFolding<S, W, C> {
-    type Change = TouchedReading;
-
-    fn read(record: EventRecord) -> Result<Option<TouchedReading>, ItemError> {
-        stream::touched_reading(&record)
-    }
-
+impl<S: Store, W: WorkQueue, C: Clock> Consumer<TouchedReading> for BucketFolding<S, W, C> {
     async fn apply(
         &self,
-        changes: Vec<Recorded<TouchedReading>>,
+        changes: &[Recorded<TouchedReading>],
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
@@ -66,7 +58,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// An error comes with the first record that is not done.
     async fn apply_batch(
         &self,
-        mut changes: Vec<Recorded<TouchedReading>>,
+        changes: &[Recorded<TouchedReading>],
         invocation: &Invocation,
         log: &mut WideEvent,
         done: &mut Done,
@@ -79,8 +71,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // Only now the clock: the state and the devices were there before, so a sweep that folds a quarter
         // which is not over by this clock finds both.
         let now = self.clock.now();
-        let left = changes.extract_if(.., |it| self.is_left_to_sweep(&it.change, &stored, now));
-        let left: Vec<_> = left.map(|it| it.change).collect();
+        let (left, changes): (Vec<_>, Vec<_>) =
+            changes.iter().partition(|it| self.is_left_to_sweep(&it.change, &stored, now));
         log.set("rollup.left_to_sweep", left.len());
         self.note_rooms(&left, now, invocation).await.map_err(failed)?;
         if changes.is_empty() {
@@ -117,12 +109,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// noted, and a device that names two rooms within a quarter is registered in one.
     async fn note_rooms(
         &self,
-        left: &[TouchedReading],
+        left: &[&Recorded<TouchedReading>],
         now: Timestamp,
         invocation: &Invocation,
     ) -> StoreResult<()> {
         let mut unknown: BTreeMap<&DeviceId, NamedRooms> = BTreeMap::new();
-        for TouchedReading { key, room, .. } in left {
+        for TouchedReading { key, room, .. } in left.iter().map(|it| &it.change) {
             let month = Month::of(key.at);
             let is_unknown = |room: &&RoomId| !self.seen.knows(&key.device, room, month, now);
             if let Some(room) = room.as_ref().filter(is_unknown) {
@@ -210,7 +202,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
 type Days = BTreeMap<(DeviceId, LocalDate), DayOfDevice>;
 
-fn by_day(changes: &[Recorded<TouchedReading>], zone: Zone) -> Days {
+fn by_day(changes: &[&Recorded<TouchedReading>], zone: Zone) -> Days {
     let mut days = Days::new();
     for Recorded { record, change } in changes {
         let quarter = Quarter::of(change.key.at);

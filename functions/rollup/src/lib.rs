@@ -31,7 +31,7 @@ use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use runtime::clock::{Clock, Deadline};
 use runtime::dead_letters::DeadLetterQueue;
 use runtime::queue::{QueueFunction, SqsBatchResponse, SqsEvent};
-use runtime::stream::StreamFunction;
+use runtime::stream::{self, StreamFunction};
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::WorkQueue;
 
@@ -80,7 +80,8 @@ impl<S: Store, W: WorkQueue, Q: DeadLetterQueue, C: Clock> Rollup<S, W, Q, C> {
         event: dynamodb::Event,
         deadline: Deadline,
     ) -> DynamoDbEventResponse {
-        Box::pin(self.stream.handle(event, deadline, &self.folding)).await
+        let decode = |record| stream::touched_reading(&record);
+        Box::pin(self.stream.handle(event, deadline, decode, &self.folding)).await
     }
 
     /// Folds the buckets that messages of the queue name. Returns those that should be delivered again.

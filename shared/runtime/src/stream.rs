@@ -1,5 +1,5 @@
 //! One invocation by the table's stream: records to changes, the policy for failures, and the answer.
-//! A consumer says what a record means and applies it; the policy for failures is written here, once.
+//! A batch is decoded once; a consumer applies its changes. The policy for failures is written here, once.
 
 mod record;
 
@@ -18,20 +18,19 @@ use crate::telemetry::{Telemetry, WideEvent, chain};
 
 pub use record::{TouchedReading, touched_reading, written_reading};
 
-/// A consumer of the stream.
-pub trait Consumer: Send + Sync {
-    /// The part of a record that the consumer applies.
-    type Change: Send;
-
-    /// Reads one record; `None` if it says nothing to this consumer. An error is permanent: the record
-    /// goes to the dead-letter queue.
-    fn read(record: EventRecord) -> Result<Option<Self::Change>, ItemError>;
-
+/// A consumer of the changes that a stream tells.
+///
+/// It has a result of its own, so that several can stand beside each other on one decoded batch: two functions at
+/// most may read a shard ([AWS][streams]: "no more than two processes at most should be reading from the same stream
+/// shard at the same time"), and both places are taken.
+///
+/// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing
+pub trait Consumer<T>: Send + Sync {
     /// Applies the changes of a batch, in the stream's order. Done twice or in another order, it must
     /// leave the same.
     fn apply(
         &self,
-        changes: Vec<Recorded<Self::Change>>,
+        changes: &[Recorded<T>],
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> impl Future<Output = BatchResult> + Send;
@@ -130,20 +129,22 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
     /// Applies a batch. Returns the first record that should be delivered again, if there is one.
     ///
     /// A record that can never be applied is counted, logged with its key, sent to the dead-letter
-    /// queue and skipped, so that it blocks nothing behind it.
-    pub async fn handle<K: Consumer>(
+    /// queue and skipped, so that it blocks nothing behind it. `decode` returns `None` for a record that says
+    /// nothing to the consumer; its errors are permanent.
+    pub async fn handle<T>(
         &self,
         event: Event,
         deadline: Deadline,
-        consumer: &K,
+        decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
+        consumer: &impl Consumer<T>,
     ) -> DynamoDbEventResponse {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(self.name);
-        let batch = read::<K>(event).await;
+        let batch = decoded(event, decode).await;
         log.set("stream.records", batch.sequence_numbers.len());
         log.set("stream.skipped", batch.skipped);
 
-        let applied = Box::pin(consumer.apply(batch.changes, &invocation, &mut log)).await;
+        let applied = Box::pin(consumer.apply(&batch.changes, &invocation, &mut log)).await;
         let poison = || batch.poison.iter().chain(&applied.poison);
         log.count("stream.poison", poison().count());
         if poison().next().is_some() {
@@ -190,14 +191,17 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
     }
 }
 
-/// Reads the records of an event. One that panics is poison, as one that cannot be read.
-async fn read<K: Consumer>(event: Event) -> Batch<K::Change> {
+/// Decodes the records of an event. One that panics is poison, as one that cannot be read.
+async fn decoded<T>(
+    event: Event,
+    decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
+) -> Batch<T> {
     let (mut changes, mut poison, mut skipped) = (Vec::new(), Vec::new(), 0);
     let mut sequence_numbers = Vec::with_capacity(event.records.len());
     for (position, mut record) in event.records.into_iter().enumerate() {
         sequence_numbers.push(record.change.sequence_number.take());
         let (pk, sk) = record::describe_key(&record);
-        let reason = match catching(async { K::read(record) }).await {
+        let reason = match catching(async { decode(record) }).await {
             Ok(Ok(Some(change))) => {
                 changes.push(Recorded { record: position, change });
                 continue;
