@@ -3,13 +3,20 @@
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use domain::Zone;
 
-use super::duration::{MILLISECOND, SECOND};
-use super::value::{Value, json_text};
+use crate::duration::{MILLISECOND, SECOND};
+use crate::value::{Value, json_text};
 
 /// The result of a statement.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    Done { series: Vec<OutSeries>, warning: Option<String> },
+pub enum Outcome {
+    /// Its series.
+    Done {
+        /// The series, in the order of the answer.
+        series: Vec<OutSeries>,
+        /// What the reader of the answer has to know of it.
+        warning: Option<String>,
+    },
+    /// Why there is no result.
     Error(String),
 }
 
@@ -21,18 +28,18 @@ impl From<Vec<OutSeries>> for Outcome {
 
 /// A series of a result.
 #[derive(Debug, Default)]
-pub(super) struct OutSeries {
-    pub(super) name: Option<String>,
-    pub(super) tags: Vec<(String, String)>,
-    pub(super) columns: Vec<String>,
-    pub(super) rows: Vec<Vec<OutValue>>,
+pub struct OutSeries {
+    pub(crate) name: Option<String>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<OutValue>>,
     /// The zone in which its times are written.
-    pub(super) zone: Option<Zone>,
+    pub(crate) zone: Option<Zone>,
 }
 
 /// A value of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum OutValue {
+pub(crate) enum OutValue {
     /// Nanoseconds since 1970.
     Time(i64),
     Value(Value),
@@ -53,7 +60,7 @@ impl From<&str> for OutValue {
 
 /// How times are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Epoch {
+pub enum Epoch {
     /// RFC 3339, in the zone of the query.
     Text,
     /// A number of units of so many nanoseconds.
@@ -62,7 +69,8 @@ pub(super) enum Epoch {
 
 impl Epoch {
     /// Reads the parameter `epoch`; a unit that is not known is nanoseconds.
-    pub(super) fn parse(text: &str) -> Self {
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         match text {
             "" => Self::Text,
             "u" | "µ" => Self::Units(1_000),
@@ -99,22 +107,27 @@ fn shortened(time: &str) -> String {
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) epoch: Epoch,
-    pub(super) is_pretty: bool,
-    pub(super) is_csv: bool,
-    /// The rows of a chunk.
-    pub(super) chunk: Option<usize>,
+pub struct Form {
+    /// How times are written.
+    pub epoch: Epoch,
+    /// Whether JSON is indented.
+    pub is_pretty: bool,
+    /// Whether it is CSV in place of JSON.
+    pub is_csv: bool,
+    /// The rows of a chunk of JSON, where it comes in chunks.
+    pub chunk: Option<usize>,
 }
 
 impl Form {
     /// The media type.
-    pub(super) const fn content_type(self) -> &'static str {
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
         if self.is_csv { "text/csv" } else { "application/json" }
     }
 
     /// Writes the results.
-    pub(super) fn write(self, results: &[Outcome]) -> String {
+    #[must_use]
+    pub fn write(self, results: &[Outcome]) -> String {
         if self.is_csv {
             return self.csv(results);
         }
@@ -133,7 +146,8 @@ impl Form {
     }
 
     /// A failure of the whole query.
-    pub(super) fn error(self, message: &str) -> String {
+    #[must_use]
+    pub fn error(self, message: &str) -> String {
         if self.is_csv {
             return format!("error\n\"{}\"\n", message.replace('"', "\"\""));
         }

@@ -1,11 +1,11 @@
 //! Differences, rates and sums of values that follow each other. Aggregates nothing.
 
-use super::aggregate::Sample;
-use super::function::Transform;
-use super::value::{Value, float};
+use crate::aggregate::Sample;
+use crate::function::Transform;
+use crate::value::{Value, float};
 
 /// Transforms values, given in the order of the answer. Values that are missing are passed over.
-pub(super) fn transformed(
+pub(crate) fn transformed(
     transform: Transform,
     samples: &[Sample],
     is_descending: bool,

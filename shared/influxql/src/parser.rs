@@ -4,25 +4,21 @@ mod expressions;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use super::ast::{
+use crate::ast::{
     Column, Expression, Fill, Keys, Listed, Measurement, Name, Page, Select, Show, Statement,
 };
-use super::error::QueryError;
-use super::lexer::{Lexer, Spanned, Token, is_keyword};
-use super::pattern::Pattern;
+use crate::error::QueryError;
+use crate::lexer::{Lexer, Spanned, Token, is_keyword};
+use crate::parameters::Parameters;
+use crate::pattern::Pattern;
 
 /// The largest text of a query: 64 KiB.
-pub(super) const MAX_TEXT: usize = 64 << 10;
+const MAX_TEXT: usize = 64 << 10;
 /// The number of statements of a query.
 const MAX_STATEMENTS: usize = 10;
 
-/// The values of a query's parameters, by name.
-pub(super) type Parameters = BTreeMap<String, Expression>;
-
-/// The statements of a query.
-pub(super) fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
+/// The statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
+pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
     if text.len() > MAX_TEXT {
         let message = format!("the query is longer than {MAX_TEXT} bytes");
         return Err(QueryError::new(message));
@@ -389,7 +385,7 @@ impl Parser<'_> {
             ));
         };
         match argument {
-            Expression::Integer(number) => Ok(Fill::Number(super::value::float(*number))),
+            Expression::Integer(number) => Ok(Fill::Number(crate::value::float(*number))),
             Expression::Number(number) => Ok(Fill::Number(*number)),
             Expression::Reference { name, .. } => match name.to_ascii_lowercase().as_str() {
                 "null" => Ok(Fill::Null),

@@ -1,14 +1,14 @@
 //! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
 
-use super::ast::Expression;
-use super::condition::kind_of;
-use super::duration::SECOND;
-use super::error::QueryError;
-use super::windows::Interval;
+use crate::ast::Expression;
+use crate::condition::kind_of;
+use crate::duration::SECOND;
+use crate::error::QueryError;
+use crate::windows::Interval;
 
 /// Makes one value of the points of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Aggregate {
+pub(crate) enum Aggregate {
     Count,
     Sum,
     Mean,
@@ -26,7 +26,7 @@ pub(super) enum Aggregate {
 
 /// Makes of values that follow each other as many others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Transform {
+pub(crate) enum Transform {
     Difference {
         is_non_negative: bool,
     },
@@ -41,14 +41,14 @@ pub(super) enum Transform {
 
 /// An aggregate of a field.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AggregateCall {
-    pub(super) aggregate: Aggregate,
-    pub(super) field: String,
+pub(crate) struct AggregateCall {
+    pub(crate) aggregate: Aggregate,
+    pub(crate) field: String,
 }
 
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Aggregate(AggregateCall),
     /// A transformation of windows' values, else of a field's points.
     Transform {
@@ -96,7 +96,7 @@ const ABSENT: [&str; 33] = [
 ];
 
 /// Why a name is not called.
-pub(super) fn unknown(name: &str) -> QueryError {
+pub(crate) fn unknown(name: &str) -> QueryError {
     if ABSENT.contains(&name) || name.contains("exponential") {
         return QueryError::unsupported(format_args!("{name}()"));
     }
@@ -106,7 +106,7 @@ pub(super) fn unknown(name: &str) -> QueryError {
 impl Aggregate {
     /// The smallest and the largest number of arguments of an aggregate. Returns
     /// `None` if no aggregate has the name.
-    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
             | "stddev" => Some((1, 1)),
@@ -117,7 +117,7 @@ impl Aggregate {
     }
 
     /// The aggregate of that name, whose arguments are as many as they should be.
-    pub(super) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
+    pub(crate) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
         Ok(match name {
             "count" => Self::Count,
             "sum" => Self::Sum,
@@ -131,7 +131,7 @@ impl Aggregate {
             "stddev" => Self::Stddev,
             "percentile" => match &arguments[1] {
                 Expression::Number(percent) => Self::Percentile(*percent),
-                Expression::Integer(percent) => Self::Percentile(super::value::float(*percent)),
+                Expression::Integer(percent) => Self::Percentile(crate::value::float(*percent)),
                 _ => return Err(QueryError::new("expected float argument in percentile()")),
             },
             "integral" => Self::Integral(match arguments.get(1) {
@@ -143,12 +143,12 @@ impl Aggregate {
     }
 
     /// Whether it selects one of the points.
-    pub(super) const fn is_selector(self) -> bool {
+    pub(crate) const fn is_selector(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Min | Self::Max | Self::Percentile(_))
     }
 
     /// Whether a rollup tells it exactly.
-    pub(super) const fn is_in_rollups(self) -> bool {
+    pub(crate) const fn is_in_rollups(self) -> bool {
         !matches!(self, Self::Median | Self::Stddev | Self::Percentile(_) | Self::Integral(_))
     }
 }
@@ -156,7 +156,7 @@ impl Aggregate {
 impl Transform {
     /// The smallest and the largest number of arguments of a transformation. Returns
     /// `None` if no transformation has the name.
-    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),
             "derivative" | "non_negative_derivative" => Some((1, 2)),
@@ -166,7 +166,7 @@ impl Transform {
     }
 
     /// The transformation of that name, whose arguments are as many as they should be.
-    pub(super) fn of(
+    pub(crate) fn of(
         name: &str,
         arguments: &[Expression],
         interval: Option<Interval>,
@@ -201,14 +201,14 @@ impl Transform {
     }
 
     /// Whether it needs the window before the first.
-    pub(super) const fn looks_back(self) -> bool {
+    pub(crate) const fn looks_back(self) -> bool {
         !matches!(self, Self::CumulativeSum)
     }
 }
 
 impl Call {
     /// The field that it is made of.
-    pub(super) fn field(&self) -> &str {
+    pub(crate) fn field(&self) -> &str {
         match self {
             Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => &call.field,
             Self::Transform { field, .. } => field.as_deref().unwrap_or_default(),
@@ -216,7 +216,7 @@ impl Call {
     }
 
     /// The aggregate in it.
-    pub(super) const fn aggregate(&self) -> Option<Aggregate> {
+    pub(crate) const fn aggregate(&self) -> Option<Aggregate> {
         match self {
             Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => Some(call.aggregate),
             Self::Transform { .. } => None,
@@ -224,7 +224,7 @@ impl Call {
     }
 
     /// Whether it needs the window before the first.
-    pub(super) const fn looks_back(&self) -> bool {
+    pub(crate) const fn looks_back(&self) -> bool {
         matches!(self, Self::Transform { transform, of: Some(_), .. } if transform.looks_back())
     }
 }

@@ -1,32 +1,32 @@
 //! The rows of a series of an answer: columns joined by time, in order, with their page. Reads nothing.
 
-use super::aggregate::{Sample, of_points, of_rollups, points};
-use super::ast::{Fill, Operator};
-use super::compile::{Query, Shown};
-use super::fill::filled;
-use super::function::{Aggregate, Call};
-use super::group::{Group, Row};
-use super::transform::transformed;
-use super::value::Value;
+use crate::aggregate::{Sample, of_points, of_rollups, points};
+use crate::ast::{Fill, Operator};
+use crate::compile::{Query, Shown};
+use crate::fill::filled;
+use crate::function::{Aggregate, Call};
+use crate::group::{Group, Row};
+use crate::transform::transformed;
+use crate::value::Value;
 
 /// A row: its time in nanoseconds, and a value for each column.
-pub(super) type OutRow = (i64, Vec<Option<Value>>);
+pub(crate) type OutRow = (i64, Vec<Option<Value>>);
 
 /// The windows and the range of a query, with its bounds resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     /// Both ends inside.
-    pub(super) range: (i64, i64),
+    pub(crate) range: (i64, i64),
     /// Whether the query has a lower bound of its own.
-    pub(super) has_start: bool,
+    pub(crate) has_start: bool,
     /// The starts of the windows, with the one before the range where a call looks back.
-    pub(super) windows: Vec<i64>,
+    pub(crate) windows: Vec<i64>,
 }
 
 /// The rows of one group.
 ///
 /// `instant` is the time of the point that the one call selects, where rollups do not tell it.
-pub(super) fn rows(
+pub(crate) fn rows(
     query: &Query,
     frame: &Frame,
     group: &Group<'_>,

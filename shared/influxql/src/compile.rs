@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use domain::Timestamp;
 
-use super::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
-use super::condition::{self, Range, kind_of, nanoseconds};
-use super::duration::SECOND;
-use super::error::QueryError;
-use super::function::{Aggregate, Call, Transform};
-use super::series::Schema;
-use super::value::Value;
-use super::windows::Interval;
+use crate::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
+use crate::condition::{self, Range, kind_of, nanoseconds};
+use crate::duration::SECOND;
+use crate::error::QueryError;
+use crate::function::{Aggregate, Call, Transform};
+use crate::series::Schema;
+use crate::value::Value;
+use crate::windows::Interval;
 
 /// The number of columns of an answer.
 const MAX_COLUMNS: usize = 50;
@@ -21,37 +21,37 @@ const MAX_INTERVAL: i64 = 36_500 * 86_400 * SECOND;
 
 /// A `SELECT` that is checked.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(crate) struct Query {
     /// The name of the column of the times.
-    pub(super) time: String,
-    pub(super) columns: Vec<OutColumn>,
+    pub(crate) time: String,
+    pub(crate) columns: Vec<OutColumn>,
     /// The calls that columns are made of; without any, the answer has the points themselves.
-    pub(super) calls: Vec<Call>,
+    pub(crate) calls: Vec<Call>,
     /// The tags by which points are grouped, in order.
-    pub(super) dimensions: Vec<String>,
-    pub(super) interval: Option<Interval>,
-    pub(super) range: Range,
+    pub(crate) dimensions: Vec<String>,
+    pub(crate) interval: Option<Interval>,
+    pub(crate) range: Range,
     /// What is demanded of points beside their time.
-    pub(super) condition: Option<Expression>,
-    pub(super) fill: Fill,
-    pub(super) is_descending: bool,
-    pub(super) rows: Page,
-    pub(super) series: Page,
-    pub(super) zone: Option<domain::Zone>,
+    pub(crate) condition: Option<Expression>,
+    pub(crate) fill: Fill,
+    pub(crate) is_descending: bool,
+    pub(crate) rows: Page,
+    pub(crate) series: Page,
+    pub(crate) zone: Option<domain::Zone>,
     /// The fields that there are.
-    pub(super) fields: BTreeSet<String>,
+    pub(crate) fields: BTreeSet<String>,
 }
 
 /// A column of the answer.
 #[derive(Debug)]
-pub(super) struct OutColumn {
-    pub(super) name: String,
-    pub(super) cell: Shown,
+pub(crate) struct OutColumn {
+    pub(crate) name: String,
+    pub(crate) cell: Shown,
 }
 
 /// What a column shows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     Field(String),
     Tag(String),
     /// A call, by its place.
@@ -64,7 +64,7 @@ pub(super) enum Shown {
 
 impl Shown {
     /// Tells whether a part of it is of this kind.
-    pub(super) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
             other => is_wanted(other),
@@ -74,18 +74,18 @@ impl Shown {
 
 impl Query {
     /// Whether the one call selects a point, whose time and other values the answer has.
-    pub(super) fn is_selector(&self) -> bool {
+    pub(crate) fn is_selector(&self) -> bool {
         matches!(&self.calls[..], [Call::Aggregate(call)] if call.aggregate.is_selector())
     }
 
     /// Whether columns show tags or fields beside calls.
-    pub(super) fn has_other_values(&self) -> bool {
+    pub(crate) fn has_other_values(&self) -> bool {
         let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
     /// Whether a tag matters to the answer.
-    pub(super) fn uses_tag(&self, name: &str) -> bool {
+    pub(crate) fn uses_tag(&self, name: &str) -> bool {
         let condition = self.condition.as_ref();
         self.dimensions.iter().any(|it| it == name)
             || self
@@ -97,7 +97,7 @@ impl Query {
 }
 
 /// Checks a `SELECT`.
-pub(super) fn compile(
+pub(crate) fn compile(
     select: &Select,
     schema: &Schema,
     now: Timestamp,
@@ -399,14 +399,14 @@ impl Compiler<'_> {
     fn aggregate(
         name: &str,
         arguments: &[Expression],
-    ) -> Result<super::function::AggregateCall, QueryError> {
+    ) -> Result<crate::function::AggregateCall, QueryError> {
         let Some(range) = Aggregate::arguments(name) else {
-            return Err(super::function::unknown(name));
+            return Err(crate::function::unknown(name));
         };
         check_count(name, arguments, range)?;
         let aggregate = Aggregate::of(name, arguments)?;
         let field = field_of(name, &arguments[0])?;
-        Ok(super::function::AggregateCall { aggregate, field })
+        Ok(crate::function::AggregateCall { aggregate, field })
     }
 }
 
