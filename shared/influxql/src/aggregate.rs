@@ -1,7 +1,10 @@
 //! Values of windows: of points, or of rollups where these tell them. Fills no window.
 
+use std::collections::BTreeMap;
+
 use domain::{Decimal, Exact};
 
+use crate::condition::nanoseconds;
 use crate::function::{Aggregate, AggregateCall};
 use crate::group::{Group, float};
 use crate::value::{Value, float as whole_as_float};
@@ -217,8 +220,8 @@ impl<'a> Joined<'a> {
             _ => return None,
         };
         let at = match aggregate {
-            Aggregate::First => crate::condition::nanoseconds(self.first.at),
-            Aggregate::Last => crate::condition::nanoseconds(self.last.at),
+            Aggregate::First => nanoseconds(self.first.at),
+            Aggregate::Last => nanoseconds(self.last.at),
             _ => 0,
         };
         Some(Sample { at, value: Some(value), row: None })
@@ -236,8 +239,7 @@ pub(crate) fn of_rollups(
     interval: Option<Interval>,
     (from, to): (i64, i64),
 ) -> Vec<Sample> {
-    use crate::condition::nanoseconds;
-    let mut joined: std::collections::BTreeMap<i64, Joined<'_>> = std::collections::BTreeMap::new();
+    let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
     for piece in &group.pieces {
         let begin = nanoseconds(piece.range.from());
         let Some(rollup) = group.rolled_up(piece, &call.field) else { continue };

@@ -135,12 +135,8 @@ impl Form {
             return self.chunks(results, rows);
         }
         let mut body = String::from("{\"results\":[");
-        for (n, result) in results.iter().enumerate() {
-            if n > 0 {
-                body.push(',');
-            }
-            self.result(n, result, &mut body);
-        }
+        let results = results.iter().enumerate();
+        joined(results, &mut body, |(id, result), body| self.result(id, result, body));
         body.push_str("]}");
         self.finished(&body)
     }
@@ -165,12 +161,7 @@ impl Form {
             Outcome::Done { series, warning } => {
                 if !series.is_empty() {
                     to.push_str(",\"series\":[");
-                    for (n, series) in series.iter().enumerate() {
-                        if n > 0 {
-                            to.push(',');
-                        }
-                        self.series(series, &series.rows, false, to);
-                    }
+                    joined(series, to, |it, to| self.series(it, &it.rows, false, to));
                     to.push(']');
                 }
                 to.push_str(&messages(warning.as_deref()));
@@ -185,30 +176,26 @@ impl Form {
             to.push_str(&format!("\"name\":{},", json_text(name)));
         }
         if !series.tags.is_empty() {
-            let tags = series.tags.iter();
-            let tags: Vec<String> = tags
-                .map(|(key, value)| format!("{}:{}", json_text(key), json_text(value)))
-                .collect();
-            to.push_str(&format!("\"tags\":{{{}}},", tags.join(",")));
+            to.push_str("\"tags\":{");
+            joined(&series.tags, to, |(key, value), to| {
+                to.push_str(&format!("{}:{}", json_text(key), json_text(value)));
+            });
+            to.push_str("},");
         }
-        let columns: Vec<String> = series.columns.iter().map(|name| json_text(name)).collect();
-        to.push_str(&format!("\"columns\":[{}]", columns.join(",")));
+        to.push_str("\"columns\":[");
+        joined(&series.columns, to, |name, to| to.push_str(&json_text(name)));
+        to.push(']');
         if !rows.is_empty() {
             to.push_str(",\"values\":[");
-            for (n, row) in rows.iter().enumerate() {
-                to.push_str(if n > 0 { ",[" } else { "[" });
-                for (n, value) in row.iter().enumerate() {
-                    if n > 0 {
-                        to.push(',');
-                    }
-                    match value {
-                        OutValue::Time(at) => self.epoch.write(*at, series.zone, to),
-                        OutValue::Value(value) => value.write_json(to),
-                        OutValue::Null => to.push_str("null"),
-                    }
-                }
+            joined(rows, to, |row, to| {
+                to.push('[');
+                joined(row, to, |value, to| match value {
+                    OutValue::Time(at) => self.epoch.write(*at, series.zone, to),
+                    OutValue::Value(value) => value.write_json(to),
+                    OutValue::Null => to.push_str("null"),
+                });
                 to.push(']');
-            }
+            });
             to.push(']');
         }
         to.push_str(if is_partial { ",\"partial\":true}" } else { "}" });
@@ -299,17 +286,28 @@ fn messages(warning: Option<&str>) -> String {
 }
 
 fn csv_row(cells: &[String], to: &mut String) {
-    for (n, cell) in cells.iter().enumerate() {
-        if n > 0 {
-            to.push(',');
-        }
+    joined(cells, to, |cell, to| {
         if cell.contains(['"', ',', '\n', '\r']) {
             to.push_str(&format!("\"{}\"", cell.replace('"', "\"\"")));
         } else {
             to.push_str(cell);
         }
-    }
+    });
     to.push('\n');
+}
+
+/// Writes entries with commas between them.
+fn joined<T>(
+    entries: impl IntoIterator<Item = T>,
+    to: &mut String,
+    write: impl Fn(T, &mut String),
+) {
+    for (n, entry) in entries.into_iter().enumerate() {
+        if n > 0 {
+            to.push(',');
+        }
+        write(entry, to);
+    }
 }
 
 /// Indents JSON by four blanks.

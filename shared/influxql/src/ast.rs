@@ -28,17 +28,8 @@ pub(crate) enum Listed {
     FieldKeys,
     TagKeys,
     /// The values of the keys that are named.
-    TagValues(Keys),
+    TagValues(Vec<Name>),
     Series,
-}
-
-/// The keys of `SHOW TAG VALUES`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Keys {
-    Are(Vec<String>),
-    IsNot(String),
-    Match(Pattern),
-    NoMatch(Pattern),
 }
 
 /// `SHOW ... FROM ... WHERE ... LIMIT ...`
@@ -59,10 +50,14 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// The number of entries up to the end of the part that is asked for.
+    pub(crate) const fn end(self) -> usize {
+        if self.limit == 0 { usize::MAX } else { self.limit.saturating_add(self.offset) }
+    }
+
     /// The part of a list that is asked for.
     pub(crate) fn of<T>(self, list: Vec<T>) -> Vec<T> {
-        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        list.into_iter().skip(self.offset).take(limit).collect()
+        list.into_iter().take(self.end()).skip(self.offset).collect()
     }
 }
 
@@ -167,6 +162,30 @@ pub(crate) enum Expression {
     /// Any of them holds; there are at least two.
     Any(Vec<Expression>),
     Group(Box<Expression>),
+}
+
+impl Expression {
+    /// Tells whether it is the name of the time.
+    pub(crate) fn is_time(&self) -> bool {
+        matches!(self, Self::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
+    }
+
+    /// Its kind as InfluxDB's messages name it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Reference { .. } => "*influxql.VarRef",
+            Self::Number(_) => "*influxql.NumberLiteral",
+            Self::Integer(_) => "*influxql.IntegerLiteral",
+            Self::Text(_) => "*influxql.StringLiteral",
+            Self::Boolean(_) => "*influxql.BooleanLiteral",
+            Self::Duration(_) => "*influxql.DurationLiteral",
+            Self::Pattern(_) => "*influxql.RegexLiteral",
+            Self::Wildcard(_) => "*influxql.Wildcard",
+            Self::Call { .. } => "*influxql.Call",
+            Self::Binary { .. } | Self::All(_) | Self::Any(_) => "*influxql.BinaryExpr",
+            Self::Group(_) => "*influxql.ParenExpr",
+        }
+    }
 }
 
 /// An operator on two values.

@@ -8,6 +8,7 @@ use domain::{Timestamp, Zone};
 use crate::ast::{Cast, Expression, Operator};
 use crate::duration::{MILLISECOND, SECOND};
 use crate::error::QueryError;
+use crate::value::{Value, float};
 
 /// Bounds are held between 1938 and 2198, so that the difference of two is a number of nanoseconds.
 const EARLIEST: i64 = -1_000_000_000_000_000_000;
@@ -59,9 +60,9 @@ impl Splitting<'_> {
             Expression::Boolean(_) => Ok(Some(condition.clone())),
             Expression::Binary { operator, sides } if !operator.is_arithmetic() => {
                 let [left, right] = &**sides;
-                if is_time(left) {
+                if left.is_time() {
                     self.bound(*operator, right)?;
-                } else if is_time(right) {
+                } else if right.is_time() {
                     self.bound(operator.flipped(), left)?;
                 } else {
                     return Ok(Some(condition.clone()));
@@ -191,31 +192,8 @@ impl Constant {
 }
 
 fn incompatible(with: &Expression) -> QueryError {
-    let kind = kind_of(with);
+    let kind = with.kind();
     QueryError::new(format!("invalid operation: time and {kind} are not compatible"))
-}
-
-/// The kind of an expression as InfluxDB's messages name it.
-pub(crate) const fn kind_of(of: &Expression) -> &'static str {
-    match of {
-        Expression::Reference { .. } => "*influxql.VarRef",
-        Expression::Number(_) => "*influxql.NumberLiteral",
-        Expression::Integer(_) => "*influxql.IntegerLiteral",
-        Expression::Text(_) => "*influxql.StringLiteral",
-        Expression::Boolean(_) => "*influxql.BooleanLiteral",
-        Expression::Duration(_) => "*influxql.DurationLiteral",
-        Expression::Pattern(_) => "*influxql.RegexLiteral",
-        Expression::Wildcard(_) => "*influxql.Wildcard",
-        Expression::Call { .. } => "*influxql.Call",
-        Expression::Binary { .. } | Expression::All(_) | Expression::Any(_) => {
-            "*influxql.BinaryExpr"
-        }
-        Expression::Group(_) => "*influxql.ParenExpr",
-    }
-}
-
-fn is_time(side: &Expression) -> bool {
-    matches!(side, Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
 }
 
 /// A timestamp in nanoseconds since 1970.
@@ -355,7 +333,7 @@ fn operand<'a>(
     match of {
         Expression::Reference { name, cast } => look_up(name, *cast),
         Expression::Number(number) => Operand::Number(*number),
-        Expression::Integer(number) => Operand::Number(crate::value::float(*number)),
+        Expression::Integer(number) => Operand::Number(float(*number)),
         Expression::Text(text) => Operand::Text(text.into()),
         Expression::Boolean(value) => Operand::Boolean(*value),
         Expression::Group(inside) => operand(inside, look_up),
@@ -364,7 +342,6 @@ fn operand<'a>(
             match (operand(left, look_up), operand(right, look_up)) {
                 (Operand::Unknown, _) | (_, Operand::Unknown) => Operand::Unknown,
                 (Operand::Number(a), Operand::Number(b)) => {
-                    use crate::value::Value;
                     let sides = [&Value::Float(a), &Value::Float(b)];
                     let computed = Value::computed(*operator, sides);
                     computed.and_then(|it| it.number()).map_or(Operand::Missing, Operand::Number)

@@ -1,9 +1,9 @@
 //! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
 
 use crate::ast::Expression;
-use crate::condition::kind_of;
 use crate::duration::SECOND;
 use crate::error::QueryError;
+use crate::value::float;
 use crate::windows::Interval;
 
 /// Makes one value of the points of a window.
@@ -50,54 +50,22 @@ pub(crate) struct AggregateCall {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
     Aggregate(AggregateCall),
-    /// A transformation of windows' values, else of a field's points.
-    Transform {
-        transform: Transform,
-        of: Option<AggregateCall>,
-        field: Option<String>,
-    },
+    /// A transformation of windows' values.
+    OfWindows(Transform, AggregateCall),
+    /// A transformation of a field's points.
+    OfPoints(Transform, String),
 }
 
-/// Functions that InfluxDB has and Roomtide has not.
-const ABSENT: [&str; 33] = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
-    "atan2",
-    "bottom",
-    "ceil",
-    "chande_momentum_oscillator",
-    "cos",
-    "distinct",
-    "double_exponential_moving_average",
-    "elapsed",
-    "exp",
-    "exponential_moving_average",
-    "floor",
-    "histogram",
-    "holt_winters",
-    "holt_winters_with_fit",
-    "kaufmans_adaptive_moving_average",
-    "kaufmans_efficiency_ratio",
-    "ln",
-    "log",
-    "log10",
-    "log2",
-    "mode",
-    "pow",
-    "relative_strength_index",
-    "round",
-    "sample",
-    "sin",
-    "sqrt",
-    "tan",
-    "top",
-];
+/// Functions that InfluxDB has and Roomtide has not, beside the exponential ones.
+const ABSENT: &str = "\
+    abs acos asin atan atan2 bottom ceil chande_momentum_oscillator cos distinct elapsed exp \
+    floor histogram holt_winters holt_winters_with_fit kaufmans_adaptive_moving_average \
+    kaufmans_efficiency_ratio ln log log10 log2 mode pow relative_strength_index round sample \
+    sin sqrt tan top";
 
 /// Why a name is not called.
 pub(crate) fn unknown(name: &str) -> QueryError {
-    if ABSENT.contains(&name) || name.contains("exponential") {
+    if ABSENT.split(' ').any(|absent| absent == name) || name.contains("exponential") {
         return QueryError::unsupported(format_args!("{name}()"));
     }
     QueryError::new(format!("undefined function {}()", domain::excerpt(name)))
@@ -131,7 +99,7 @@ impl Aggregate {
             "stddev" => Self::Stddev,
             "percentile" => match &arguments[1] {
                 Expression::Number(percent) => Self::Percentile(*percent),
-                Expression::Integer(percent) => Self::Percentile(crate::value::float(*percent)),
+                Expression::Integer(percent) => Self::Percentile(float(*percent)),
                 _ => return Err(QueryError::new("expected float argument in percentile()")),
             },
             "integral" => Self::Integral(match arguments.get(1) {
@@ -189,7 +157,7 @@ impl Transform {
                     return Err(QueryError::new(message));
                 }
                 other => {
-                    let kind = kind_of(other);
+                    let kind = other.kind();
                     let message = format!(
                         "second argument for moving_average must be an integer, got {kind}"
                     );
@@ -210,22 +178,22 @@ impl Call {
     /// The field that it is made of.
     pub(crate) fn field(&self) -> &str {
         match self {
-            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => &call.field,
-            Self::Transform { field, .. } => field.as_deref().unwrap_or_default(),
+            Self::Aggregate(call) | Self::OfWindows(_, call) => &call.field,
+            Self::OfPoints(_, field) => field,
         }
     }
 
     /// The aggregate in it.
     pub(crate) const fn aggregate(&self) -> Option<Aggregate> {
         match self {
-            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => Some(call.aggregate),
-            Self::Transform { .. } => None,
+            Self::Aggregate(call) | Self::OfWindows(_, call) => Some(call.aggregate),
+            Self::OfPoints(..) => None,
         }
     }
 
     /// Whether it needs the window before the first.
     pub(crate) const fn looks_back(&self) -> bool {
-        matches!(self, Self::Transform { transform, of: Some(_), .. } if transform.looks_back())
+        matches!(self, Self::OfWindows(transform, _) if transform.looks_back())
     }
 }
 
@@ -240,7 +208,7 @@ fn unit_of(
         Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
         Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
         Some(other) => {
-            let kind = kind_of(other);
+            let kind = other.kind();
             let message = format!("second argument to {name} must be a duration, got {kind}");
             Err(QueryError::new(message))
         }

@@ -6,7 +6,7 @@ use domain::{Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, T
 
 use crate::ast::{Cast, Expression};
 use crate::condition::{Operand, Verdict, holds, nanoseconds};
-use crate::series::Series;
+use crate::series::{ROOM, Series};
 
 /// The points of a series that have the same tags.
 #[derive(Debug)]
@@ -126,11 +126,11 @@ impl<'a> Group<'a> {
         Some((instance.series.device, instance.metric(field)?))
     }
 
-    fn instance(&mut self, series: &'a Series<'a>, room: Option<&'a RoomId>) -> usize {
-        let is_same = |it: &Instance<'a>| std::ptr::eq(it.series, series) && it.room == room;
+    fn place(&mut self, of: Instance<'a>) -> usize {
+        let is_same = |it: &Instance<'a>| std::ptr::eq(it.series, of.series) && it.room == of.room;
         // Points of one instance mostly come one after the other.
         self.instances.iter().rposition(is_same).unwrap_or_else(|| {
-            self.instances.push(Instance { series, room });
+            self.instances.push(of);
             self.instances.len() - 1
         })
     }
@@ -166,8 +166,7 @@ pub(crate) fn grouped<'a>(
                     let room = reading.room.as_ref().filter(|_| is_by_room);
                     let instance = Instance { series, room };
                     if has_field && is_wanted(&instance, Some(reading), condition) {
-                        let group = group_of(&mut groups, &instance, dimensions);
-                        let instance = group.instance(series, room);
+                        let (group, instance) = group_of(&mut groups, instance, dimensions);
                         let at = nanoseconds(reading.at);
                         group.rows.push(Row { at, reading, instance });
                     }
@@ -179,8 +178,7 @@ pub(crate) fn grouped<'a>(
                     let room = room.filter(|_| is_by_room);
                     let instance = Instance { series, room };
                     if is_wanted(&instance, None, condition) {
-                        let group = group_of(&mut groups, &instance, dimensions);
-                        let instance = group.instance(series, room);
+                        let (group, instance) = group_of(&mut groups, instance, dimensions);
                         group.pieces.push(RolledUp { range: *range, rollup, instance });
                     }
                 }
@@ -191,13 +189,16 @@ pub(crate) fn grouped<'a>(
     groups
 }
 
+/// The group of an instance, and its place there.
 fn group_of<'g, 'a>(
     groups: &'g mut Groups<'a>,
-    instance: &Instance<'a>,
+    instance: Instance<'a>,
     dimensions: &[String],
-) -> &'g mut Group<'a> {
+) -> (&'g mut Group<'a>, usize) {
     let key: Vec<String> = dimensions.iter().map(|name| instance.tag(name).to_owned()).collect();
-    groups.entry(key).or_default()
+    let group = groups.entry(key).or_default();
+    let place = group.place(instance);
+    (group, place)
 }
 
 fn is_wanted(
@@ -226,7 +227,7 @@ pub(crate) fn may_hold(
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
         let is_field = cast != Some(Cast::Tag) && series.fields.contains_key(name);
-        let is_open = series.has_rooms && name == crate::series::ROOM && !is_room_known;
+        let is_open = series.has_rooms && name == ROOM && !is_room_known;
         if is_field || is_open {
             return Operand::Unknown;
         }

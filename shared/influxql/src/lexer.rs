@@ -38,88 +38,17 @@ const MARKS: [&str; 23] = [
 ];
 
 /// Words that are no names unless they are quoted.
-const KEYWORDS: [&str; 76] = [
-    "ALL",
-    "ALTER",
-    "ANALYZE",
-    "AND",
-    "ANY",
-    "AS",
-    "ASC",
-    "BEGIN",
-    "BY",
-    "CARDINALITY",
-    "CONTINUOUS",
-    "CREATE",
-    "DATABASE",
-    "DATABASES",
-    "DEFAULT",
-    "DELETE",
-    "DESC",
-    "DESTINATIONS",
-    "DIAGNOSTICS",
-    "DISTINCT",
-    "DROP",
-    "DURATION",
-    "END",
-    "EVERY",
-    "EXACT",
-    "EXPLAIN",
-    "FALSE",
-    "FIELD",
-    "FOR",
-    "FROM",
-    "GRANT",
-    "GRANTS",
-    "GROUP",
-    "GROUPS",
-    "IN",
-    "INF",
-    "INSERT",
-    "INTO",
-    "KEY",
-    "KEYS",
-    "KILL",
-    "LIMIT",
-    "MEASUREMENT",
-    "MEASUREMENTS",
-    "NAME",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "PASSWORD",
-    "POLICIES",
-    "POLICY",
-    "PRIVILEGES",
-    "QUERIES",
-    "QUERY",
-    "READ",
-    "REPLICATION",
-    "RESAMPLE",
-    "RETENTION",
-    "REVOKE",
-    "SELECT",
-    "SERIES",
-    "SET",
-    "SHARD",
-    "SHOW",
-    "SLIMIT",
-    "SOFFSET",
-    "STATS",
-    "SUBSCRIPTION",
-    "TAG",
-    "TO",
-    "TRUE",
-    "USER",
-    "VALUES",
-    "WHERE",
-    "WITH",
-];
+const KEYWORDS: &str = "\
+    ALL ALTER ANALYZE AND ANY AS ASC BEGIN BY CARDINALITY CONTINUOUS CREATE DATABASE DATABASES \
+    DEFAULT DELETE DESC DESTINATIONS DIAGNOSTICS DISTINCT DROP DURATION END EVERY EXACT EXPLAIN \
+    FALSE FIELD FOR FROM GRANT GRANTS GROUP GROUPS IN INF INSERT INTO KEY KEYS KILL LIMIT \
+    MEASUREMENT MEASUREMENTS NAME OFFSET ON OR ORDER PASSWORD POLICIES POLICY PRIVILEGES QUERIES \
+    QUERY READ REPLICATION RESAMPLE RETENTION REVOKE SELECT SERIES SET SHARD SHOW SLIMIT SOFFSET \
+    STATS SUBSCRIPTION TAG TO TRUE USER VALUES WHERE WITH";
 
 /// Tells whether an unquoted word is a keyword, in any letter case.
 pub(crate) fn is_keyword(word: &str) -> bool {
-    KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
+    KEYWORDS.split(' ').any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
 /// A place in the text of a query. Copies look ahead.

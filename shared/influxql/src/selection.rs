@@ -285,9 +285,8 @@ fn way(query: &Query, is_by_room: bool, frame: &Frame) -> Way {
     let is_free = !has_field_condition && !is_by_room && query.interval.is_none();
     let order = |is_newest: bool| if is_newest { Order::Descending } else { Order::Ascending };
     if query.calls.is_empty() {
-        let number = query.rows.limit.saturating_add(query.rows.offset);
         if is_free && query.rows.limit > 0 {
-            return Way::Some(order(query.is_descending), number);
+            return Way::Some(order(query.is_descending), query.rows.end());
         }
         return Way::Readings;
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, Timestamp};
 
 use crate::answer::{OutSeries, OutValue};
-use crate::ast::{Cast, Expression, Keys, Listed, Show};
+use crate::ast::{Cast, Expression, Listed, Show};
 use crate::condition;
 use crate::error::QueryError;
 use crate::group::may_hold;
@@ -76,21 +76,15 @@ pub fn show<'a>(
         }
         Listed::TagValues(keys) => {
             let rows = |part: &[Series<'_>]| {
-                let pairs = part.iter().flat_map(tags).filter(|(key, _)| is_wanted(keys, key));
+                let pairs = part
+                    .iter()
+                    .flat_map(tags)
+                    .filter(|(key, _)| keys.iter().any(|it| it.is_of(key)));
                 pairs.map(|(key, value)| vec![key, value]).collect()
             };
             by_measurement(&rows, &["key", "value"])
         }
     })
-}
-
-fn is_wanted(keys: &Keys, key: &str) -> bool {
-    match keys {
-        Keys::Are(keys) => keys.iter().any(|it| it == key),
-        Keys::IsNot(unwanted) => unwanted != key,
-        Keys::Match(pattern) => pattern.is_in(key),
-        Keys::NoMatch(pattern) => !pattern.is_in(key),
-    }
 }
 
 /// Whether a series is in the list; what a condition says of fields counts for nothing.

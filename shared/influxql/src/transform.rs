@@ -10,7 +10,7 @@ pub(crate) fn transformed(
     samples: &[Sample],
     is_descending: bool,
 ) -> Vec<Sample> {
-    let mut values = samples.iter().filter_map(|sample| {
+    let values = samples.iter().filter_map(|sample| {
         let value = sample.value.as_ref()?;
         Some((sample.at, value.number()?, matches!(value, Value::Integer(_))))
     });
@@ -27,11 +27,11 @@ pub(crate) fn transformed(
         }
         Transform::CumulativeSum => {
             let mut sum = 0.0;
-            let mut summed = |(at, value, is_whole): (i64, f64, bool)| {
+            let summed = values.map(|(at, value, is_whole)| {
                 sum += value;
                 Sample { at, value: Some(number(sum, is_whole)), row: None }
-            };
-            values.by_ref().map(&mut summed).collect()
+            });
+            summed.collect()
         }
         Transform::MovingAverage(length) => {
             let values: Vec<_> = values.collect();

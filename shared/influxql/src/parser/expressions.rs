@@ -153,12 +153,7 @@ impl Parser<'_> {
         if !is_quoted && self.takes_mark("(") {
             let mut arguments = Vec::new();
             if !self.takes_mark(")") {
-                loop {
-                    arguments.push(self.column()?);
-                    if !self.takes_mark(",") {
-                        break;
-                    }
-                }
+                arguments = self.list(Self::column)?;
                 self.expect_mark(")")?;
             }
             return Ok(Expression::Call { name: name.to_ascii_lowercase(), arguments });
