@@ -137,8 +137,9 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("domain", &[]),
+    ("influxql", &["domain"]),
     ("table", &["domain"]),
     ("rollups", &["domain", "table"]),
     ("aws", &[]),
@@ -146,7 +147,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("api", &["domain", "table"]),
     ("runtime", &["domain", "table", "aws", "api"]),
     ("ingest", FUNCTION),
-    ("query", FUNCTION),
+    ("query", &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql"]),
     ("registry", FUNCTION),
     ("rollup", FUNCTION),
     (

@@ -111,9 +111,9 @@ const INFLUXQL: &[Limit] = &[
     ("Columns of a statement", "compile.rs", "MAX_COLUMNS"),
     ("Depth of an expression", "expressions.rs", "MAX_DEPTH"),
     ("Operators in a chain", "expressions.rs", "MAX_CHAINED"),
-    ("Series of a statement", "select.rs", "MAX_SERIES"),
+    ("Series of a statement", "selection.rs", "MAX_SERIES"),
     ("Windows of a series", "windows.rs", "MAX_WINDOWS"),
-    ("Values of a statement", "select.rs", "MAX_VALUES"),
+    ("Values of a statement", "selection.rs", "MAX_VALUES"),
     ("Read units of a statement, as estimated", "read.rs", "MAX_UNITS"),
 ];
 

@@ -1,50 +1,27 @@
 //! `/query`: InfluxQL, as Grafana and InfluxDB's clients ask it. Writes nothing.
 //!
-//! `parser` makes statements of the text (`lexer`, `ast`), `compile` checks a `SELECT` against the fields and
-//! tags that there are (`series`), `read` reads days, quarters of an hour or readings, whichever is cheapest by the
-//! readings of a day (`density`), `group` groups points by tags, `extreme` finds the instant of the one smallest
-//! or largest value, `aggregate`, `fill` and `transform` make values of them, `table` rows, and `answer` writes
-//! them. `show` lists what the registry has.
+//! The language is the package `influxql`. `request` has the parameters, `select` reads what the package wants for a
+//! `SELECT`: `read` days, quarters of an hour or readings, whichever is cheapest by the readings of a day (`density`),
+//! and `extreme` the instant of the one smallest or largest value.
 
-mod aggregate;
-mod answer;
-mod ast;
-mod compile;
-mod condition;
 mod density;
-mod duration;
-mod error;
 mod extreme;
 mod failure;
-mod fill;
-mod function;
-mod group;
-mod lexer;
-mod parser;
-mod pattern;
 mod read;
 mod request;
 mod select;
-mod series;
-mod show;
-mod table;
-mod transform;
-mod value;
-mod windows;
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use domain::Timestamp;
+use influxql::{Form, Outcome, QueryError, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 
 use crate::ports::Store;
 use crate::series::KnownState;
-use answer::{Form, Outcome};
-use ast::Statement;
 pub(crate) use density::Densities;
-use error::QueryError;
 use failure::Failure;
 use request::QueryRequest;
 use select::Context;
@@ -100,7 +77,7 @@ const fn is_open(statement: &Statement) -> bool {
 fn parsed(request: &QueryRequest) -> Result<Vec<Statement>, QueryError> {
     let text = request.query()?;
     let parameters = request.parameters()?;
-    parser::parse(text, &parameters)
+    influxql::parse(text, &parameters)
         .map_err(|why| QueryError::new(format!("error parsing query: {why}")))
 }
 
@@ -129,10 +106,10 @@ async fn run(
         Statement::Unsupported(name) => return Err(QueryError::unsupported(name).into()),
         Statement::ShowDatabases => {
             let name = request.database().unwrap_or(DATABASE);
-            return Ok(vec![show::names("databases", &[name])].into());
+            return Ok(vec![influxql::show_databases(name)].into());
         }
         Statement::ShowRetentionPolicies => {
-            return Ok(vec![show::retention_policies()].into());
+            return Ok(vec![influxql::show_retention_policies()].into());
         }
         Statement::Create if request.is_post => return Ok(Vec::new().into()),
         Statement::Create => {
@@ -157,7 +134,9 @@ async fn run(
     let context = Context { snapshot, policy, horizon, known_state, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
-        Statement::Show(it) => Ok(show::show(&context, it)?.into()),
+        Statement::Show(it) => {
+            Ok(influxql::show(it, snapshot.devices.values(), policy, now)?.into())
+        }
         _ => Ok(Vec::new().into()),
     }
 }

@@ -31,7 +31,7 @@ use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
-use influxql::Densities;
+use crate::influxql::Densities;
 use registry::deletion::Quiet;
 use series::{About, KnownState};
 

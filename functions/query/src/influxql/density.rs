@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order};
 use table::{Invocation, StoreResult};
 
-use super::duration::days_of;
-use super::value::float;
 use crate::ports::Store;
 
 /// The bytes of a read unit.
@@ -59,7 +58,12 @@ impl Density {
 }
 
 fn as_float(number: usize) -> f64 {
-    float(i64::try_from(number).unwrap_or(i64::MAX))
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// A length in days.
+pub(super) fn days_of(length: TimeDelta) -> f64 {
+    length.as_seconds_f64() / 86_400.0
 }
 
 /// The newest day of devices up to a date, as this process has read it, so that a question that is asked again
@@ -116,7 +120,7 @@ async fn newest_day(
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
     let metrics = &day.rollup.metrics;
     let count = metrics.values().map(|it| it.count).max().unwrap_or(0);
-    let count = float(i64::try_from(count).unwrap_or(i64::MAX));
+    let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let length = days_of(day.range.to().since(day.range.from()));
     let readings = count / length.max(0.04);
     Ok(Some(NewestDay { date, metrics: metrics.len(), readings }))

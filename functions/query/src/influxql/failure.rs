@@ -1,8 +1,7 @@
 //! Why a statement has no result: the query, or the table. Decides no status.
 
+use influxql::QueryError;
 use table::StoreError;
-
-use super::error::QueryError;
 
 /// A failure of a statement.
 #[derive(Debug)]

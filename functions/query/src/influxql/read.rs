@@ -1,19 +1,14 @@
 //! Reads what a `SELECT` is made of, device by device: days, quarters of an hour or readings, whichever tells it
 //! exactly and costs least. Groups nothing.
 
-use std::collections::BTreeSet;
-
 use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, Quarter, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use influxql::{Found, QueryError, Wanted, Way};
 use table::{Invocation, RangeQuery, ReadingKey};
 
-use super::density::{Densities, Density};
-use super::duration::MILLISECOND;
-use super::duration::days_of;
-use super::error::QueryError;
+use super::density::{Densities, Density, days_of};
 use super::failure::Failure;
-use super::group::{Found, counts};
 use crate::ports::Store;
 use crate::series::gather::{Ask, Level, gather, readings};
 use crate::series::grid::{Grid, intersection};
@@ -26,17 +21,10 @@ const MAX_UNITS: f64 = 2_000.0;
 const SHORT: TimeDelta = TimeDelta::days(2);
 /// The numbers of readings that are read one after the other for some that are wanted.
 const PAGES: [usize; 2] = [10, 100];
-
-/// The way in which a statement's data are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// All readings of the range.
-    Readings,
-    /// Rollups of the rows of a grid, and readings where there are none.
-    Rollups,
-    /// The newest readings, or the oldest, until each metric has so many.
-    Some(Order, usize),
-}
+/// The readings of a device among which some are looked for.
+const MAX_READ: usize = 100_000;
+/// The days among whose rollups a rare metric is looked for.
+const MAX_DAYS: usize = 400;
 
 /// What is read.
 #[derive(Debug)]
@@ -50,13 +38,6 @@ pub(super) struct Plan<'a> {
     /// Whether points are told apart by the room of their reading.
     pub(super) is_by_room: bool,
     pub(super) now: Timestamp,
-}
-
-/// A device, the metrics of it that are wanted, and the coarsest items that tell them.
-#[derive(Debug)]
-pub(super) struct Wanted<'a> {
-    pub(super) device: &'a Device,
-    pub(super) metrics: BTreeSet<&'a MetricName>,
 }
 
 /// Reads what is wanted of each device, in their order.
@@ -258,33 +239,4 @@ impl Plan<'_> {
         }
         Ok(more)
     }
-}
-
-impl Wanted<'_> {
-    /// The metrics that have fewer values than are wanted.
-    fn lacking(&self, found: &[Reading], number: usize) -> Vec<&MetricName> {
-        let has = |reading: &&Reading, metric: &MetricName| {
-            let value = reading.metrics().get(metric);
-            value.is_some_and(|value| counts(self.device, metric, value))
-        };
-        let metrics = self.metrics.iter().copied();
-        metrics
-            .filter(|metric| found.iter().filter(|it| has(it, metric)).count() < number)
-            .collect()
-    }
-}
-
-/// The readings of a device among which some are looked for.
-const MAX_READ: usize = 100_000;
-/// The days among whose rollups a rare metric is looked for.
-const MAX_DAYS: usize = 400;
-
-/// The range between two nanoseconds, both inside, as whole milliseconds; `None` where nothing lies in it.
-pub(super) fn milliseconds((from, to): (i64, i64)) -> Option<TimeRange> {
-    let bounded = |millis: i64| {
-        let millis = millis.clamp(Timestamp::MIN.as_millis(), Timestamp::MAX.as_millis());
-        Timestamp::from_millis(millis).expect("held within the years of a timestamp")
-    };
-    let first = from.div_euclid(MILLISECOND) + i64::from(from.rem_euclid(MILLISECOND) > 0);
-    TimeRange::new(bounded(first), bounded(to.div_euclid(MILLISECOND).saturating_add(1))).ok()
 }

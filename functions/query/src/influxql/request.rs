@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{Problem, Request};
-
-use super::answer::{Epoch, Form};
-use super::ast::Expression;
-use super::error::QueryError;
-use super::parser::Parameters;
+use influxql::{Epoch, Form, Parameters, QueryError};
 
 /// The rows of a chunk where a request does not say.
 const CHUNK: usize = 10_000;
@@ -73,31 +69,6 @@ impl QueryRequest {
 
     /// The values of the query's parameters.
     pub(super) fn parameters(&self) -> Result<Parameters, QueryError> {
-        let Some(text) = self.get("params") else { return Ok(Parameters::new()) };
-        let parsed: Result<serde_json::Map<String, serde_json::Value>, _> =
-            serde_json::from_str(text);
-        let parsed = parsed
-            .map_err(|why| QueryError::new(format!("error parsing query parameters: {why}")))?;
-        let value = |(name, value): (String, serde_json::Value)| {
-            let literal = match &value {
-                serde_json::Value::String(text) => Expression::Text(text.clone()),
-                serde_json::Value::Bool(value) => Expression::Boolean(*value),
-                serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                    (Some(whole), _) => Expression::Integer(whole),
-                    (None, Some(number)) => Expression::Number(number),
-                    (None, None) => return Err(unusable(&name)),
-                },
-                _ => return Err(unusable(&name)),
-            };
-            Ok((name, literal))
-        };
-        parsed.into_iter().map(value).collect()
+        self.get("params").map_or_else(|| Ok(Parameters::default()), Parameters::from_json)
     }
-}
-
-fn unusable(name: &str) -> QueryError {
-    let name = domain::excerpt(name);
-    QueryError::new(format!(
-        "error parsing query parameters: {name} is no text, no number, and neither true nor false"
-    ))
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn refused(text: &str) -> String {
-    parse(text, &Parameters::new()).expect_err(text).to_string()
+    parse(text, &Parameters::default()).expect_err(text).to_string()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn errors_are_those_of_the_real_server() {
 #[test]
 fn a_query_is_bounded_in_every_direction() {
     let deep = |n: usize| format!("SELECT {}v{} FROM t", "(".repeat(n), ")".repeat(n));
-    assert!(parse(&deep(31), &Parameters::new()).is_ok());
+    assert!(parse(&deep(31), &Parameters::default()).is_ok());
     for (text, expected) in [
         (deep(100_000 / 4), "nested deeper than 32"),
         (format!("SELECT v{} FROM t", "+1".repeat(10_000)), "more than 500 operators in chains"),
@@ -55,10 +55,10 @@ fn a_query_is_bounded_in_every_direction() {
         assert!(why.contains(expected), "{why}");
     }
     for long in ["v".to_owned() + &"+1".repeat(501), vec!["v * 2"; 501].join(" - ")] {
-        assert!(parse(&format!("SELECT {long} FROM t"), &Parameters::new()).is_ok());
+        assert!(parse(&format!("SELECT {long} FROM t"), &Parameters::default()).is_ok());
     }
     let many = vec!["d = 'a'"; 1_000].join(" OR ");
-    assert!(parse(&format!("SELECT v FROM t WHERE {many}"), &Parameters::new()).is_ok());
+    assert!(parse(&format!("SELECT v FROM t WHERE {many}"), &Parameters::default()).is_ok());
 }
 
 #[test]
@@ -74,24 +74,24 @@ fn what_writes_is_refused_by_name() {
         ("DROP SUBSCRIPTION s ON d.a", "DROP SUBSCRIPTION"),
         ("SHOW SERIES CARDINALITY", "SHOW SERIES"),
     ] {
-        let found = parse(text, &Parameters::new()).expect(text);
+        let found = parse(text, &Parameters::default()).expect(text);
         assert_eq!(found, [Statement::Unsupported(name.to_owned())], "{text}");
     }
     for text in
         ["CREATE DATABASE \"x\"", "CREATE RETENTION POLICY p ON d DURATION 1h REPLICATION 1"]
     {
-        assert_eq!(parse(text, &Parameters::new()), Ok(vec![Statement::Create]), "{text}");
+        assert_eq!(parse(text, &Parameters::default()), Ok(vec![Statement::Create]), "{text}");
     }
 }
 
 proptest::proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "(SELECT|SHOW|FROM|WHERE|[a-z]|[-+*/(),;'\"$=~<>.: ]|[0-9]{1,3}[smh]?| ){0,60}") {
-        let _ = parse(&text, &Parameters::new());
+        let _ = parse(&text, &Parameters::default());
     }
 
     #[test]
     fn no_other_text_does_either(text in "\\PC{0,80}") {
-        let _ = parse(&text, &Parameters::new());
+        let _ = parse(&text, &Parameters::default());
     }
 }

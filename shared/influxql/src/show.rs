@@ -1,29 +1,26 @@
 //! `SHOW`: measurements, fields, tags, their values and series, as the registry has them. Reads no reading.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::{OutSeries, OutValue};
-use super::ast::{Cast, Expression, Keys, Listed, Show};
-use super::condition;
-use super::error::QueryError;
-use super::group::may_hold;
-use super::select::Context;
-use super::series::Series;
+use domain::{Device, Timestamp};
 
-/// The names of a list, for which nothing is read.
-pub(super) fn names(name: &str, names: &[&str]) -> OutSeries {
-    OutSeries {
-        name: Some(name.to_owned()),
-        columns: vec!["name".to_owned()],
-        rows: names.iter().map(|name| vec![OutValue::from(*name)]).collect(),
-        ..OutSeries::default()
-    }
+use crate::answer::{OutSeries, OutValue};
+use crate::ast::{Cast, Expression, Listed, Show};
+use crate::condition;
+use crate::error::QueryError;
+use crate::group::may_hold;
+use crate::series::{Series, series_of_all};
+use crate::value::Value;
+
+/// Runs `SHOW DATABASES`: there is one.
+#[must_use]
+pub fn show_databases(name: &str) -> OutSeries {
+    list(Some("databases"), &["name"], vec![vec![name.to_owned()]])
 }
 
-/// The one retention policy that there is.
-pub(super) fn retention_policies() -> OutSeries {
-    use super::value::Value;
+/// Runs `SHOW RETENTION POLICIES`: there is one.
+#[must_use]
+pub fn show_retention_policies() -> OutSeries {
     let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
     let replicas = OutValue::Value(Value::Integer(1));
     let is_default = OutValue::Value(Value::Boolean(true));
@@ -35,10 +32,15 @@ pub(super) fn retention_policies() -> OutSeries {
     }
 }
 
-/// Runs a `SHOW`.
-pub(super) fn show(context: &Context<'_>, show: &Show) -> Result<Vec<OutSeries>, QueryError> {
-    let (_, condition) = condition::split(show.condition.as_ref(), None, context.now)?;
-    let mut series = context.series(&show.sources)?;
+/// Runs a `SHOW` on all devices. `policy` is the retention policy of the request, for measurements that name none.
+pub fn show<'a>(
+    show: &Show,
+    devices: impl Iterator<Item = &'a Device>,
+    policy: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<OutSeries>, QueryError> {
+    let (_, condition) = condition::split(show.condition.as_ref(), None, now)?;
+    let mut series = series_of_all(devices, policy, &show.sources)?;
     series.retain(|it| is_listed(it, condition.as_ref()));
     let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
                           columns: &[&str]| {
@@ -74,21 +76,15 @@ pub(super) fn show(context: &Context<'_>, show: &Show) -> Result<Vec<OutSeries>,
         }
         Listed::TagValues(keys) => {
             let rows = |part: &[Series<'_>]| {
-                let pairs = part.iter().flat_map(tags).filter(|(key, _)| is_wanted(keys, key));
+                let pairs = part
+                    .iter()
+                    .flat_map(tags)
+                    .filter(|(key, _)| keys.iter().any(|it| it.is_of(key)));
                 pairs.map(|(key, value)| vec![key, value]).collect()
             };
             by_measurement(&rows, &["key", "value"])
         }
     })
-}
-
-fn is_wanted(keys: &Keys, key: &str) -> bool {
-    match keys {
-        Keys::Are(keys) => keys.iter().any(|it| it == key),
-        Keys::IsNot(unwanted) => unwanted != key,
-        Keys::Match(pattern) => pattern.is_in(key),
-        Keys::NoMatch(pattern) => !pattern.is_in(key),
-    }
 }
 
 /// Whether a series is in the list; what a condition says of fields counts for nothing.

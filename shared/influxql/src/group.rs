@@ -4,58 +4,60 @@ use std::collections::BTreeMap;
 
 use domain::{Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange};
 
-use super::ast::{Cast, Expression};
-use super::condition::{Operand, Verdict, holds, nanoseconds};
-use super::series::Series;
+use crate::ast::{Cast, Expression};
+use crate::condition::{Operand, Verdict, holds, nanoseconds};
+use crate::series::{ROOM, Series};
 
 /// The points of a series that have the same tags.
 #[derive(Debug)]
-pub(super) struct Instance<'a> {
-    pub(super) series: &'a Series<'a>,
+pub(crate) struct Instance<'a> {
+    pub(crate) series: &'a Series<'a>,
     room: Option<&'a RoomId>,
 }
 
 /// A reading as a point.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// Nanoseconds since 1970.
-    pub(super) at: i64,
-    pub(super) reading: &'a Reading,
+    pub(crate) at: i64,
+    pub(crate) reading: &'a Reading,
     /// The place of its instance in the group.
     instance: usize,
 }
 
 /// The points of some instances, as readings or as rollups.
 #[derive(Debug, Default)]
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     instances: Vec<Instance<'a>>,
     /// In the order of time, then of the instances.
-    pub(super) rows: Vec<Row<'a>>,
-    pub(super) pieces: Vec<RolledUp<'a>>,
+    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) pieces: Vec<RolledUp<'a>>,
 }
 
 /// The rollup of some readings of an instance.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RolledUp<'a> {
-    pub(super) range: TimeRange,
-    pub(super) rollup: &'a Rollup,
+pub(crate) struct RolledUp<'a> {
+    pub(crate) range: TimeRange,
+    pub(crate) rollup: &'a Rollup,
     instance: usize,
 }
 
 /// The readings of a device, or their rollups.
 #[derive(Debug)]
-pub(super) enum Found {
+pub enum Found {
+    /// Readings, oldest first.
     Readings(Vec<Reading>),
+    /// Rollups, each with the time of its readings.
     Pieces(Vec<(TimeRange, Rollup)>),
 }
 
 /// A decimal as the float of an answer.
-pub(super) fn float(decimal: &Decimal) -> f64 {
+pub(crate) fn float(decimal: &Decimal) -> f64 {
     decimal.as_str().parse().expect("a decimal's text is a number")
 }
 
 /// Whether functions take a value of a metric.
-pub(super) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
+pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
     let is_counter = device
         .metrics
         .get(metric)
@@ -65,12 +67,12 @@ pub(super) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> b
 
 impl<'a> Instance<'a> {
     /// A tag; empty where it is lacking.
-    pub(super) fn tag(&self, name: &str) -> &str {
+    pub(crate) fn tag(&self, name: &str) -> &str {
         self.series.tag(name, self.room)
     }
 
     /// The metric of a field.
-    pub(super) fn metric(&self, field: &str) -> Option<&'a MetricName> {
+    pub(crate) fn metric(&self, field: &str) -> Option<&'a MetricName> {
         self.series.fields.get(field).copied()
     }
 
@@ -88,12 +90,12 @@ impl<'a> Instance<'a> {
 
 impl<'a> Group<'a> {
     /// A field of a point.
-    pub(super) fn field(&self, row: &Row<'a>, name: &str) -> Option<f64> {
+    pub(crate) fn field(&self, row: &Row<'a>, name: &str) -> Option<f64> {
         self.instances[row.instance].field(row.reading, name)
     }
 
     /// A field of a point, as functions take it: of a counter zero and negative values take no part, as in rollups.
-    pub(super) fn counted(&self, row: &Row<'a>, name: &str) -> Option<f64> {
+    pub(crate) fn counted(&self, row: &Row<'a>, name: &str) -> Option<f64> {
         let instance = &self.instances[row.instance];
         let metric = instance.metric(name)?;
         let value = row.reading.metrics().get(metric)?;
@@ -101,12 +103,12 @@ impl<'a> Group<'a> {
     }
 
     /// A tag of a point; empty where it is lacking.
-    pub(super) fn tag(&self, row: &Row<'a>, name: &str) -> &str {
+    pub(crate) fn tag(&self, row: &Row<'a>, name: &str) -> &str {
         self.instances[row.instance].tag(name)
     }
 
     /// The rollup of a field in a piece.
-    pub(super) fn rolled_up(
+    pub(crate) fn rolled_up(
         &self,
         piece: &RolledUp<'a>,
         field: &str,
@@ -115,7 +117,7 @@ impl<'a> Group<'a> {
     }
 
     /// The device and the metric of a field in a piece.
-    pub(super) fn origin(
+    pub(crate) fn origin(
         &self,
         piece: &RolledUp<'a>,
         field: &str,
@@ -124,11 +126,11 @@ impl<'a> Group<'a> {
         Some((instance.series.device, instance.metric(field)?))
     }
 
-    fn instance(&mut self, series: &'a Series<'a>, room: Option<&'a RoomId>) -> usize {
-        let is_same = |it: &Instance<'a>| std::ptr::eq(it.series, series) && it.room == room;
+    fn place(&mut self, of: Instance<'a>) -> usize {
+        let is_same = |it: &Instance<'a>| std::ptr::eq(it.series, of.series) && it.room == of.room;
         // Points of one instance mostly come one after the other.
         self.instances.iter().rposition(is_same).unwrap_or_else(|| {
-            self.instances.push(Instance { series, room });
+            self.instances.push(of);
             self.instances.len() - 1
         })
     }
@@ -145,10 +147,10 @@ impl<'a> Group<'a> {
 }
 
 /// The groups of a measurement, by the values of the dimensions.
-pub(super) type Groups<'a> = BTreeMap<Vec<String>, Group<'a>>;
+pub(crate) type Groups<'a> = BTreeMap<Vec<String>, Group<'a>>;
 
 /// Groups the points of the series for which the condition holds.
-pub(super) fn grouped<'a>(
+pub(crate) fn grouped<'a>(
     series: &[(&'a Series<'a>, &'a Found)],
     dimensions: &[String],
     condition: Option<&Expression>,
@@ -164,8 +166,7 @@ pub(super) fn grouped<'a>(
                     let room = reading.room.as_ref().filter(|_| is_by_room);
                     let instance = Instance { series, room };
                     if has_field && is_wanted(&instance, Some(reading), condition) {
-                        let group = group_of(&mut groups, &instance, dimensions);
-                        let instance = group.instance(series, room);
+                        let (group, instance) = group_of(&mut groups, instance, dimensions);
                         let at = nanoseconds(reading.at);
                         group.rows.push(Row { at, reading, instance });
                     }
@@ -177,8 +178,7 @@ pub(super) fn grouped<'a>(
                     let room = room.filter(|_| is_by_room);
                     let instance = Instance { series, room };
                     if is_wanted(&instance, None, condition) {
-                        let group = group_of(&mut groups, &instance, dimensions);
-                        let instance = group.instance(series, room);
+                        let (group, instance) = group_of(&mut groups, instance, dimensions);
                         group.pieces.push(RolledUp { range: *range, rollup, instance });
                     }
                 }
@@ -189,13 +189,16 @@ pub(super) fn grouped<'a>(
     groups
 }
 
+/// The group of an instance, and its place there.
 fn group_of<'g, 'a>(
     groups: &'g mut Groups<'a>,
-    instance: &Instance<'a>,
+    instance: Instance<'a>,
     dimensions: &[String],
-) -> &'g mut Group<'a> {
+) -> (&'g mut Group<'a>, usize) {
     let key: Vec<String> = dimensions.iter().map(|name| instance.tag(name).to_owned()).collect();
-    groups.entry(key).or_default()
+    let group = groups.entry(key).or_default();
+    let place = group.place(instance);
+    (group, place)
 }
 
 fn is_wanted(
@@ -215,7 +218,7 @@ fn is_wanted(
 }
 
 /// Tells whether a condition may hold for points of a series, as far as its own tags tell.
-pub(super) fn may_hold(
+pub(crate) fn may_hold(
     series: &Series<'_>,
     room: Option<&RoomId>,
     is_room_known: bool,
@@ -224,7 +227,7 @@ pub(super) fn may_hold(
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
         let is_field = cast != Some(Cast::Tag) && series.fields.contains_key(name);
-        let is_open = series.has_rooms && name == super::series::ROOM && !is_room_known;
+        let is_open = series.has_rooms && name == ROOM && !is_room_known;
         if is_field || is_open {
             return Operand::Unknown;
         }

@@ -1,10 +1,10 @@
 //! Splits the text of a query into tokens. Knows no statement.
 
-use super::duration;
+use crate::duration;
 
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// An unquoted word: a keyword, or a name.
     Word(String),
     /// A name in double quotes.
@@ -26,9 +26,9 @@ pub(super) enum Token {
 
 /// A token and the byte at which it begins.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Spanned {
-    pub(super) token: Token,
-    pub(super) at: usize,
+pub(crate) struct Spanned {
+    pub(crate) token: Token,
+    pub(crate) at: usize,
 }
 
 /// Operators and punctuation marks, longer ones before their beginnings.
@@ -38,99 +38,28 @@ const MARKS: [&str; 23] = [
 ];
 
 /// Words that are no names unless they are quoted.
-const KEYWORDS: [&str; 76] = [
-    "ALL",
-    "ALTER",
-    "ANALYZE",
-    "AND",
-    "ANY",
-    "AS",
-    "ASC",
-    "BEGIN",
-    "BY",
-    "CARDINALITY",
-    "CONTINUOUS",
-    "CREATE",
-    "DATABASE",
-    "DATABASES",
-    "DEFAULT",
-    "DELETE",
-    "DESC",
-    "DESTINATIONS",
-    "DIAGNOSTICS",
-    "DISTINCT",
-    "DROP",
-    "DURATION",
-    "END",
-    "EVERY",
-    "EXACT",
-    "EXPLAIN",
-    "FALSE",
-    "FIELD",
-    "FOR",
-    "FROM",
-    "GRANT",
-    "GRANTS",
-    "GROUP",
-    "GROUPS",
-    "IN",
-    "INF",
-    "INSERT",
-    "INTO",
-    "KEY",
-    "KEYS",
-    "KILL",
-    "LIMIT",
-    "MEASUREMENT",
-    "MEASUREMENTS",
-    "NAME",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "PASSWORD",
-    "POLICIES",
-    "POLICY",
-    "PRIVILEGES",
-    "QUERIES",
-    "QUERY",
-    "READ",
-    "REPLICATION",
-    "RESAMPLE",
-    "RETENTION",
-    "REVOKE",
-    "SELECT",
-    "SERIES",
-    "SET",
-    "SHARD",
-    "SHOW",
-    "SLIMIT",
-    "SOFFSET",
-    "STATS",
-    "SUBSCRIPTION",
-    "TAG",
-    "TO",
-    "TRUE",
-    "USER",
-    "VALUES",
-    "WHERE",
-    "WITH",
-];
+const KEYWORDS: &str = "\
+    ALL ALTER ANALYZE AND ANY AS ASC BEGIN BY CARDINALITY CONTINUOUS CREATE DATABASE DATABASES \
+    DEFAULT DELETE DESC DESTINATIONS DIAGNOSTICS DISTINCT DROP DURATION END EVERY EXACT EXPLAIN \
+    FALSE FIELD FOR FROM GRANT GRANTS GROUP GROUPS IN INF INSERT INTO KEY KEYS KILL LIMIT \
+    MEASUREMENT MEASUREMENTS NAME OFFSET ON OR ORDER PASSWORD POLICIES POLICY PRIVILEGES QUERIES \
+    QUERY READ REPLICATION RESAMPLE RETENTION REVOKE SELECT SERIES SET SHARD SHOW SLIMIT SOFFSET \
+    STATS SUBSCRIPTION TAG TO TRUE USER VALUES WHERE WITH";
 
 /// Tells whether an unquoted word is a keyword, in any letter case.
-pub(super) fn is_keyword(word: &str) -> bool {
-    KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.split(' ').any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
 /// A place in the text of a query. Copies look ahead.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) const fn new(text: &'a str) -> Self {
+    pub(crate) const fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
@@ -162,7 +91,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub(super) fn next(&mut self) -> Spanned {
+    pub(crate) fn next(&mut self) -> Spanned {
         self.skip();
         let at = self.at;
         let Some(first) = self.rest().chars().next() else {
@@ -200,7 +129,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The text of a regular expression between slashes, if one comes next; `Err` has one without its end.
-    pub(super) fn regex(&mut self) -> Option<Result<String, String>> {
+    pub(crate) fn regex(&mut self) -> Option<Result<String, String>> {
         self.skip();
         if !self.rest().starts_with('/') {
             return None;

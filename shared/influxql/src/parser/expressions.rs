@@ -1,11 +1,11 @@
 //! Parses expressions. What is nested deeper than [`MAX_DEPTH`] is refused, and so are more than [`MAX_CHAINED`]
 //! operators in chains: an operator of a chain makes the tree deeper by one. So walks over trees may recurse.
 
-use super::super::ast::{Cast, Expression, Operator};
-use super::super::duration;
-use super::super::error::QueryError;
-use super::super::lexer::{Token, is_keyword};
 use super::Parser;
+use crate::ast::{Cast, Expression, Operator};
+use crate::duration;
+use crate::error::QueryError;
+use crate::lexer::{Token, is_keyword};
 
 /// How deep expressions may be nested.
 const MAX_DEPTH: usize = 32;
@@ -153,12 +153,7 @@ impl Parser<'_> {
         if !is_quoted && self.takes_mark("(") {
             let mut arguments = Vec::new();
             if !self.takes_mark(")") {
-                loop {
-                    arguments.push(self.column()?);
-                    if !self.takes_mark(",") {
-                        break;
-                    }
-                }
+                arguments = self.list(Self::column)?;
                 self.expect_mark(")")?;
             }
             return Ok(Expression::Call { name: name.to_ascii_lowercase(), arguments });

@@ -2,14 +2,18 @@
 
 use domain::Zone;
 
-use super::pattern::Pattern;
+use crate::pattern::Pattern;
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Statement {
+pub enum Statement {
+    /// `SELECT`
     Select(Box<Select>),
+    /// A `SHOW` whose list is made of the devices that there are.
     Show(Show),
+    /// `SHOW DATABASES`
     ShowDatabases,
+    /// `SHOW RETENTION POLICIES`
     ShowRetentionPolicies,
     /// `CREATE DATABASE` or `CREATE RETENTION POLICY`: there is nothing to create.
     Create,
@@ -19,82 +23,77 @@ pub(super) enum Statement {
 
 /// What a `SHOW` lists.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Listed {
+pub(crate) enum Listed {
     Measurements,
     FieldKeys,
     TagKeys,
     /// The values of the keys that are named.
-    TagValues(Keys),
+    TagValues(Vec<Name>),
     Series,
-}
-
-/// The keys of `SHOW TAG VALUES`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Keys {
-    Are(Vec<String>),
-    IsNot(String),
-    Match(Pattern),
-    NoMatch(Pattern),
 }
 
 /// `SHOW ... FROM ... WHERE ... LIMIT ...`
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Show {
-    pub(super) listed: Listed,
+pub struct Show {
+    pub(crate) listed: Listed,
     /// The measurements; none are all.
-    pub(super) sources: Vec<Measurement>,
-    pub(super) condition: Option<Expression>,
-    pub(super) page: Page,
+    pub(crate) sources: Vec<Measurement>,
+    pub(crate) condition: Option<Expression>,
+    pub(crate) page: Page,
 }
 
 /// `LIMIT` and `OFFSET`; a limit of 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Page {
-    pub(super) limit: usize,
-    pub(super) offset: usize,
+pub(crate) struct Page {
+    pub(crate) limit: usize,
+    pub(crate) offset: usize,
 }
 
 impl Page {
+    /// The number of entries up to the end of the part that is asked for.
+    pub(crate) const fn end(self) -> usize {
+        if self.limit == 0 { usize::MAX } else { self.limit.saturating_add(self.offset) }
+    }
+
     /// The part of a list that is asked for.
-    pub(super) fn of<T>(self, list: Vec<T>) -> Vec<T> {
-        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        list.into_iter().skip(self.offset).take(limit).collect()
+    pub(crate) fn of<T>(self, list: Vec<T>) -> Vec<T> {
+        list.into_iter().take(self.end()).skip(self.offset).collect()
     }
 }
 
 /// `SELECT`
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Select {
-    pub(super) columns: Vec<Column>,
-    pub(super) sources: Vec<Measurement>,
-    pub(super) condition: Option<Expression>,
-    pub(super) dimensions: Vec<Expression>,
-    pub(super) fill: Fill,
-    pub(super) is_descending: bool,
+pub struct Select {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) sources: Vec<Measurement>,
+    pub(crate) condition: Option<Expression>,
+    pub(crate) dimensions: Vec<Expression>,
+    pub(crate) fill: Fill,
+    pub(crate) is_descending: bool,
     /// Of the rows of a series.
-    pub(super) rows: Page,
+    pub(crate) rows: Page,
     /// Of the series.
-    pub(super) series: Page,
-    pub(super) zone: Option<Zone>,
+    pub(crate) series: Page,
+    pub(crate) zone: Option<Zone>,
 }
 
 /// An expression of a `SELECT`, and the name that is given to it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Column {
-    pub(super) expression: Expression,
-    pub(super) alias: Option<String>,
+pub(crate) struct Column {
+    pub(crate) expression: Expression,
+    pub(crate) alias: Option<String>,
 }
 
 /// A measurement of a `FROM`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measurement {
-    pub(super) policy: Option<String>,
-    pub(super) name: Name,
+pub(crate) struct Measurement {
+    pub(crate) policy: Option<String>,
+    pub(crate) name: Name,
 }
 
 /// A name, or an expression that names match.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Is(String),
     IsNot(String),
     Matches(Pattern),
@@ -103,7 +102,7 @@ pub(super) enum Name {
 
 impl Name {
     /// Tells whether a name is meant.
-    pub(super) fn is_of(&self, name: &str) -> bool {
+    pub(crate) fn is_of(&self, name: &str) -> bool {
         match self {
             Self::Is(wanted) => wanted == name,
             Self::IsNot(unwanted) => unwanted != name,
@@ -115,7 +114,7 @@ impl Name {
 
 /// What a window without values shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Fill {
+pub(crate) enum Fill {
     Null,
     /// Nothing: the window is left out.
     None,
@@ -126,7 +125,7 @@ pub(super) enum Fill {
 
 /// The kind that `::` demands of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cast {
+pub(crate) enum Cast {
     /// `field`, or a type of numbers.
     Field,
     Tag,
@@ -136,7 +135,7 @@ pub(super) enum Cast {
 
 /// An expression. None is nested deeper than the parser allows, so a walk over it may recurse.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Expression {
+pub(crate) enum Expression {
     Reference {
         name: String,
         cast: Option<Cast>,
@@ -165,9 +164,33 @@ pub(super) enum Expression {
     Group(Box<Expression>),
 }
 
+impl Expression {
+    /// Tells whether it is the name of the time.
+    pub(crate) fn is_time(&self) -> bool {
+        matches!(self, Self::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
+    }
+
+    /// Its kind as InfluxDB's messages name it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Reference { .. } => "*influxql.VarRef",
+            Self::Number(_) => "*influxql.NumberLiteral",
+            Self::Integer(_) => "*influxql.IntegerLiteral",
+            Self::Text(_) => "*influxql.StringLiteral",
+            Self::Boolean(_) => "*influxql.BooleanLiteral",
+            Self::Duration(_) => "*influxql.DurationLiteral",
+            Self::Pattern(_) => "*influxql.RegexLiteral",
+            Self::Wildcard(_) => "*influxql.Wildcard",
+            Self::Call { .. } => "*influxql.Call",
+            Self::Binary { .. } | Self::All(_) | Self::Any(_) => "*influxql.BinaryExpr",
+            Self::Group(_) => "*influxql.ParenExpr",
+        }
+    }
+}
+
 /// An operator on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -185,7 +208,7 @@ pub(super) enum Operator {
 
 impl Operator {
     /// The operator with its sides exchanged.
-    pub(super) const fn flipped(self) -> Self {
+    pub(crate) const fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
             Self::LessOrEqual => Self::GreaterOrEqual,
@@ -196,7 +219,7 @@ impl Operator {
     }
 
     /// The operator as it is written.
-    pub(super) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Add => "+",
             Self::Subtract => "-",
@@ -215,7 +238,7 @@ impl Operator {
     }
 
     /// Tells whether it makes a number of two numbers.
-    pub(super) const fn is_arithmetic(self) -> bool {
+    pub(crate) const fn is_arithmetic(self) -> bool {
         matches!(self, Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Modulo)
     }
 }

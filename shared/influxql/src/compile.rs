@@ -1,17 +1,17 @@
 //! Checks a `SELECT` against the fields and tags that there are, and makes what is evaluated of it. Reads nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::Timestamp;
+use domain::{Timestamp, Zone};
 
-use super::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
-use super::condition::{self, Range, kind_of, nanoseconds};
-use super::duration::SECOND;
-use super::error::QueryError;
-use super::function::{Aggregate, Call, Transform};
-use super::series::Schema;
-use super::value::Value;
-use super::windows::Interval;
+use crate::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
+use crate::condition::{self, Range, nanoseconds};
+use crate::duration::SECOND;
+use crate::error::QueryError;
+use crate::function::{Aggregate, AggregateCall, Call, Transform, unknown};
+use crate::series::Schema;
+use crate::value::Value;
+use crate::windows::Interval;
 
 /// The number of columns of an answer.
 const MAX_COLUMNS: usize = 50;
@@ -21,37 +21,37 @@ const MAX_INTERVAL: i64 = 36_500 * 86_400 * SECOND;
 
 /// A `SELECT` that is checked.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(crate) struct Query {
     /// The name of the column of the times.
-    pub(super) time: String,
-    pub(super) columns: Vec<OutColumn>,
+    pub(crate) time: String,
+    pub(crate) columns: Vec<OutColumn>,
     /// The calls that columns are made of; without any, the answer has the points themselves.
-    pub(super) calls: Vec<Call>,
+    pub(crate) calls: Vec<Call>,
     /// The tags by which points are grouped, in order.
-    pub(super) dimensions: Vec<String>,
-    pub(super) interval: Option<Interval>,
-    pub(super) range: Range,
+    pub(crate) dimensions: Vec<String>,
+    pub(crate) interval: Option<Interval>,
+    pub(crate) range: Range,
     /// What is demanded of points beside their time.
-    pub(super) condition: Option<Expression>,
-    pub(super) fill: Fill,
-    pub(super) is_descending: bool,
-    pub(super) rows: Page,
-    pub(super) series: Page,
-    pub(super) zone: Option<domain::Zone>,
+    pub(crate) condition: Option<Expression>,
+    pub(crate) fill: Fill,
+    pub(crate) is_descending: bool,
+    pub(crate) rows: Page,
+    pub(crate) series: Page,
+    pub(crate) zone: Option<Zone>,
     /// The fields that there are.
-    pub(super) fields: BTreeSet<String>,
+    pub(crate) fields: BTreeSet<String>,
 }
 
 /// A column of the answer.
 #[derive(Debug)]
-pub(super) struct OutColumn {
-    pub(super) name: String,
-    pub(super) cell: Shown,
+pub(crate) struct OutColumn {
+    pub(crate) name: String,
+    pub(crate) cell: Shown,
 }
 
 /// What a column shows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     Field(String),
     Tag(String),
     /// A call, by its place.
@@ -64,7 +64,7 @@ pub(super) enum Shown {
 
 impl Shown {
     /// Tells whether a part of it is of this kind.
-    pub(super) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
             other => is_wanted(other),
@@ -74,18 +74,18 @@ impl Shown {
 
 impl Query {
     /// Whether the one call selects a point, whose time and other values the answer has.
-    pub(super) fn is_selector(&self) -> bool {
+    pub(crate) fn is_selector(&self) -> bool {
         matches!(&self.calls[..], [Call::Aggregate(call)] if call.aggregate.is_selector())
     }
 
     /// Whether columns show tags or fields beside calls.
-    pub(super) fn has_other_values(&self) -> bool {
+    pub(crate) fn has_other_values(&self) -> bool {
         let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
     /// Whether a tag matters to the answer.
-    pub(super) fn uses_tag(&self, name: &str) -> bool {
+    pub(crate) fn uses_tag(&self, name: &str) -> bool {
         let condition = self.condition.as_ref();
         self.dimensions.iter().any(|it| it == name)
             || self
@@ -97,7 +97,7 @@ impl Query {
 }
 
 /// Checks a `SELECT`.
-pub(super) fn compile(
+pub(crate) fn compile(
     select: &Select,
     schema: &Schema,
     now: Timestamp,
@@ -158,7 +158,7 @@ impl Compiler<'_> {
         let mut has_time = false;
         for dimension in &select.dimensions {
             match dimension {
-                Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time") => {
+                time if time.is_time() => {
                     let message = "time() is a function and expects at least one argument";
                     return Err(QueryError::new(message));
                 }
@@ -186,7 +186,7 @@ impl Compiler<'_> {
     fn time(
         &self,
         arguments: &[Expression],
-        zone: Option<domain::Zone>,
+        zone: Option<Zone>,
     ) -> Result<Option<Interval>, QueryError> {
         let (length, offset) = match arguments {
             [length] => (length, None),
@@ -233,18 +233,14 @@ impl Compiler<'_> {
         let mut time = "time".to_owned();
         let mut named: Vec<(Option<String>, String, Shown)> = Vec::new();
         for column in &select.columns {
-            if let Expression::Reference { name, .. } = &column.expression
-                && name.eq_ignore_ascii_case("time")
-            {
+            if column.expression.is_time() {
                 time = column.alias.clone().unwrap_or(time);
                 continue;
             }
             for expanded in self.expanded(column, dimensions)? {
                 let Column { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
-                let has_name = !matches!(cell, Shown::Constant(_))
-                    && cell.has(&|it| !matches!(it, Shown::Constant(_)));
-                if !has_name {
+                if !cell.has(&|it| !matches!(it, Shown::Constant(_))) {
                     return Err(QueryError::new("field must contain at least one variable"));
                 }
                 named.push((alias, name_of(&expression), cell));
@@ -254,14 +250,7 @@ impl Compiler<'_> {
                 return Err(QueryError::new(message));
             }
         }
-        let has_wildcard = select
-            .columns
-            .iter()
-            .any(|it| matches!(it.expression, Expression::Wildcard(_) | Expression::Pattern(_)));
-        if named.is_empty()
-            && !has_wildcard
-            && select.columns.iter().all(|it| is_time(&it.expression))
-        {
+        if named.is_empty() && select.columns.iter().all(|it| it.expression.is_time()) {
             return Err(QueryError::new("at least 1 non-time field must be queried"));
         }
         Ok((time, with_names(named)))
@@ -348,7 +337,7 @@ impl Compiler<'_> {
                 Ok(Shown::Computed(*operator, Box::new(sides)))
             }
             other => {
-                let message = format!("invalid expression in a column: {}", kind_of(other));
+                let message = format!("invalid expression in a column: {}", other.kind());
                 Err(QueryError::new(message))
             }
         }
@@ -376,8 +365,7 @@ impl Compiler<'_> {
                     Err(QueryError::unsupported(format_args!("{inner}() in {name}()")))
                 }
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
-                    let of = Self::aggregate(inner, arguments)?;
-                    Ok(Call::Transform { transform, of: Some(of), field: None })
+                    Ok(Call::OfWindows(transform, Self::aggregate(inner, arguments)?))
                 }
                 (Expression::Call { .. }, None) => {
                     let message = format!("{name} aggregate requires a GROUP BY interval");
@@ -387,26 +375,20 @@ impl Compiler<'_> {
                     let message = format!("aggregate function required inside the call to {name}");
                     Err(QueryError::new(message))
                 }
-                (field, None) => {
-                    let field = field_of(name, field)?;
-                    Ok(Call::Transform { transform, of: None, field: Some(field) })
-                }
+                (field, None) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
             };
         }
         Self::aggregate(name, arguments).map(Call::Aggregate)
     }
 
-    fn aggregate(
-        name: &str,
-        arguments: &[Expression],
-    ) -> Result<super::function::AggregateCall, QueryError> {
+    fn aggregate(name: &str, arguments: &[Expression]) -> Result<AggregateCall, QueryError> {
         let Some(range) = Aggregate::arguments(name) else {
-            return Err(super::function::unknown(name));
+            return Err(unknown(name));
         };
         check_count(name, arguments, range)?;
         let aggregate = Aggregate::of(name, arguments)?;
         let field = field_of(name, &arguments[0])?;
-        Ok(super::function::AggregateCall { aggregate, field })
+        Ok(AggregateCall { aggregate, field })
     }
 }
 
@@ -438,10 +420,6 @@ fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
         }
         _ => Err(QueryError::new(format!("expected field argument in {name}()"))),
     }
-}
-
-fn is_time(of: &Expression) -> bool {
-    matches!(of, Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
 }
 
 fn has_wildcard(of: &Expression) -> bool {
@@ -480,7 +458,7 @@ fn name_of(of: &Expression) -> String {
 
 /// Gives each column a name of its own: given names stay, others get a number where they meet.
 fn with_names(columns: Vec<(Option<String>, String, Shown)>) -> Vec<OutColumn> {
-    let mut taken: std::collections::BTreeMap<String, usize> =
+    let mut taken: BTreeMap<String, usize> =
         columns.iter().filter_map(|(alias, ..)| Some((alias.clone()?, 1))).collect();
     let named = columns.into_iter().map(|(alias, name, cell)| {
         if let Some(name) = alias {

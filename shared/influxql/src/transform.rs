@@ -1,16 +1,16 @@
 //! Differences, rates and sums of values that follow each other. Aggregates nothing.
 
-use super::aggregate::Sample;
-use super::function::Transform;
-use super::value::{Value, float};
+use crate::aggregate::Sample;
+use crate::function::Transform;
+use crate::value::{Value, float};
 
 /// Transforms values, given in the order of the answer. Values that are missing are passed over.
-pub(super) fn transformed(
+pub(crate) fn transformed(
     transform: Transform,
     samples: &[Sample],
     is_descending: bool,
 ) -> Vec<Sample> {
-    let mut values = samples.iter().filter_map(|sample| {
+    let values = samples.iter().filter_map(|sample| {
         let value = sample.value.as_ref()?;
         Some((sample.at, value.number()?, matches!(value, Value::Integer(_))))
     });
@@ -27,11 +27,11 @@ pub(super) fn transformed(
         }
         Transform::CumulativeSum => {
             let mut sum = 0.0;
-            let mut summed = |(at, value, is_whole): (i64, f64, bool)| {
+            let summed = values.map(|(at, value, is_whole)| {
                 sum += value;
                 Sample { at, value: Some(number(sum, is_whole)), row: None }
-            };
-            values.by_ref().map(&mut summed).collect()
+            });
+            summed.collect()
         }
         Transform::MovingAverage(length) => {
             let values: Vec<_> = values.collect();

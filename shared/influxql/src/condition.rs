@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone as _};
 use domain::{Timestamp, Zone};
 
-use super::ast::{Cast, Expression, Operator};
-use super::duration::{MILLISECOND, SECOND};
-use super::error::QueryError;
+use crate::ast::{Cast, Expression, Operator};
+use crate::duration::{MILLISECOND, SECOND};
+use crate::error::QueryError;
+use crate::value::{Value, float};
 
 /// Bounds are held between 1938 and 2198, so that the difference of two is a number of nanoseconds.
 const EARLIEST: i64 = -1_000_000_000_000_000_000;
@@ -15,9 +16,9 @@ const LATEST: i64 = 7_200_000_000_000_000_000;
 
 /// The range of time of a query, in nanoseconds since 1970, both ends inside; `None` is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Range {
-    pub(super) from: Option<i64>,
-    pub(super) to: Option<i64>,
+pub(crate) struct Range {
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
 }
 
 impl Range {
@@ -33,7 +34,7 @@ impl Range {
 /// Takes the comparisons with `time` out of a condition; the rest is what demands something of points.
 ///
 /// As InfluxDB has it, the bounds hold together even where `OR` stands between them.
-pub(super) fn split(
+pub(crate) fn split(
     condition: Option<&Expression>,
     zone: Option<Zone>,
     now: Timestamp,
@@ -59,9 +60,9 @@ impl Splitting<'_> {
             Expression::Boolean(_) => Ok(Some(condition.clone())),
             Expression::Binary { operator, sides } if !operator.is_arithmetic() => {
                 let [left, right] = &**sides;
-                if is_time(left) {
+                if left.is_time() {
                     self.bound(*operator, right)?;
-                } else if is_time(right) {
+                } else if right.is_time() {
                     self.bound(operator.flipped(), left)?;
                 } else {
                     return Ok(Some(condition.clone()));
@@ -191,35 +192,12 @@ impl Constant {
 }
 
 fn incompatible(with: &Expression) -> QueryError {
-    let kind = kind_of(with);
+    let kind = with.kind();
     QueryError::new(format!("invalid operation: time and {kind} are not compatible"))
 }
 
-/// The kind of an expression as InfluxDB's messages name it.
-pub(super) const fn kind_of(of: &Expression) -> &'static str {
-    match of {
-        Expression::Reference { .. } => "*influxql.VarRef",
-        Expression::Number(_) => "*influxql.NumberLiteral",
-        Expression::Integer(_) => "*influxql.IntegerLiteral",
-        Expression::Text(_) => "*influxql.StringLiteral",
-        Expression::Boolean(_) => "*influxql.BooleanLiteral",
-        Expression::Duration(_) => "*influxql.DurationLiteral",
-        Expression::Pattern(_) => "*influxql.RegexLiteral",
-        Expression::Wildcard(_) => "*influxql.Wildcard",
-        Expression::Call { .. } => "*influxql.Call",
-        Expression::Binary { .. } | Expression::All(_) | Expression::Any(_) => {
-            "*influxql.BinaryExpr"
-        }
-        Expression::Group(_) => "*influxql.ParenExpr",
-    }
-}
-
-fn is_time(side: &Expression) -> bool {
-    matches!(side, Expression::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
-}
-
 /// A timestamp in nanoseconds since 1970.
-pub(super) const fn nanoseconds(at: Timestamp) -> i64 {
+pub(crate) const fn nanoseconds(at: Timestamp) -> i64 {
     at.as_millis().saturating_mul(MILLISECOND)
 }
 
@@ -251,7 +229,7 @@ fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
 
 /// What a condition says about points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Yes,
     No,
     /// It depends on what is not known yet.
@@ -266,7 +244,7 @@ impl From<bool> for Verdict {
 
 /// A value that a condition compares.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Operand<'a> {
+pub(crate) enum Operand<'a> {
     Number(f64),
     Text(Cow<'a, str>),
     Boolean(bool),
@@ -277,7 +255,7 @@ pub(super) enum Operand<'a> {
 }
 
 /// Tells whether a condition holds; `look_up` gives the value of a name.
-pub(super) fn holds<'a>(
+pub(crate) fn holds<'a>(
     condition: &'a Expression,
     look_up: &impl Fn(&str, Option<Cast>) -> Operand<'a>,
 ) -> Verdict {
@@ -355,7 +333,7 @@ fn operand<'a>(
     match of {
         Expression::Reference { name, cast } => look_up(name, *cast),
         Expression::Number(number) => Operand::Number(*number),
-        Expression::Integer(number) => Operand::Number(super::value::float(*number)),
+        Expression::Integer(number) => Operand::Number(float(*number)),
         Expression::Text(text) => Operand::Text(text.into()),
         Expression::Boolean(value) => Operand::Boolean(*value),
         Expression::Group(inside) => operand(inside, look_up),
@@ -364,7 +342,6 @@ fn operand<'a>(
             match (operand(left, look_up), operand(right, look_up)) {
                 (Operand::Unknown, _) | (_, Operand::Unknown) => Operand::Unknown,
                 (Operand::Number(a), Operand::Number(b)) => {
-                    use super::value::Value;
                     let sides = [&Value::Float(a), &Value::Float(b)];
                     let computed = Value::computed(*operator, sides);
                     computed.and_then(|it| it.number()).map_or(Operand::Missing, Operand::Number)
@@ -377,7 +354,7 @@ fn operand<'a>(
 }
 
 /// The names that a condition compares.
-pub(super) fn names(condition: &Expression) -> Vec<(&str, Option<Cast>)> {
+pub(crate) fn names(condition: &Expression) -> Vec<(&str, Option<Cast>)> {
     match condition {
         Expression::Reference { name, cast } => vec![(name, *cast)],
         Expression::All(parts) | Expression::Any(parts) => parts.iter().flat_map(names).collect(),

@@ -1,14 +1,14 @@
 //! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
 
-use super::ast::Expression;
-use super::condition::kind_of;
-use super::duration::SECOND;
-use super::error::QueryError;
-use super::windows::Interval;
+use crate::ast::Expression;
+use crate::duration::SECOND;
+use crate::error::QueryError;
+use crate::value::float;
+use crate::windows::Interval;
 
 /// Makes one value of the points of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Aggregate {
+pub(crate) enum Aggregate {
     Count,
     Sum,
     Mean,
@@ -26,7 +26,7 @@ pub(super) enum Aggregate {
 
 /// Makes of values that follow each other as many others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Transform {
+pub(crate) enum Transform {
     Difference {
         is_non_negative: bool,
     },
@@ -41,63 +41,31 @@ pub(super) enum Transform {
 
 /// An aggregate of a field.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AggregateCall {
-    pub(super) aggregate: Aggregate,
-    pub(super) field: String,
+pub(crate) struct AggregateCall {
+    pub(crate) aggregate: Aggregate,
+    pub(crate) field: String,
 }
 
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Aggregate(AggregateCall),
-    /// A transformation of windows' values, else of a field's points.
-    Transform {
-        transform: Transform,
-        of: Option<AggregateCall>,
-        field: Option<String>,
-    },
+    /// A transformation of windows' values.
+    OfWindows(Transform, AggregateCall),
+    /// A transformation of a field's points.
+    OfPoints(Transform, String),
 }
 
-/// Functions that InfluxDB has and Roomtide has not.
-const ABSENT: [&str; 33] = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
-    "atan2",
-    "bottom",
-    "ceil",
-    "chande_momentum_oscillator",
-    "cos",
-    "distinct",
-    "double_exponential_moving_average",
-    "elapsed",
-    "exp",
-    "exponential_moving_average",
-    "floor",
-    "histogram",
-    "holt_winters",
-    "holt_winters_with_fit",
-    "kaufmans_adaptive_moving_average",
-    "kaufmans_efficiency_ratio",
-    "ln",
-    "log",
-    "log10",
-    "log2",
-    "mode",
-    "pow",
-    "relative_strength_index",
-    "round",
-    "sample",
-    "sin",
-    "sqrt",
-    "tan",
-    "top",
-];
+/// Functions that InfluxDB has and Roomtide has not, beside the exponential ones.
+const ABSENT: &str = "\
+    abs acos asin atan atan2 bottom ceil chande_momentum_oscillator cos distinct elapsed exp \
+    floor histogram holt_winters holt_winters_with_fit kaufmans_adaptive_moving_average \
+    kaufmans_efficiency_ratio ln log log10 log2 mode pow relative_strength_index round sample \
+    sin sqrt tan top";
 
 /// Why a name is not called.
-pub(super) fn unknown(name: &str) -> QueryError {
-    if ABSENT.contains(&name) || name.contains("exponential") {
+pub(crate) fn unknown(name: &str) -> QueryError {
+    if ABSENT.split(' ').any(|absent| absent == name) || name.contains("exponential") {
         return QueryError::unsupported(format_args!("{name}()"));
     }
     QueryError::new(format!("undefined function {}()", domain::excerpt(name)))
@@ -106,7 +74,7 @@ pub(super) fn unknown(name: &str) -> QueryError {
 impl Aggregate {
     /// The smallest and the largest number of arguments of an aggregate. Returns
     /// `None` if no aggregate has the name.
-    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
             | "stddev" => Some((1, 1)),
@@ -117,7 +85,7 @@ impl Aggregate {
     }
 
     /// The aggregate of that name, whose arguments are as many as they should be.
-    pub(super) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
+    pub(crate) fn of(name: &str, arguments: &[Expression]) -> Result<Self, QueryError> {
         Ok(match name {
             "count" => Self::Count,
             "sum" => Self::Sum,
@@ -131,7 +99,7 @@ impl Aggregate {
             "stddev" => Self::Stddev,
             "percentile" => match &arguments[1] {
                 Expression::Number(percent) => Self::Percentile(*percent),
-                Expression::Integer(percent) => Self::Percentile(super::value::float(*percent)),
+                Expression::Integer(percent) => Self::Percentile(float(*percent)),
                 _ => return Err(QueryError::new("expected float argument in percentile()")),
             },
             "integral" => Self::Integral(match arguments.get(1) {
@@ -143,12 +111,12 @@ impl Aggregate {
     }
 
     /// Whether it selects one of the points.
-    pub(super) const fn is_selector(self) -> bool {
+    pub(crate) const fn is_selector(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Min | Self::Max | Self::Percentile(_))
     }
 
     /// Whether a rollup tells it exactly.
-    pub(super) const fn is_in_rollups(self) -> bool {
+    pub(crate) const fn is_in_rollups(self) -> bool {
         !matches!(self, Self::Median | Self::Stddev | Self::Percentile(_) | Self::Integral(_))
     }
 }
@@ -156,7 +124,7 @@ impl Aggregate {
 impl Transform {
     /// The smallest and the largest number of arguments of a transformation. Returns
     /// `None` if no transformation has the name.
-    pub(super) fn arguments(name: &str) -> Option<(usize, usize)> {
+    pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),
             "derivative" | "non_negative_derivative" => Some((1, 2)),
@@ -166,7 +134,7 @@ impl Transform {
     }
 
     /// The transformation of that name, whose arguments are as many as they should be.
-    pub(super) fn of(
+    pub(crate) fn of(
         name: &str,
         arguments: &[Expression],
         interval: Option<Interval>,
@@ -189,7 +157,7 @@ impl Transform {
                     return Err(QueryError::new(message));
                 }
                 other => {
-                    let kind = kind_of(other);
+                    let kind = other.kind();
                     let message = format!(
                         "second argument for moving_average must be an integer, got {kind}"
                     );
@@ -201,31 +169,31 @@ impl Transform {
     }
 
     /// Whether it needs the window before the first.
-    pub(super) const fn looks_back(self) -> bool {
+    pub(crate) const fn looks_back(self) -> bool {
         !matches!(self, Self::CumulativeSum)
     }
 }
 
 impl Call {
     /// The field that it is made of.
-    pub(super) fn field(&self) -> &str {
+    pub(crate) fn field(&self) -> &str {
         match self {
-            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => &call.field,
-            Self::Transform { field, .. } => field.as_deref().unwrap_or_default(),
+            Self::Aggregate(call) | Self::OfWindows(_, call) => &call.field,
+            Self::OfPoints(_, field) => field,
         }
     }
 
     /// The aggregate in it.
-    pub(super) const fn aggregate(&self) -> Option<Aggregate> {
+    pub(crate) const fn aggregate(&self) -> Option<Aggregate> {
         match self {
-            Self::Aggregate(call) | Self::Transform { of: Some(call), .. } => Some(call.aggregate),
-            Self::Transform { .. } => None,
+            Self::Aggregate(call) | Self::OfWindows(_, call) => Some(call.aggregate),
+            Self::OfPoints(..) => None,
         }
     }
 
     /// Whether it needs the window before the first.
-    pub(super) const fn looks_back(&self) -> bool {
-        matches!(self, Self::Transform { transform, of: Some(_), .. } if transform.looks_back())
+    pub(crate) const fn looks_back(&self) -> bool {
+        matches!(self, Self::OfWindows(transform, _) if transform.looks_back())
     }
 }
 
@@ -240,7 +208,7 @@ fn unit_of(
         Some(Expression::Duration(length)) if *length > 0 => Ok(*length),
         Some(Expression::Duration(_)) => Err(QueryError::new("duration argument must be positive")),
         Some(other) => {
-            let kind = kind_of(other);
+            let kind = other.kind();
             let message = format!("second argument to {name} must be a duration, got {kind}");
             Err(QueryError::new(message))
         }

@@ -3,16 +3,18 @@
 /// A failure of one statement, or of the whole query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct QueryError(String);
+pub struct QueryError(String);
 
 impl QueryError {
     /// A failure that is told in these words.
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
     /// A function, a clause or a statement that InfluxDB has and Roomtide has not.
-    pub(super) fn unsupported(what: impl std::fmt::Display) -> Self {
+    #[must_use]
+    pub fn unsupported(what: impl std::fmt::Display) -> Self {
         Self(format!("{what} is not supported by Roomtide"))
     }
 }

@@ -1,13 +1,11 @@
 //! Durations as InfluxQL writes them, in nanoseconds. Reads no clock.
 
-use chrono::TimeDelta;
-
-pub(super) const SECOND: i64 = 1_000_000_000;
+pub(crate) const SECOND: i64 = 1_000_000_000;
 /// Nanoseconds of a millisecond.
-pub(super) const MILLISECOND: i64 = 1_000_000;
+pub(crate) const MILLISECOND: i64 = 1_000_000;
 
 /// Reads a duration such as `90s` or `1h30m`; `None` for anything else, and where it is too long.
-pub(super) fn parse(text: &str) -> Option<i64> {
+pub(crate) fn parse(text: &str) -> Option<i64> {
     let mut total: i64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -30,11 +28,6 @@ pub(super) fn parse(text: &str) -> Option<i64> {
         rest = &unit[length..];
     }
     (!text.is_empty()).then_some(total)
-}
-
-/// A length in days.
-pub(super) fn days_of(length: TimeDelta) -> f64 {
-    super::value::float(length.num_milliseconds()) / 86_400_000.0
 }
 
 #[cfg(test)]

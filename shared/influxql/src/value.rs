@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::ast::Operator;
+use crate::ast::Operator;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Float(f64),
     /// A count, or a number of the query.
     Integer(i64),
@@ -16,13 +16,13 @@ pub(super) enum Value {
 
 /// A whole number as a float; beyond 2^53 the nearest one.
 #[expect(clippy::cast_precision_loss, reason = "InfluxQL's arithmetic is that of floats")]
-pub(super) const fn float(number: i64) -> f64 {
+pub(crate) const fn float(number: i64) -> f64 {
     number as f64
 }
 
 impl Value {
     /// The number, if it is one.
-    pub(super) const fn number(&self) -> Option<f64> {
+    pub(crate) const fn number(&self) -> Option<f64> {
         match self {
             Self::Float(number) => Some(*number),
             Self::Integer(number) => Some(float(*number)),
@@ -32,7 +32,7 @@ impl Value {
 
     /// The result of an operator on two numbers: whole numbers stay whole, but for a quotient. A division by
     /// zero gives 0, as InfluxDB has it.
-    pub(super) fn computed(operator: Operator, sides: [&Self; 2]) -> Option<Self> {
+    pub(crate) fn computed(operator: Operator, sides: [&Self; 2]) -> Option<Self> {
         if let [Self::Integer(a), Self::Integer(b)] = sides {
             let whole = match operator {
                 Operator::Add => a.checked_add(*b),
@@ -60,7 +60,7 @@ impl Value {
     }
 
     /// Writes the value as JSON.
-    pub(super) fn write_json(&self, to: &mut String) {
+    pub(crate) fn write_json(&self, to: &mut String) {
         match self {
             Self::Text(text) => to.push_str(&json_text(text)),
             other => to.push_str(&other.plain()),
@@ -68,7 +68,7 @@ impl Value {
     }
 
     /// The value as a cell of CSV, unescaped.
-    pub(super) fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         match self {
             Self::Float(number) => number_text(*number),
             Self::Integer(number) => number.to_string(),
@@ -79,7 +79,7 @@ impl Value {
 }
 
 /// A text as a JSON string.
-pub(super) fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     serde_json::to_string(text).expect("a text is JSON")
 }
 

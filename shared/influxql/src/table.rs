@@ -1,32 +1,32 @@
 //! The rows of a series of an answer: columns joined by time, in order, with their page. Reads nothing.
 
-use super::aggregate::{Sample, of_points, of_rollups, points};
-use super::ast::{Fill, Operator};
-use super::compile::{Query, Shown};
-use super::fill::filled;
-use super::function::{Aggregate, Call};
-use super::group::{Group, Row};
-use super::transform::transformed;
-use super::value::Value;
+use crate::aggregate::{Point, Sample, of_points, of_rollups, points};
+use crate::ast::Fill;
+use crate::compile::{Query, Shown};
+use crate::fill::filled;
+use crate::function::{Aggregate, AggregateCall, Call};
+use crate::group::{Group, Row};
+use crate::transform::transformed;
+use crate::value::Value;
 
 /// A row: its time in nanoseconds, and a value for each column.
-pub(super) type OutRow = (i64, Vec<Option<Value>>);
+pub(crate) type OutRow = (i64, Vec<Option<Value>>);
 
 /// The windows and the range of a query, with its bounds resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     /// Both ends inside.
-    pub(super) range: (i64, i64),
+    pub(crate) range: (i64, i64),
     /// Whether the query has a lower bound of its own.
-    pub(super) has_start: bool,
+    pub(crate) has_start: bool,
     /// The starts of the windows, with the one before the range where a call looks back.
-    pub(super) windows: Vec<i64>,
+    pub(crate) windows: Vec<i64>,
 }
 
 /// The rows of one group.
 ///
 /// `instant` is the time of the point that the one call selects, where rollups do not tell it.
-pub(super) fn rows(
+pub(crate) fn rows(
     query: &Query,
     frame: &Frame,
     group: &Group<'_>,
@@ -49,11 +49,7 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
         has_field.then(|| (row.at, cells.collect()))
     };
-    let most = if query.rows.limit == 0 {
-        usize::MAX
-    } else {
-        query.rows.limit.saturating_add(query.rows.offset)
-    };
+    let most = query.rows.end();
     if query.is_descending {
         group.rows.iter().rev().filter_map(row).take(most).collect()
     } else {
@@ -91,45 +87,33 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
 
 /// The values of a call, in the order of the answer.
 fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<Sample> {
-    let (from, to) = frame.range;
     match call {
         Call::Aggregate(aggregate) => {
-            let range = (from, to);
-            let mut samples = if group.pieces.is_empty() {
-                of_points(group, aggregate, query.interval, range)
-            } else {
-                of_rollups(group, aggregate, query.interval, range)
-            };
-            let is_at_its_point = query.interval.is_none() && query.is_selector();
-            if query.interval.is_none() && !is_at_its_point {
-                let at = if frame.has_start { from } else { 0 };
+            let mut samples = windowed(query, frame, group, aggregate, frame.range);
+            if query.interval.is_none() && !query.is_selector() {
+                let at = if frame.has_start { frame.range.0 } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }
-            windowed(query, frame, samples, aggregate.aggregate, range)
+            samples
         }
-        Call::Transform { transform, of: Some(aggregate), .. } => {
+        Call::OfWindows(transform, aggregate) => {
             let range = match query.interval {
                 Some(interval) if transform.looks_back() => {
                     interval.widened(frame.range, query.is_descending)
                 }
                 _ => frame.range,
             };
-            let samples = if group.pieces.is_empty() {
-                of_points(group, aggregate, query.interval, range)
-            } else {
-                of_rollups(group, aggregate, query.interval, range)
-            };
-            let samples = windowed(query, frame, samples, aggregate.aggregate, range);
+            let samples = windowed(query, frame, group, aggregate, range);
             transformed(*transform, &samples, query.is_descending)
         }
-        Call::Transform { transform, field, .. } => {
-            let points = points(group, field.as_deref().unwrap_or_default(), (from, to));
-            let samples = points.iter().map(|point| Sample {
+        Call::OfPoints(transform, field) => {
+            let points = points(group, field, frame.range).into_iter();
+            let sample = |point: Point| Sample {
                 at: point.at,
                 value: Some(Value::Float(point.value)),
                 row: None,
-            });
-            let mut samples: Vec<Sample> = samples.collect();
+            };
+            let mut samples: Vec<Sample> = points.map(sample).collect();
             if query.is_descending {
                 samples.reverse();
             }
@@ -138,14 +122,16 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
     }
 }
 
-/// Puts samples into the order of the answer and fills the windows between them.
+/// The values of windows in the order of the answer, with those between them filled.
 fn windowed(
     query: &Query,
     frame: &Frame,
-    mut samples: Vec<Sample>,
-    aggregate: Aggregate,
+    group: &Group<'_>,
+    call: &AggregateCall,
     (from, to): (i64, i64),
 ) -> Vec<Sample> {
+    let values = if group.pieces.is_empty() { of_points } else { of_rollups };
+    let mut samples = values(group, call, query.interval, (from, to));
     let Some(interval) = query.interval else { return samples };
     let first = if frame.has_start {
         interval.start(from)
@@ -155,11 +141,11 @@ fn windowed(
     if query.is_descending {
         samples.reverse();
     }
-    if query.fill == Fill::None || matches!(aggregate, Aggregate::Integral(_)) {
+    if query.fill == Fill::None || matches!(call.aggregate, Aggregate::Integral(_)) {
         return samples;
     }
     let windows = frame.windows.iter().copied().filter(|start| (first..=to).contains(start));
-    let is_count = aggregate == Aggregate::Count;
+    let is_count = call.aggregate == Aggregate::Count;
     if query.is_descending {
         filled(samples, windows.rev(), query.fill, interval.length, is_count)
     } else {
@@ -182,12 +168,8 @@ fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row<'_>)>
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
         }
         Shown::Computed(operator, sides) => {
-            let [left, right] = [&sides[0], &sides[1]].map(|side| cell(side, calls, row));
-            computed(*operator, left, right)
+            let [left, right] = &**sides;
+            Value::computed(*operator, [&cell(left, calls, row)?, &cell(right, calls, row)?])
         }
     }
-}
-
-fn computed(operator: Operator, left: Option<Value>, right: Option<Value>) -> Option<Value> {
-    Value::computed(operator, [&left?, &right?])
 }

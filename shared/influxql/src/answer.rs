@@ -3,13 +3,20 @@
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use domain::Zone;
 
-use super::duration::{MILLISECOND, SECOND};
-use super::value::{Value, json_text};
+use crate::duration::{MILLISECOND, SECOND};
+use crate::value::{Value, json_text};
 
 /// The result of a statement.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    Done { series: Vec<OutSeries>, warning: Option<String> },
+pub enum Outcome {
+    /// Its series.
+    Done {
+        /// The series, in the order of the answer.
+        series: Vec<OutSeries>,
+        /// What the reader of the answer has to know of it.
+        warning: Option<String>,
+    },
+    /// Why there is no result.
     Error(String),
 }
 
@@ -21,18 +28,18 @@ impl From<Vec<OutSeries>> for Outcome {
 
 /// A series of a result.
 #[derive(Debug, Default)]
-pub(super) struct OutSeries {
-    pub(super) name: Option<String>,
-    pub(super) tags: Vec<(String, String)>,
-    pub(super) columns: Vec<String>,
-    pub(super) rows: Vec<Vec<OutValue>>,
+pub struct OutSeries {
+    pub(crate) name: Option<String>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<OutValue>>,
     /// The zone in which its times are written.
-    pub(super) zone: Option<Zone>,
+    pub(crate) zone: Option<Zone>,
 }
 
 /// A value of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum OutValue {
+pub(crate) enum OutValue {
     /// Nanoseconds since 1970.
     Time(i64),
     Value(Value),
@@ -53,7 +60,7 @@ impl From<&str> for OutValue {
 
 /// How times are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Epoch {
+pub enum Epoch {
     /// RFC 3339, in the zone of the query.
     Text,
     /// A number of units of so many nanoseconds.
@@ -62,7 +69,8 @@ pub(super) enum Epoch {
 
 impl Epoch {
     /// Reads the parameter `epoch`; a unit that is not known is nanoseconds.
-    pub(super) fn parse(text: &str) -> Self {
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         match text {
             "" => Self::Text,
             "u" | "µ" => Self::Units(1_000),
@@ -99,22 +107,27 @@ fn shortened(time: &str) -> String {
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) epoch: Epoch,
-    pub(super) is_pretty: bool,
-    pub(super) is_csv: bool,
-    /// The rows of a chunk.
-    pub(super) chunk: Option<usize>,
+pub struct Form {
+    /// How times are written.
+    pub epoch: Epoch,
+    /// Whether JSON is indented.
+    pub is_pretty: bool,
+    /// Whether it is CSV in place of JSON.
+    pub is_csv: bool,
+    /// The rows of a chunk of JSON, where it comes in chunks.
+    pub chunk: Option<usize>,
 }
 
 impl Form {
     /// The media type.
-    pub(super) const fn content_type(self) -> &'static str {
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
         if self.is_csv { "text/csv" } else { "application/json" }
     }
 
     /// Writes the results.
-    pub(super) fn write(self, results: &[Outcome]) -> String {
+    #[must_use]
+    pub fn write(self, results: &[Outcome]) -> String {
         if self.is_csv {
             return self.csv(results);
         }
@@ -122,18 +135,15 @@ impl Form {
             return self.chunks(results, rows);
         }
         let mut body = String::from("{\"results\":[");
-        for (n, result) in results.iter().enumerate() {
-            if n > 0 {
-                body.push(',');
-            }
-            self.result(n, result, &mut body);
-        }
+        let results = results.iter().enumerate();
+        joined(results, &mut body, |(id, result), body| self.result(id, result, body));
         body.push_str("]}");
         self.finished(&body)
     }
 
     /// A failure of the whole query.
-    pub(super) fn error(self, message: &str) -> String {
+    #[must_use]
+    pub fn error(self, message: &str) -> String {
         if self.is_csv {
             return format!("error\n\"{}\"\n", message.replace('"', "\"\""));
         }
@@ -151,12 +161,7 @@ impl Form {
             Outcome::Done { series, warning } => {
                 if !series.is_empty() {
                     to.push_str(",\"series\":[");
-                    for (n, series) in series.iter().enumerate() {
-                        if n > 0 {
-                            to.push(',');
-                        }
-                        self.series(series, &series.rows, false, to);
-                    }
+                    joined(series, to, |it, to| self.series(it, &it.rows, false, to));
                     to.push(']');
                 }
                 to.push_str(&messages(warning.as_deref()));
@@ -171,30 +176,26 @@ impl Form {
             to.push_str(&format!("\"name\":{},", json_text(name)));
         }
         if !series.tags.is_empty() {
-            let tags = series.tags.iter();
-            let tags: Vec<String> = tags
-                .map(|(key, value)| format!("{}:{}", json_text(key), json_text(value)))
-                .collect();
-            to.push_str(&format!("\"tags\":{{{}}},", tags.join(",")));
+            to.push_str("\"tags\":{");
+            joined(&series.tags, to, |(key, value), to| {
+                to.push_str(&format!("{}:{}", json_text(key), json_text(value)));
+            });
+            to.push_str("},");
         }
-        let columns: Vec<String> = series.columns.iter().map(|name| json_text(name)).collect();
-        to.push_str(&format!("\"columns\":[{}]", columns.join(",")));
+        to.push_str("\"columns\":[");
+        joined(&series.columns, to, |name, to| to.push_str(&json_text(name)));
+        to.push(']');
         if !rows.is_empty() {
             to.push_str(",\"values\":[");
-            for (n, row) in rows.iter().enumerate() {
-                to.push_str(if n > 0 { ",[" } else { "[" });
-                for (n, value) in row.iter().enumerate() {
-                    if n > 0 {
-                        to.push(',');
-                    }
-                    match value {
-                        OutValue::Time(at) => self.epoch.write(*at, series.zone, to),
-                        OutValue::Value(value) => value.write_json(to),
-                        OutValue::Null => to.push_str("null"),
-                    }
-                }
+            joined(rows, to, |row, to| {
+                to.push('[');
+                joined(row, to, |value, to| match value {
+                    OutValue::Time(at) => self.epoch.write(*at, series.zone, to),
+                    OutValue::Value(value) => value.write_json(to),
+                    OutValue::Null => to.push_str("null"),
+                });
                 to.push(']');
-            }
+            });
             to.push(']');
         }
         to.push_str(if is_partial { ",\"partial\":true}" } else { "}" });
@@ -285,17 +286,28 @@ fn messages(warning: Option<&str>) -> String {
 }
 
 fn csv_row(cells: &[String], to: &mut String) {
-    for (n, cell) in cells.iter().enumerate() {
-        if n > 0 {
-            to.push(',');
-        }
+    joined(cells, to, |cell, to| {
         if cell.contains(['"', ',', '\n', '\r']) {
             to.push_str(&format!("\"{}\"", cell.replace('"', "\"\"")));
         } else {
             to.push_str(cell);
         }
-    }
+    });
     to.push('\n');
+}
+
+/// Writes entries with commas between them.
+fn joined<T>(
+    entries: impl IntoIterator<Item = T>,
+    to: &mut String,
+    write: impl Fn(T, &mut String),
+) {
+    for (n, entry) in entries.into_iter().enumerate() {
+        if n > 0 {
+            to.push(',');
+        }
+        write(entry, to);
+    }
 }
 
 /// Indents JSON by four blanks.

@@ -1,33 +1,36 @@
 //! Values of windows: of points, or of rollups where these tell them. Fills no window.
 
+use std::collections::BTreeMap;
+
 use domain::{Decimal, Exact};
 
-use super::function::{Aggregate, AggregateCall};
-use super::group::{Group, float};
-use super::value::{Value, float as whole_as_float};
-use super::windows::Interval;
+use crate::condition::nanoseconds;
+use crate::function::{Aggregate, AggregateCall};
+use crate::group::{Group, float};
+use crate::value::{Value, float as whole_as_float};
+use crate::windows::Interval;
 
 /// A value of a series of values.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// Nanoseconds since 1970.
-    pub(super) at: i64,
+    pub(crate) at: i64,
     /// `None` where there are points but no value, as of the deviation of one point.
-    pub(super) value: Option<Value>,
+    pub(crate) value: Option<Value>,
     /// The point that was selected, by its place in the group.
-    pub(super) row: Option<usize>,
+    pub(crate) row: Option<usize>,
 }
 
 /// A point of one field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Point {
-    pub(super) at: i64,
-    pub(super) value: f64,
+pub(crate) struct Point {
+    pub(crate) at: i64,
+    pub(crate) value: f64,
     row: usize,
 }
 
 /// The points of a field in a range, oldest first.
-pub(super) fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Vec<Point> {
+pub(crate) fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Vec<Point> {
     let rows = group.rows.iter().enumerate().filter(|(_, row)| (from..=to).contains(&row.at));
     rows.filter_map(|(n, row)| {
         Some(Point { at: row.at, value: group.counted(row, field)?, row: n })
@@ -37,7 +40,7 @@ pub(super) fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> 
 
 /// The value of each window that has points, at the window's start; without windows one value, at the time of
 /// the point that is selected, or at 0.
-pub(super) fn of_points(
+pub(crate) fn of_points(
     group: &Group<'_>,
     call: &AggregateCall,
     interval: Option<Interval>,
@@ -217,8 +220,8 @@ impl<'a> Joined<'a> {
             _ => return None,
         };
         let at = match aggregate {
-            Aggregate::First => super::condition::nanoseconds(self.first.at),
-            Aggregate::Last => super::condition::nanoseconds(self.last.at),
+            Aggregate::First => nanoseconds(self.first.at),
+            Aggregate::Last => nanoseconds(self.last.at),
             _ => 0,
         };
         Some(Sample { at, value: Some(value), row: None })
@@ -230,14 +233,13 @@ fn exact(number: &Exact) -> f64 {
 }
 
 /// The same as [`of_points`], of rollups that each lie in one window.
-pub(super) fn of_rollups(
+pub(crate) fn of_rollups(
     group: &Group<'_>,
     call: &AggregateCall,
     interval: Option<Interval>,
     (from, to): (i64, i64),
 ) -> Vec<Sample> {
-    use super::condition::nanoseconds;
-    let mut joined: std::collections::BTreeMap<i64, Joined<'_>> = std::collections::BTreeMap::new();
+    let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
     for piece in &group.pieces {
         let begin = nanoseconds(piece.range.from());
         let Some(rollup) = group.rolled_up(piece, &call.field) else { continue };

@@ -2,7 +2,7 @@
 
 use regex_lite::{Regex, RegexBuilder};
 
-use super::error::QueryError;
+use crate::error::QueryError;
 
 /// The largest size of a compiled expression: 64 KiB.
 const MAX_SIZE: usize = 64 << 10;
@@ -11,11 +11,11 @@ const MAX_NESTING: u32 = 32;
 
 /// A regular expression.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
+pub(crate) struct Pattern(Regex);
 
 impl Pattern {
     /// Compiles an expression.
-    pub(super) fn parse(text: &str) -> Result<Self, QueryError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, QueryError> {
         let built = RegexBuilder::new(text).size_limit(MAX_SIZE).nest_limit(MAX_NESTING).build();
         built.map(Self).map_err(|why| {
             QueryError::new(format!("error parsing regexp: {why}: `{}`", domain::excerpt(text)))
@@ -23,12 +23,12 @@ impl Pattern {
     }
 
     /// Tells whether it is found anywhere in a text.
-    pub(super) fn is_in(&self, text: &str) -> bool {
+    pub(crate) fn is_in(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 
     /// The expression as it was written.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
     }
 }

@@ -1,12 +1,12 @@
 //! `fill`: the values of windows without points. Computes no other value.
 
-use super::aggregate::Sample;
-use super::ast::Fill;
-use super::value::{Value, float};
+use crate::aggregate::Sample;
+use crate::ast::Fill;
+use crate::value::{Value, float};
 
 /// The samples of all windows, in the order of the answer: windows and samples come in it, and each sample is at
 /// the start of one of the windows.
-pub(super) fn filled(
+pub(crate) fn filled(
     samples: Vec<Sample>,
     windows: impl Iterator<Item = i64>,
     fill: Fill,

@@ -2,17 +2,17 @@
 
 use domain::Zone;
 
-use super::duration::SECOND;
+use crate::duration::SECOND;
 
 /// The number of windows of one series.
-pub(super) const MAX_WINDOWS: i64 = 11_000;
+pub(crate) const MAX_WINDOWS: i64 = 11_000;
 
 /// The windows of `time(length, offset)`; all times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interval {
-    pub(super) length: i64,
-    pub(super) offset: i64,
-    pub(super) zone: Option<Zone>,
+pub(crate) struct Interval {
+    pub(crate) length: i64,
+    pub(crate) offset: i64,
+    pub(crate) zone: Option<Zone>,
 }
 
 impl Interval {
@@ -26,7 +26,7 @@ impl Interval {
     ///
     /// Where the clock changes within the window, the offset of its start counts, unless the change is as
     /// long as the window.
-    pub(super) fn start(&self, at: i64) -> i64 {
+    pub(crate) fn start(&self, at: i64) -> i64 {
         within(self.start_of(at.into()))
     }
 
@@ -42,7 +42,7 @@ impl Interval {
     }
 
     /// A range and the length of a window before it, in the order of time or against it.
-    pub(super) const fn widened(&self, (from, to): (i64, i64), is_descending: bool) -> (i64, i64) {
+    pub(crate) const fn widened(&self, (from, to): (i64, i64), is_descending: bool) -> (i64, i64) {
         if is_descending {
             (from, to.saturating_add(self.length))
         } else {
@@ -51,7 +51,7 @@ impl Interval {
     }
 
     /// The start of the window behind the one that begins at `start`.
-    pub(super) fn next(&self, start: i64) -> i64 {
+    pub(crate) fn next(&self, start: i64) -> i64 {
         let (start, length) = (i128::from(start), i128::from(self.length));
         let next = self.start_of(start + length);
         within(if next > start { next } else { self.start_of(start + 2 * length) })
@@ -59,7 +59,7 @@ impl Interval {
 
     /// The starts of the windows from the one that contains `from` to the one that contains `last`; the number
     /// that there would be where that is more than [`MAX_WINDOWS`].
-    pub(super) fn starts(&self, from: i64, last: i64) -> Result<Vec<i64>, i64> {
+    pub(crate) fn starts(&self, from: i64, last: i64) -> Result<Vec<i64>, i64> {
         let number = last.saturating_sub(from) / self.length + 1;
         if number > MAX_WINDOWS {
             return Err(number);

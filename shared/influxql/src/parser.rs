@@ -4,25 +4,24 @@ mod expressions;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use domain::Zone;
 
-use super::ast::{
-    Column, Expression, Fill, Keys, Listed, Measurement, Name, Page, Select, Show, Statement,
+use crate::ast::{
+    Column, Expression, Fill, Listed, Measurement, Name, Page, Select, Show, Statement,
 };
-use super::error::QueryError;
-use super::lexer::{Lexer, Spanned, Token, is_keyword};
-use super::pattern::Pattern;
+use crate::error::QueryError;
+use crate::lexer::{Lexer, Spanned, Token, is_keyword};
+use crate::parameters::Parameters;
+use crate::pattern::Pattern;
+use crate::value::float;
 
 /// The largest text of a query: 64 KiB.
-pub(super) const MAX_TEXT: usize = 64 << 10;
+const MAX_TEXT: usize = 64 << 10;
 /// The number of statements of a query.
 const MAX_STATEMENTS: usize = 10;
 
-/// The values of a query's parameters, by name.
-pub(super) type Parameters = BTreeMap<String, Expression>;
-
-/// The statements of a query.
-pub(super) fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
+/// The statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
+pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
     if text.len() > MAX_TEXT {
         let message = format!("the query is longer than {MAX_TEXT} bytes");
         return Err(QueryError::new(message));
@@ -197,7 +196,7 @@ impl Parser<'_> {
             "SERIES" if !self.is_cardinality() => Listed::Series,
             "FIELD" if self.takes_word("KEYS") => Listed::FieldKeys,
             "TAG" if self.takes_word("KEYS") => Listed::TagKeys,
-            "TAG" if self.takes_word("VALUES") => Listed::TagValues(Keys::Are(Vec::new())),
+            "TAG" if self.takes_word("VALUES") => Listed::TagValues(Vec::new()),
             "TAG" => return Err(self.unexpected(&["KEY", "KEYS", "VALUES"])),
             "FIELD" if !self.is_cardinality() => return Err(self.unexpected(&["KEY", "KEYS"])),
             other => {
@@ -227,7 +226,7 @@ impl Parser<'_> {
                 sources.push(Measurement { policy: None, name: self.compared_name()? });
             }
         } else if self.takes_word("FROM") {
-            sources = self.sources()?;
+            sources = self.list(Self::source)?;
         }
         if matches!(listed, Listed::TagValues(_)) {
             self.expect_word("WITH")?;
@@ -255,23 +254,26 @@ impl Parser<'_> {
         }
     }
 
-    fn keys(&mut self) -> Result<Keys, QueryError> {
-        if self.takes_word("IN") {
-            self.expect_mark("(")?;
-            let mut keys = vec![self.identifier()?];
-            while self.takes_mark(",") {
-                keys.push(self.identifier()?);
-            }
-            self.expect_mark(")")?;
-            return Ok(Keys::Are(keys));
+    fn keys(&mut self) -> Result<Vec<Name>, QueryError> {
+        if !self.takes_word("IN") {
+            return Ok(vec![self.compared_name()?]);
         }
-        match self.compared_name() {
-            Ok(Name::Is(key)) => Ok(Keys::Are(vec![key])),
-            Ok(Name::IsNot(key)) => Ok(Keys::IsNot(key)),
-            Ok(Name::Matches(pattern)) => Ok(Keys::Match(pattern)),
-            Ok(Name::MatchesNot(pattern)) => Ok(Keys::NoMatch(pattern)),
-            Err(error) => Err(error),
+        self.expect_mark("(")?;
+        let keys = self.list(|parser| parser.identifier().map(Name::Is))?;
+        self.expect_mark(")")?;
+        Ok(keys)
+    }
+
+    /// Some things between which commas stand.
+    fn list<T>(
+        &mut self,
+        one: fn(&mut Self) -> Result<T, QueryError>,
+    ) -> Result<Vec<T>, QueryError> {
+        let mut all = vec![one(self)?];
+        while self.takes_mark(",") {
+            all.push(one(self)?);
         }
+        Ok(all)
     }
 
     fn select(&mut self) -> Result<Statement, QueryError> {
@@ -285,7 +287,7 @@ impl Parser<'_> {
             self.unsupported("");
             return Ok(Statement::Unsupported("a subquery".to_owned()));
         }
-        let sources = self.sources()?;
+        let sources = self.list(Self::source)?;
         let condition = self.condition()?;
         let dimensions = self.dimensions()?;
         let fill = self.fill()?;
@@ -308,23 +310,11 @@ impl Parser<'_> {
     }
 
     fn columns(&mut self) -> Result<Vec<Column>, QueryError> {
-        let mut columns = Vec::new();
-        loop {
-            let expression = self.column()?;
-            let alias = if self.takes_word("AS") { Some(self.identifier()?) } else { None };
-            columns.push(Column { expression, alias });
-            if !self.takes_mark(",") {
-                return Ok(columns);
-            }
-        }
-    }
-
-    fn sources(&mut self) -> Result<Vec<Measurement>, QueryError> {
-        let mut sources = vec![self.source()?];
-        while self.takes_mark(",") {
-            sources.push(self.source()?);
-        }
-        Ok(sources)
+        self.list(|parser| {
+            let expression = parser.column()?;
+            let alias = if parser.takes_word("AS") { Some(parser.identifier()?) } else { None };
+            Ok(Column { expression, alias })
+        })
     }
 
     /// `m`, `policy.m`, `database.policy.m` or `database..m`, each name or the last one a pattern.
@@ -361,17 +351,11 @@ impl Parser<'_> {
     }
 
     fn dimensions(&mut self) -> Result<Vec<Expression>, QueryError> {
-        let mut dimensions = Vec::new();
         if !self.takes_word("GROUP") {
-            return Ok(dimensions);
+            return Ok(Vec::new());
         }
         self.expect_word("BY")?;
-        loop {
-            dimensions.push(self.column()?);
-            if !self.takes_mark(",") {
-                return Ok(dimensions);
-            }
-        }
+        self.list(Self::column)
     }
 
     fn fill(&mut self) -> Result<Fill, QueryError> {
@@ -389,7 +373,7 @@ impl Parser<'_> {
             ));
         };
         match argument {
-            Expression::Integer(number) => Ok(Fill::Number(super::value::float(*number))),
+            Expression::Integer(number) => Ok(Fill::Number(float(*number))),
             Expression::Number(number) => Ok(Fill::Number(*number)),
             Expression::Reference { name, .. } => match name.to_ascii_lowercase().as_str() {
                 "null" => Ok(Fill::Null),
@@ -440,7 +424,7 @@ impl Parser<'_> {
         }
     }
 
-    fn zone(&mut self) -> Result<Option<domain::Zone>, QueryError> {
+    fn zone(&mut self) -> Result<Option<Zone>, QueryError> {
         if !self.takes_word("tz") {
             return Ok(None);
         }
@@ -454,7 +438,7 @@ impl Parser<'_> {
             let name = domain::excerpt(&name);
             QueryError::new(format!("unable to find time zone {name}"))
         };
-        let zone = if name.is_empty() { Ok(domain::Zone::UTC) } else { name.parse() };
+        let zone = if name.is_empty() { Ok(Zone::UTC) } else { name.parse() };
         zone.map(Some).map_err(unknown)
     }
 

@@ -1,0 +1,48 @@
+//! The rollups that have the one smallest or largest value of a group. Its instant is for readings to tell.
+
+use domain::{Decimal, Device, MetricName, TimeRange};
+
+use crate::compile::Query;
+use crate::function::{Aggregate, AggregateCall, Call};
+use crate::group::{Group, RolledUp};
+
+/// A smallest or largest value, as a rollup has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Extreme<'a> {
+    /// The time of the readings of the rollup.
+    pub range: TimeRange,
+    /// The device whose rollup it is.
+    pub device: &'a Device,
+    /// The metric that has the value.
+    pub metric: &'a MetricName,
+    /// The value.
+    pub value: &'a Decimal,
+}
+
+/// The rollups that have the value which `min` or `max` selects without windows, oldest first; none for other queries.
+pub(crate) fn extremes<'a>(query: &Query, group: &Group<'a>) -> Vec<Extreme<'a>> {
+    let ([Call::Aggregate(call)], None) = (&query.calls[..], query.interval) else {
+        return Vec::new();
+    };
+    let found = || group.pieces.iter().filter_map(|piece| extreme(group, piece, call));
+    let values = found().map(|it| it.value);
+    let wanted = match call.aggregate {
+        Aggregate::Min => values.min(),
+        Aggregate::Max => values.max(),
+        _ => None,
+    };
+    let mut found: Vec<_> = found().filter(|it| Some(it.value) == wanted).collect();
+    found.sort_by_key(|it| it.range.from());
+    found
+}
+
+fn extreme<'a>(
+    group: &Group<'a>,
+    piece: &RolledUp<'a>,
+    call: &AggregateCall,
+) -> Option<Extreme<'a>> {
+    let (device, metric) = group.origin(piece, &call.field)?;
+    let rollup = piece.rollup.metrics.get(metric)?;
+    let value = if call.aggregate == Aggregate::Min { &rollup.min } else { &rollup.max };
+    Some(Extreme { range: piece.range, device, metric, value })
+}
