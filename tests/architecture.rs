@@ -137,17 +137,21 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("domain", &[]),
     ("influxql", &["domain"]),
     ("table", &["domain"]),
     ("rollups", &["domain", "table"]),
+    ("series", &["domain", "table", "rollups"]),
     ("aws", &[]),
     ("dynamodb", &["domain", "table", "aws"]),
     ("api", &["domain", "table"]),
     ("runtime", &["domain", "table", "aws", "api"]),
     ("ingest", FUNCTION),
-    ("query", &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql"]),
+    (
+        "query",
+        &["domain", "table", "rollups", "aws", "dynamodb", "api", "runtime", "influxql", "series"],
+    ),
     ("registry", FUNCTION),
     ("rollup", FUNCTION),
     (

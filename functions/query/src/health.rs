@@ -5,9 +5,9 @@ use api::{Dialect, Problem, Response};
 use domain::Timestamp;
 use runtime::http::Call;
 use serde_json::{Value, json};
+use series::{KnownState, Lacking};
 
 use crate::ports::Store;
-use crate::series::{KnownState, Lacking};
 
 /// `GET /health`
 pub(crate) async fn health(

@@ -18,9 +18,9 @@ use influxql::{Form, Outcome, QueryError, Statement};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use series::KnownState;
 
 use crate::ports::Store;
-use crate::series::KnownState;
 pub(crate) use density::Densities;
 use failure::Failure;
 use request::QueryRequest;

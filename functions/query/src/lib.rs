@@ -6,6 +6,7 @@
 
 mod answer;
 mod conditions_schema;
+mod failure;
 mod health;
 mod influxdb;
 mod influxql;
@@ -32,8 +33,9 @@ use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
 
 use crate::influxql::Densities;
+use crate::series::About;
+use ::series::KnownState;
 use registry::deletion::Quiet;
-use series::{About, KnownState};
 
 pub use ports::Store;
 

@@ -1,32 +1,15 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
-//! `request` reads what is asked, `members` chooses the devices, `gather` reads each one's rollups, `values`
-//! gives each row its share, `combine` makes one value of several devices, and `answer`, `energy` and
-//! `events` show them. All arithmetic is the domain's.
+//! `request` reads what is asked, `subject` chooses the devices, the package `series` has their values, and `answer`,
+//! `energy` and `events` show them. Computes nothing.
 
 mod about;
 mod answer;
-mod by_room;
-mod combine;
 mod conditions;
-mod device;
 mod energy;
 mod events;
-pub(crate) mod failure;
-mod function;
-pub(crate) mod gather;
-pub(crate) mod grid;
-pub(crate) mod horizon;
-mod lacking;
-pub(crate) mod members;
-mod neighbours;
-mod not_combined;
 mod request;
-mod sizes;
 mod subject;
-#[cfg(test)]
-mod tests;
-mod values;
 mod verdicts;
 mod write;
 
@@ -37,23 +20,20 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use series::{
+    Ask, DEVICE_CONCURRENCY, DeviceValues, Events, Grid, Horizon, KnownState, Lacking, Lag,
+    LeftOut, Level, Place, device_values, events, places,
+};
 
 use crate::answer::sheet::metrics_of;
+use crate::failure::problem;
 use crate::ports::Store;
 use crate::registry::lookup;
 use about::{Explanation, Span, sources};
-use answer::{Columns, Series};
-use by_room::Place;
+use answer::{Columns, Group, Series};
 pub(crate) use conditions::conditions;
-use device::{DeviceValues, device_values};
 use energy::Energy;
-use events::{EVENT_COLUMNS, Events, events};
-use gather::{Ask, Level, MAX_READ};
-use grid::Grid;
-pub(crate) use horizon::{Horizon, KnownState};
-pub(crate) use lacking::Lacking;
-use lacking::Lag;
-use members::{DEVICE_CONCURRENCY, LeftOut};
+use events::EVENT_COLUMNS;
 use request::SeriesRequest;
 pub(crate) use subject::About;
 use subject::Subject;
@@ -86,24 +66,16 @@ pub(crate) async fn series(
     let columns = Columns::of(&request, &names, &devices, is_combined)?;
     let names = columns.names();
     let spans = |rule: &MetricRule| columns.spans(rule);
-    let ask = |device| Ask {
-        device,
-        rooms: subject.rooms.as_ref().filter(|_| !request.is_by_room),
-        is_by_room: false,
-        max_read: MAX_READ,
-        grid: &grid,
-        horizon: &horizon,
-        coarsest: Level::of(request.unit),
-        now,
-    };
-    let asks: Vec<Ask<'_>> = devices.iter().map(|device| ask(*device)).collect();
+    let ask = |device| Ask::of(device, (&grid, &horizon), Level::of(request.unit), now);
+    let rooms = subject.rooms.as_ref().filter(|_| !request.is_by_room);
+    let asks: Vec<_> = devices.iter().map(|it| Ask { rooms, ..ask(*it) }).collect();
     let invocation = call.invocation;
     let asked: Vec<_> = asks
         .iter()
         .map(|ask| Box::pin(device_values(store, ask, &names, spans, invocation)))
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
-    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
+    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
@@ -114,11 +86,12 @@ pub(crate) async fn series(
     if request.is_by_room {
         let source = sources(&found).join("+");
         let rooms = subject.each_room();
-        let places = by_room::places(store, &asks, found, &rooms, &names, spans, invocation);
-        let mut places = Box::pin(places).await.map_err(|failure| failure.problem(call))?;
+        let found = places(store, &asks, found, &rooms, &names, spans, invocation);
+        let mut places = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
         places.retain(|place| place.room.is_some() || about == About::All);
         let of_places = of_places(&subject, &request, &names, &places)?;
-        let groups = places.iter().zip(&of_places).map(|(place, it)| place.group(it)).collect();
+        let groups =
+            places.iter().zip(&of_places).map(|(place, it)| Group::of_place(place, it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
         return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
     }
@@ -190,15 +163,10 @@ pub(crate) async fn energy(
         false => None,
     });
     let metered: Vec<_> = shown.filter(|(it, _)| is_in_sum(&unread, it)).collect();
-    let ask = |device| Ask {
-        device,
-        rooms: subject.rooms.as_ref(),
-        is_by_room: false,
-        max_read: MAX_READ,
-        grid: &grid,
-        horizon: &horizon,
-        coarsest: Level::of(request.unit),
-        now,
+    let rooms = subject.rooms.as_ref();
+    let ask = |device| {
+        let ask = Ask::of(device, (&grid, &horizon), Level::of(request.unit), now);
+        Ask { rooms, ..ask }
     };
     let asks: Vec<(Ask<'_>, Vec<MetricName>)> = metered
         .iter()
@@ -211,7 +179,7 @@ pub(crate) async fn energy(
         .map(|(ask, names)| Box::pin(device_values(store, ask, names, spans, invocation)))
         .collect();
     let found = stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await;
-    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| failure.problem(call))?;
+    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
     let explain = request
         .is_explained
         .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation))
@@ -242,7 +210,7 @@ pub(crate) async fn energy(
         let is_shown = |ask: &Ask<'_>| found.iter().any(|(it, _)| it.device.id == ask.device.id);
         for (ask, names) in asks.iter().filter(|(ask, _)| is_shown(ask)) {
             let more = events(store, ask, names, invocation).await;
-            let more = more.map_err(|failure| failure.problem(call))?;
+            let more = more.map_err(|failure| problem(failure, call))?;
             found_events.append(more);
         }
     }
@@ -288,18 +256,9 @@ pub(crate) async fn device_events(
         Some(names) => known(names, &[&device])?,
         None => metrics_of(std::iter::once(&device)),
     };
-    let ask = Ask {
-        device: &device,
-        rooms: None,
-        is_by_room: false,
-        max_read: MAX_READ,
-        grid: &grid,
-        horizon: &horizon,
-        coarsest: Level::Days,
-        now,
-    };
+    let ask = Ask::of(&device, (&grid, &horizon), Level::Days, now);
     let found = events(store, &ask, &names, call.invocation).await;
-    let Events { events, has_more } = found.map_err(|failure| failure.problem(call))?;
+    let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
     let rollups_lack = lacking.and_then(|it| it.of(grid.range(), Some(&device.id)));
     let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();

@@ -7,7 +7,7 @@ use table::Invocation;
 use super::failure::Failure;
 use super::read::Plan;
 use crate::ports::Store;
-use crate::series::gather::{Level, readings};
+use series::{Level, readings};
 
 /// The earliest timestamp at which one of the rollups' values was read; `None` where there is no rollup.
 pub(super) async fn instant(

@@ -24,9 +24,9 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<crate::series::failure::Failure> for Failure {
-    fn from(failure: crate::series::failure::Failure) -> Self {
-        use crate::series::failure::Failure as Series;
+impl From<series::Failure> for Failure {
+    fn from(failure: series::Failure) -> Self {
+        use series::Failure as Series;
         match failure {
             Series::Store(error) => Self::Store(error),
             Series::OutOfReach(why) => Self::Query(QueryError::new(why)),

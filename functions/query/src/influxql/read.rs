@@ -10,10 +10,7 @@ use table::{Invocation, RangeQuery, ReadingKey};
 use super::density::{Densities, Density, days_of};
 use super::failure::Failure;
 use crate::ports::Store;
-use crate::series::gather::{Ask, Level, gather, readings};
-use crate::series::grid::{Grid, intersection};
-use crate::series::horizon::Horizon;
-use crate::series::members::DEVICE_CONCURRENCY;
+use series::{Ask, DEVICE_CONCURRENCY, Grid, Horizon, Level, gather, intersection, readings};
 
 /// The read units of a statement, as estimated before anything is read.
 const MAX_UNITS: f64 = 2_000.0;

@@ -14,10 +14,7 @@ use super::failure::Failure;
 use super::read::{Plan, read};
 use crate::ports::Store;
 use crate::registry::presence::{self, Knowledge};
-use crate::series::Lacking;
-use crate::series::grid::Grid;
-use crate::series::horizon::{Horizon, KnownState};
-use crate::series::members::{DEVICE_CONCURRENCY, may_have_been_in};
+use series::{DEVICE_CONCURRENCY, Grid, Horizon, KnownState, Lacking, may_have_been_in};
 
 /// What every `SELECT` of a query works on.
 #[derive(Debug)]

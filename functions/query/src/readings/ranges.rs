@@ -6,6 +6,7 @@ use domain::{Device, MetricName, RangeError, Reading, RoomId, TimeRange, Timesta
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use series::KnownState;
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
@@ -16,7 +17,6 @@ use crate::ports::Store;
 use crate::readings::newest::bytes;
 use crate::registry::presence::Knowledge;
 use crate::registry::{lookup, presence};
-use crate::series::KnownState;
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.

@@ -5,13 +5,14 @@ use domain::{DevicePatch, Edit, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
+use series::KnownState;
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
 use crate::ports::Store;
 use crate::registry::lookup::{self, not_found};
 use crate::registry::patch;
-use crate::series::{KnownState, check_verdicts};
+use crate::series::check_verdicts;
 
 /// `PATCH /devices/{id}`
 pub(crate) async fn device(

@@ -15,14 +15,15 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
+use series::{
+    DEVICE_CONCURRENCY, Failure, Horizon, KnownState, MAX_DEVICES, may_have_been_in, too_many,
+};
 use table::{Invocation, RollupState, StoreResult};
 
+use crate::failure::problem;
 use crate::ports::Store;
 use crate::registry::lookup;
 use crate::registry::lookup::ROOM_CONCURRENCY;
-use crate::series::failure::Failure;
-use crate::series::horizon::{Horizon, KnownState};
-use crate::series::members::{DEVICE_CONCURRENCY, MAX_DEVICES, may_have_been_in, too_many};
 
 /// The largest number of devices that are asked one by one whether they were in a room, where it is not noted.
 const MAX_ASKED: usize = 500;
@@ -147,9 +148,9 @@ pub(crate) async fn in_rooms(
             seen.map(|it| it.into_values().flatten().collect()).map_err(Failure::from)
         }
     };
-    ids.append(&mut former.map_err(|failure| failure.problem(call))?);
+    ids.append(&mut former.map_err(|failure| problem(failure, call))?);
     if ids.len() > MAX_DEVICES {
-        return Err(too_many(format_args!("more than {MAX_DEVICES}")).problem(call));
+        return Err(problem(too_many(format_args!("more than {MAX_DEVICES}")), call));
     }
     if snapshot.has_all_devices {
         // What is noted of a device stays a moment longer than the device.

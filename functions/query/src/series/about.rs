@@ -7,12 +7,9 @@ use domain::{
     Zone,
 };
 use serde::Serialize;
+use series::{DeviceValues, Grid, Lag, Level};
 use table::Invocation;
 
-use super::device::DeviceValues;
-use super::gather::Level;
-use super::grid::Grid;
-use super::lacking::Lag;
 use super::subject::Subject;
 use crate::registry::presence::Knowledge;
 

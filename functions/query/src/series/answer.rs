@@ -6,14 +6,9 @@ use api::{Problem, Response};
 use domain::{DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
+use series::{Combine, DeviceValues, Function, Grid, LeftOut, NotCombined, Place, value_of};
 
 use super::about::{Explanation, Span, sources};
-use super::combine::{Combine, value_of};
-use super::device::DeviceValues;
-use super::function::Function;
-use super::grid::Grid;
-use super::members::LeftOut;
-use super::not_combined::NotCombined;
 use super::request::SeriesRequest;
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
@@ -179,6 +174,18 @@ pub(crate) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
+    /// The rows of a place, by its own columns and without the devices that are behind others in it.
+    pub(crate) fn of_place(
+        place: &'a Place<'a>,
+        (columns, behind): &'a (Columns, Vec<LeftOut<'a>>),
+    ) -> Self {
+        match (&place.room, &place.devices[..]) {
+            (None, [device]) => Self::one(RowOf::OneOf(&device.device.id), columns, device),
+            (None, devices) => Self::combined(RowOf::All, columns, devices, behind),
+            (Some(room), devices) => Self::combined(RowOf::Room(room), columns, devices, behind),
+        }
+    }
+
     /// One device.
     pub(crate) fn one(of: RowOf<'a>, columns: &'a Columns, device: &'a DeviceValues<'a>) -> Self {
         let counted = columns.0.iter().map(|_| vec![device]).collect();

@@ -1,99 +1,17 @@
-//! The energy of devices in kWh: from counters, else from the area under their powers. Reads nothing.
+//! The energy of devices as the API shows it. Sums nothing itself.
 
 use api::{Problem, Response};
-use domain::{
-    Device, DeviceId, EnergyUnit, Exact, Flag, Flags, Meter, MetricName, Role, TimeRange,
-    Timestamp, watts,
-};
+use domain::{Device, DeviceId, Exact, Flag, Meter, MetricName, Role, TimeRange, Timestamp};
 use serde::Serialize;
+use series::{Amount, DeviceValues, Event, Events, Grid, LeftOut, RowEnergy, sum};
 
 use super::about::{Explanation, Span};
-use super::device::DeviceValues;
-use super::events::{Event, Events};
-use super::grid::Grid;
-use super::members::LeftOut;
 use super::request::SeriesRequest;
-use super::values::RowValues;
 use super::write::{Line, respond};
 use crate::answer::row::Cell;
 
-/// The W·ms of a kWh.
-const WATT_MILLIS: u64 = 3_600_000_000;
-
-/// An amount of energy, exact until it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Amount {
-    kwh: Exact,
-    watt_millis: Exact,
-}
-
-impl Amount {
-    fn zero() -> Self {
-        Self { kwh: Exact::zero(), watt_millis: Exact::zero() }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.kwh += &other.kwh;
-        self.watt_millis += &other.watt_millis;
-    }
-
-    fn shown(&self) -> Exact {
-        let integrated = self.watt_millis.rounded_quotient(&Exact::from(WATT_MILLIS));
-        &self.kwh + &integrated.expect("a kWh is not zero")
-    }
-}
-
 const fn source(meter: &Meter<'_>) -> &'static str {
     if meter.is_counter { "counter" } else { "power" }
-}
-
-/// What a row has of one metric.
-fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
-    let unit = device.metrics.get(name)?.unit.as_ref();
-    if let Some(unit) = EnergyUnit::of(unit) {
-        let kwh = unit.to_kwh(row.increase.amount.as_ref()?);
-        return Some(Amount { kwh, watt_millis: Exact::zero() });
-    }
-    let watt_millis = &row.area.as_ref()?.area * watts(unit)?;
-    Some(Amount { kwh: Exact::zero(), watt_millis })
-}
-
-/// One row of energy.
-#[derive(Debug, Clone, Default)]
-struct RowEnergy {
-    bought: Option<Amount>,
-    sold: Option<Amount>,
-    flags: Flags,
-    is_estimated: bool,
-}
-
-impl RowEnergy {
-    fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
-        let mut energy = Self::default();
-        let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
-        for (sum, names) in flows {
-            for name in names {
-                let metric = it.metrics.get(*name);
-                let Some(row) = metric.and_then(|metric| metric.rows.get(place)) else { continue };
-                energy.flags = energy.flags.union(row.increase.flags);
-                energy.is_estimated |= row.increase.estimated;
-                if let Some(amount) = amount(it.device, name, row) {
-                    sum.get_or_insert_with(Amount::zero).add(&amount);
-                }
-            }
-        }
-        energy
-    }
-
-    fn add(&mut self, other: &Self) {
-        for (sum, part) in [(&mut self.bought, &other.bought), (&mut self.sold, &other.sold)] {
-            if let Some(part) = part {
-                sum.get_or_insert_with(Amount::zero).add(part);
-            }
-        }
-        self.flags = self.flags.union(other.flags);
-        self.is_estimated |= other.is_estimated;
-    }
 }
 
 /// One row as it is shown.
@@ -312,15 +230,4 @@ impl<'a> Energy<'a> {
             is_apart: device_id.is_some(),
         }
     }
-}
-
-/// The sum of the devices in one row.
-fn sum<'a>(
-    devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)>,
-    place: usize,
-) -> RowEnergy {
-    devices.fold(RowEnergy::default(), |mut sum, (it, meter)| {
-        sum.add(&RowEnergy::of(it, meter, place));
-        sum
-    })
 }

@@ -2,9 +2,8 @@
 
 use api::{Format, Params, Problem, Request};
 use domain::{CalendarUnit, MetricName, TimeRange, Timestamp, Zone};
+use series::{Function, Grid, MAX_ROWS};
 
-use super::function::Function;
-use super::grid::{Grid, MAX_ROWS};
 use crate::readings::ranges::time_range;
 
 /// The parameters of `series` and `energy`.
@@ -66,5 +65,19 @@ impl SeriesRequest {
             );
             Problem::field("every", message)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::endpoints::{FUNCTIONS, UNITS};
+
+    use super::*;
+
+    #[test]
+    fn the_endpoints_know_the_functions_and_the_units() {
+        assert_eq!(Function::ALL.map(Function::as_str), FUNCTIONS);
+        assert!(FUNCTIONS.iter().all(|name| Function::parse(name).is_some()));
+        assert_eq!(CalendarUnit::ALL.map(CalendarUnit::as_str), UNITS);
     }
 }

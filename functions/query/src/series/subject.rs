@@ -8,10 +8,10 @@ use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp, 
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
+use series::{DeviceValues, Failure, Horizon, KnownState, LeftOut, MAX_DEVICES, too_many};
+use table::MAX_CACHED_ENTRIES;
 
-use super::device::DeviceValues;
-use super::horizon::{Horizon, KnownState};
-use super::members::{self, LeftOut};
+use crate::failure::problem;
 use crate::ports::Store;
 use crate::registry::lookup;
 use crate::registry::presence::{self, Knowledge, Occupants};
@@ -100,7 +100,7 @@ impl Subject {
     }
 
     /// Finds the devices of the rooms that are asked about.
-    pub(super) async fn find_occupants(
+    async fn find_occupants(
         &mut self,
         store: &impl Store,
         (known_state, horizon): (&KnownState, &Horizon),
@@ -116,12 +116,16 @@ impl Subject {
     }
 
     pub(super) fn devices(&self, call: &mut Call<'_>) -> Result<Vec<&Device>, Problem> {
-        let known = |id| self.snapshot.devices.get(id).or_else(|| self.read.get(id));
         match (&self.device, &self.rooms) {
             (Some(device), _) => Ok(vec![device]),
-            (None, Some(_)) => Ok(self.occupants.iter().filter_map(known).collect()),
-            (None, None) => members::all(&self.snapshot).map_err(|it| it.problem(call)),
+            (None, Some(_)) => Ok(self.occupants.iter().filter_map(|id| self.known(id)).collect()),
+            (None, None) => all(&self.snapshot).map_err(|failure| problem(failure, call)),
         }
+    }
+
+    /// A device of the registry in memory, or one that was read because memory does not hold all.
+    fn known(&self, id: &DeviceId) -> Option<&Device> {
+        self.snapshot.devices.get(id).or_else(|| self.read.get(id))
     }
 
     /// Those of the devices that may have been in the rooms that are or were there: they are there now, or have
@@ -183,13 +187,21 @@ impl Subject {
         counted: &[&Device],
     ) -> Vec<LeftOut<'a>> {
         let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
-        let behind_of = |id: &DeviceId| {
-            let known = self.snapshot.devices.get(id).or_else(|| self.read.get(id));
-            known.and_then(|device| device.behind.as_ref())
-        };
+        let behind_of = |id: &DeviceId| self.known(id)?.behind.as_ref();
         let behind = devices.iter().filter_map(|device| {
             Some(LeftOut::behind_meter(device, meter_of(&device.id, behind_of, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
+    }
+}
+
+/// All devices of a registry.
+fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
+    if !snapshot.has_all_devices {
+        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
+    }
+    match snapshot.devices.len() {
+        0..=MAX_DEVICES => Ok(snapshot.devices.values().collect()),
+        number => Err(too_many(format_args!("{number}"))),
     }
 }

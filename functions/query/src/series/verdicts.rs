@@ -1,22 +1,14 @@
-//! Refuses verdicts that would change nothing: looks at the step that each new one is about. Judges no step.
+//! Refuses verdicts that would change nothing. Looks at no reading itself.
 //!
 //! A verdict that is stored is not looked at again: the readings may change after it was given, and then it changes
 //! nothing as long as the step is another.
 
 use api::Problem;
-use chrono::TimeDelta;
-use domain::{
-    CounterRule, Device, DevicePatch, Edit, MetricName, MetricRule, Order, Sample, TimeRange,
-    Timestamp, Verdict,
-};
+use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
 use runtime::http::Call;
-use table::{Invocation, RangeQuery};
+use series::{KnownState, Step};
 
-use super::failure::Failure;
-use super::gather::{Ask, Level, MAX_READ};
-use super::grid::Grid;
-use super::horizon::{Horizon, KnownState};
-use super::neighbours::neighbours;
+use crate::failure::problem;
 use crate::ports::Store;
 
 /// Refuses the new verdicts of an edit that change nothing, as the device and its readings are now.
@@ -53,92 +45,10 @@ pub(crate) async fn check_verdicts(
         };
         let step = Step { device: &edited, name, at, now, horizon: &horizon };
         let why = step.unfit(store, &rule, verdict, call.invocation).await;
-        if let Some(why) = why.map_err(|failure| failure.problem(call))? {
+        if let Some(why) = why.map_err(|failure| problem(failure, call))? {
             let message = format!("{at}: {why}");
             return Err(Problem::field(&format!("metrics.{name}.verdicts"), message));
         }
     }
     Ok(())
-}
-
-/// The step that a reading ends.
-struct Step<'a> {
-    device: &'a Device,
-    name: &'a MetricName,
-    at: Timestamp,
-    now: Timestamp,
-    horizon: &'a Horizon,
-}
-
-impl Step<'_> {
-    /// Why a verdict on the step changes nothing; `None` if it changes something.
-    async fn unfit(
-        &self,
-        store: &impl Store,
-        rule: &CounterRule,
-        verdict: Verdict,
-        invocation: &Invocation,
-    ) -> Result<Option<String>, Failure> {
-        let Self { name, at, .. } = *self;
-        let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
-            return Ok(Some("is no time that a reading can have".to_owned()));
-        };
-        let Some(to) = self.value(store, range, rule, invocation).await? else {
-            return Ok(Some(format!("there is no reading of {name} above zero at that time")));
-        };
-        let Some(from) = self.before(store, range, rule, invocation).await? else {
-            return Ok(Some(format!("{} is the first value; no step ends there", to.value)));
-        };
-        let fitting = rule.verdicts(&from, &to);
-        if fitting.contains(&verdict) {
-            return Ok(None);
-        }
-        let step = format!("the step from {} at {} to {}", from.value, from.at, to.value);
-        if fitting.is_empty() {
-            return Ok(Some(format!(
-                "{step} is no fall and not suspect, so no verdict changes anything"
-            )));
-        }
-        let fitting: Vec<&str> = fitting.into_iter().map(Verdict::as_str).collect();
-        let (verdict, fitting) = (verdict.as_str(), fitting.join(", "));
-        Ok(Some(format!("{verdict} changes nothing of {step}; these do: {fitting}")))
-    }
-
-    async fn value(
-        &self,
-        store: &impl Store,
-        range: TimeRange,
-        rule: &CounterRule,
-        invocation: &Invocation,
-    ) -> Result<Option<Sample>, Failure> {
-        let order = Order::Ascending;
-        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let page = store.device_readings(&self.device.id, &query, invocation).await?;
-        let rule = MetricRule::Counter(rule.clone());
-        Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
-    }
-
-    /// The value before the step's last one, however far.
-    async fn before(
-        &self,
-        store: &impl Store,
-        range: TimeRange,
-        rule: &CounterRule,
-        invocation: &Invocation,
-    ) -> Result<Option<Sample>, Failure> {
-        let grid = Grid::total(range);
-        let ask = Ask {
-            device: self.device,
-            rooms: None,
-            is_by_room: false,
-            max_read: MAX_READ,
-            grid: &grid,
-            horizon: self.horizon,
-            coarsest: Level::Readings,
-            now: self.now,
-        };
-        let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
-        let mut found = neighbours(store, &ask, &rules, None, invocation).await?;
-        Ok(found.values.remove(self.name).and_then(|it| it.before))
-    }
 }

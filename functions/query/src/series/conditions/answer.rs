@@ -6,13 +6,12 @@ use api::{Problem, Response};
 use domain::{DeviceId, Episode, Exact, MetricName, Timestamp};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
+use series::conditions::Explanation;
+use series::{Lag, NotCombined};
 
-use super::plan::Explanation;
 use super::request::ConditionsRequest;
 use crate::answer::row::Cell;
 use crate::registry::presence::Knowledge;
-use crate::series::lacking::Lag;
-use crate::series::not_combined::NotCombined;
 use crate::series::write::{Line, respond};
 
 /// An answer.
@@ -50,12 +49,12 @@ impl Answer<'_> {
     /// The answer in the form asked for.
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
-        let names = request.names();
+        let names = request.question.names();
         let rows: Vec<Row<'_>> = self.episodes.iter().map(|it| Row { it, names: &names }).collect();
-        let conditions = request.conditions.iter();
+        let conditions = request.question.conditions.iter();
         let about = About {
-            from: request.range.from(),
-            to: request.range.to(),
+            from: request.question.range.from(),
+            to: request.question.range.to(),
             conditions: conditions.map(|it| (&it.metric, it.interval.to_string())).collect(),
             basis: request.basis().as_str(),
             devices: &self.devices,

@@ -2,21 +2,16 @@
 
 use api::{Format, Params, Problem, Request};
 use domain::{Basis, Condition, MetricName, Quarter, TimeRange, Timestamp};
+use series::conditions::Question;
+use series::{MAX_ROLLUPS, ceiling};
 
 use crate::readings::ranges::time_range;
-use crate::series::gather::MAX_ROLLUPS;
-use crate::series::horizon::ceiling;
 
 /// The parameters of `conditions`.
 #[derive(Debug)]
 pub(crate) struct ConditionsRequest {
     pub(crate) format: Format,
-    /// At least one; no metric twice.
-    pub(crate) conditions: Vec<Condition>,
-    /// Whole quarters of an hour.
-    pub(crate) range: TimeRange,
-    /// Whether readings refine the episodes.
-    pub(crate) is_exact: bool,
+    pub(crate) question: Question,
     pub(crate) is_explained: bool,
 }
 
@@ -51,20 +46,13 @@ impl ConditionsRequest {
         }
         Ok(Self {
             format: params.format(request),
-            conditions,
-            range,
-            is_exact: params.flag("exact"),
+            question: Question { conditions, range, is_exact: params.flag("exact") },
             is_explained: params.flag("explain"),
         })
     }
 
     /// What the episodes are made from, where it is kept.
     pub(crate) const fn basis(&self) -> Basis {
-        if self.is_exact { Basis::Readings } else { Basis::Mean15 }
-    }
-
-    /// The metrics of the conditions.
-    pub(crate) fn names(&self) -> Vec<MetricName> {
-        self.conditions.iter().map(|it| it.metric.clone()).collect()
+        if self.question.is_exact { Basis::Readings } else { Basis::Mean15 }
     }
 }

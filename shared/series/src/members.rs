@@ -1,14 +1,13 @@
-//! The devices of a series, apart from rooms (`presence.rs`), and the rooms in which one device has been, as far as
-//! its rollups and readings tell.
+//! The rooms in which a device has been, as far as its rollups and readings tell, and what a sum leaves out. Chooses
+//! no devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     Device, DeviceId, Meter, MetricName, NotCounted, Order, Quarter, Role, RoomId, TimeRange,
 };
-use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{Invocation, MAX_CACHED_ENTRIES, RangeQuery, StoredRollup};
+use table::{Invocation, RangeQuery, StoredRollup};
 
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;
@@ -16,16 +15,16 @@ use super::horizon::Horizon;
 use crate::ports::Store;
 
 /// The largest number of devices of one answer.
-pub(crate) const MAX_DEVICES: usize = 200;
+pub const MAX_DEVICES: usize = 200;
 /// The number of devices that are asked at once.
-pub(crate) const DEVICE_CONCURRENCY: usize = 4;
+pub const DEVICE_CONCURRENCY: usize = 4;
 /// The largest number of readings that are read to learn where a device is; one with more may be anywhere.
 const MAX_READINGS: usize = 1_000;
 
 /// What a sum leaves out, and why: a device whose values are a part of another's, or metrics of a device that
 /// measure no consumption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LeftOut<'a> {
+pub struct LeftOut<'a> {
     device_id: &'a DeviceId,
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,23 +36,9 @@ pub(crate) struct LeftOut<'a> {
     is_whole: bool,
 }
 
-/// All devices.
-pub(crate) fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, Failure> {
-    if !snapshot.has_all_devices {
-        return Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}")));
-    }
-    limited(snapshot.devices.values().collect())
-}
-
-fn limited(devices: Vec<&Device>) -> Result<Vec<&Device>, Failure> {
-    match devices.len() {
-        0..=MAX_DEVICES => Ok(devices),
-        number => Err(too_many(format_args!("{number}"))),
-    }
-}
-
 /// Why an answer is about too many devices.
-pub(crate) fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
+#[must_use]
+pub fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
     Failure::OutOfReach(format!(
         "This is about {number} devices; one request answers for at most {MAX_DEVICES}. Ask room by room, or \
          device by device."
@@ -62,7 +47,7 @@ pub(crate) fn too_many(number: std::fmt::Arguments<'_>) -> Failure {
 
 /// Whether a device may have readings of some rooms: the registry says that it is in one, or a rollup or a reading
 /// does.
-pub(crate) async fn may_have_been_in(
+pub async fn may_have_been_in(
     store: &impl Store,
     device: &Device,
     rooms: &BTreeSet<RoomId>,
@@ -120,13 +105,15 @@ async fn was_in(
 
 impl<'a> LeftOut<'a> {
     /// That a device is left out of a sum.
-    pub(crate) const fn behind_meter(device: &'a Device, behind: &'a DeviceId) -> Self {
+    #[must_use]
+    pub const fn behind_meter(device: &'a Device, behind: &'a DeviceId) -> Self {
         let (reason, behind) = ("behind", Some(behind));
         Self { device_id: &device.id, reason, behind, metrics: Vec::new(), is_whole: true }
     }
 
     /// That metrics of a device are left out for their roles, one for each role.
-    pub(crate) fn of_roles(device: &'a Device, meter: &Meter<'a>) -> Vec<Self> {
+    #[must_use]
+    pub fn of_roles(device: &'a Device, meter: &Meter<'a>) -> Vec<Self> {
         let mut by_role: BTreeMap<Role, Vec<&'a MetricName>> = BTreeMap::new();
         for (name, why) in &meter.left_out {
             if let NotCounted::Role(role) = why {
@@ -145,12 +132,14 @@ impl<'a> LeftOut<'a> {
     }
 
     /// Whether it is all of a device.
-    pub(crate) fn is_of_whole(&self, device: &DeviceId) -> bool {
+    #[must_use]
+    pub fn is_of_whole(&self, device: &DeviceId) -> bool {
         self.is_whole && self.device_id == device
     }
 
     /// The meter that measures it too.
-    pub(crate) const fn behind(&self) -> Option<&'a DeviceId> {
+    #[must_use]
+    pub const fn behind(&self) -> Option<&'a DeviceId> {
         self.behind
     }
 }

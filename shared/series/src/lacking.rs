@@ -10,7 +10,7 @@ use crate::ports::Store;
 
 /// What is known of late changes, from before any rollup is read: what is stored later may be missing.
 #[derive(Debug)]
-pub(crate) struct Lacking {
+pub struct Lacking {
     late: LateChanges,
     queue: Option<QueueDepth>,
     following: Following,
@@ -19,7 +19,7 @@ pub(crate) struct Lacking {
 
 impl Lacking {
     /// Asks the table, as it is this moment.
-    pub(crate) async fn read(
+    pub async fn read(
         store: &impl Store,
         horizon: &Horizon,
         now: Timestamp,
@@ -32,7 +32,7 @@ impl Lacking {
 
     /// What the rollups of a range may lack: of one device, or else of any. `None` where nothing is known to be
     /// missing.
-    pub(crate) fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<Lag> {
+    pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<Lag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.following.lacking_since(&self.late, (range, groups), self.now);
         let quarters = self.queue.map(|depth| depth.messages).filter(|messages| *messages > 0);
@@ -40,19 +40,21 @@ impl Lacking {
     }
 
     /// The instant up to which all changes are folded, of whatever time and device.
-    pub(crate) fn folded_until(&self) -> Timestamp {
+    #[must_use]
+    pub fn folded_until(&self) -> Timestamp {
         self.following.folded_until(&self.late, self.now)
     }
 
     /// What is known of late changes.
-    pub(crate) const fn late(&self) -> &LateChanges {
+    #[must_use]
+    pub const fn late(&self) -> &LateChanges {
         &self.late
     }
 }
 
 /// What the rollups of past time may lack.
 #[derive(Debug, Serialize)]
-pub(crate) struct Lag {
+pub struct Lag {
     /// Changes of readings since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_since: Option<Timestamp>,
@@ -63,7 +65,8 @@ pub(crate) struct Lag {
 
 impl Lag {
     /// The same as a sentence.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let changes =
             self.changes_since.map(|since| format!("changes of past readings since {since}"));
         let quarters = self.quarters.map(|number| format!("{number} quarters of an hour"));

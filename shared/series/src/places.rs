@@ -1,4 +1,4 @@
-//! Rows by room: each room's are those that the room itself answers. Chooses no devices.
+//! The devices of each room, with what they measured there: what the room itself answers. Chooses no devices.
 //!
 //! Each device is read once, whole; of one that has been in a single room that is what the room has of it. A
 //! device that has moved is read again for each of its rooms, in the way in which the room reads it.
@@ -9,33 +9,22 @@ use domain::{MetricName, MetricRule, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
-use super::answer::{Columns, Group, RowOf};
 use super::device::{DeviceValues, device_values};
 use super::failure::Failure;
 use super::gather::Ask;
-use super::members::{DEVICE_CONCURRENCY, LeftOut};
+use super::members::DEVICE_CONCURRENCY;
 use crate::ports::Store;
 
 /// What a row is of, with its devices.
-pub(crate) struct Place<'a> {
+pub struct Place<'a> {
     /// `None` for a device that is in no room and was never in a room: it stands for itself.
-    pub(crate) room: Option<RoomId>,
-    pub(crate) devices: Vec<DeviceValues<'a>>,
-}
-
-impl<'a> Place<'a> {
-    /// Its rows, by its own columns and without the devices that are behind others in it.
-    pub(crate) fn group(&'a self, (columns, behind): &'a (Columns, Vec<LeftOut<'a>>)) -> Group<'a> {
-        match (&self.room, &self.devices[..]) {
-            (None, [device]) => Group::one(RowOf::OneOf(&device.device.id), columns, device),
-            (None, devices) => Group::combined(RowOf::All, columns, devices, behind),
-            (Some(room), devices) => Group::combined(RowOf::Room(room), columns, devices, behind),
-        }
-    }
+    pub room: Option<RoomId>,
+    /// Its devices, in the order of their ids.
+    pub devices: Vec<DeviceValues<'a>>,
 }
 
 /// The rooms of devices, each with its devices, and the devices that are in no room.
-pub(crate) async fn places<'a>(
+pub async fn places<'a>(
     store: &impl Store,
     asks: &[Ask<'a>],
     found: Vec<DeviceValues<'a>>,

@@ -7,7 +7,7 @@ use super::values::RowValues;
 
 /// How the values of several devices become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Combine {
+pub enum Combine {
     /// Each device counts the same, however often it measures.
     Mean,
     /// The devices add up.
@@ -16,7 +16,8 @@ pub(crate) enum Combine {
 
 impl Combine {
     /// How a metric combines that is folded by this rule.
-    pub(crate) const fn of(rule: &MetricRule) -> Self {
+    #[must_use]
+    pub const fn of(rule: &MetricRule) -> Self {
         match rule {
             MetricRule::Gauge => Self::Mean,
             MetricRule::Counter(_) | MetricRule::Power(_) => Self::Sum,
@@ -24,7 +25,8 @@ impl Combine {
     }
 
     /// The way as the API writes it.
-    pub(crate) const fn as_str(self) -> &'static str {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean_of_devices",
             Self::Sum => "sum_of_devices",
@@ -32,7 +34,8 @@ impl Combine {
     }
 
     /// One value of those of the devices that have one.
-    pub(crate) fn value(self, function: Function, values: &[Exact]) -> Option<Exact> {
+    #[must_use]
+    pub fn value(self, function: Function, values: &[Exact]) -> Option<Exact> {
         let sum = || values.iter().fold(Exact::zero(), |sum, value| &sum + value);
         match (function, self, values) {
             (_, _, []) => None,
@@ -46,7 +49,8 @@ impl Combine {
 }
 
 /// The value of one device's row; `None` if nothing tells it.
-pub(crate) fn value_of(function: Function, row: &RowValues) -> Option<Exact> {
+#[must_use]
+pub fn value_of(function: Function, row: &RowValues) -> Option<Exact> {
     let (rollup, area) = (row.rollup.as_ref(), row.area.as_ref());
     match function {
         Function::Mean => rollup?.sum.rounded_quotient(&Exact::from(rollup?.count)),

@@ -20,11 +20,11 @@ use super::sizes;
 use crate::ports::Store;
 
 /// The longest time for which one request reads the readings of a device.
-pub(crate) const MAX_READ: TimeDelta = TimeDelta::days(31);
+pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 /// The largest number of readings of one device that one request reads.
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device that rows are made from.
-pub(crate) const MAX_ROLLUPS: usize = 45_000;
+pub const MAX_ROLLUPS: usize = 45_000;
 /// The number of quarters whose time is asked for at least, so that silent years take few queries. One
 /// request reads at most so many beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
@@ -40,15 +40,19 @@ const QUARTERS_OF_DAY: usize = 96;
 
 /// A level of items from which rows are made, the finest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub enum Level {
+    /// Each reading.
     Readings,
+    /// Rollups of 15 minutes.
     Quarters,
+    /// Rollups of local days.
     Days,
 }
 
 impl Level {
     /// The level as the API writes it.
-    pub(crate) const fn as_str(self) -> &'static str {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Readings => "readings",
             Self::Quarters => "m15",
@@ -57,7 +61,8 @@ impl Level {
     }
 
     /// The coarsest items that rows of a unit can be made from; a total takes days.
-    pub(crate) fn of(unit: Option<CalendarUnit>) -> Self {
+    #[must_use]
+    pub fn of(unit: Option<CalendarUnit>) -> Self {
         match unit {
             Some(unit) if unit < CalendarUnit::Quarter => Self::Readings,
             Some(unit) if unit < CalendarUnit::Day => Self::Quarters,
@@ -68,52 +73,75 @@ impl Level {
 
 /// What is asked of one device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
-    pub(crate) device: &'a Device,
+pub struct Ask<'a> {
+    /// The device.
+    pub device: &'a Device,
     /// Only the readings in these rooms.
-    pub(crate) rooms: Option<&'a BTreeSet<RoomId>>,
+    pub rooms: Option<&'a BTreeSet<RoomId>>,
     /// Whether no piece holds readings of two rooms.
-    pub(crate) is_by_room: bool,
+    pub is_by_room: bool,
     /// The longest time for which readings are read.
-    pub(crate) max_read: TimeDelta,
-    pub(crate) grid: &'a Grid,
-    pub(crate) horizon: &'a Horizon,
-    pub(crate) coarsest: Level,
-    pub(crate) now: Timestamp,
+    pub max_read: TimeDelta,
+    /// The rows.
+    pub grid: &'a Grid,
+    /// How far the rollups reach.
+    pub horizon: &'a Horizon,
+    /// The coarsest items that a row may be made from.
+    pub coarsest: Level,
+    /// The present.
+    pub now: Timestamp,
 }
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// That of a device wherever it was, for a month of readings at most.
+    #[must_use]
+    pub const fn of(
+        device: &'a Device,
+        (grid, horizon): (&'a Grid, &'a Horizon),
+        coarsest: Level,
+        now: Timestamp,
+    ) -> Self {
+        let (rooms, is_by_room, max_read) = (None, false, MAX_READ);
+        Self { device, rooms, is_by_room, max_read, grid, horizon, coarsest, now }
+    }
+
     /// Whether a reading of this room is asked for.
-    pub(crate) fn is_about(&self, room: Option<&RoomId>) -> bool {
+    #[must_use]
+    pub fn is_about(&self, room: Option<&RoomId>) -> bool {
         self.rooms.is_none_or(|rooms| room.is_some_and(|room| rooms.contains(room)))
     }
 
     /// The part of the range that rollups serve.
-    pub(crate) fn rolled_up(&self) -> Option<TimeRange> {
+    #[must_use]
+    pub fn rolled_up(&self) -> Option<TimeRange> {
         let rolled_up = self.horizon.rolled_up(&self.device.id);
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
         rolled_up.and_then(|it| intersection(it, self.grid.range()))
     }
 
     /// Refuses a range if too much of it is not rolled up. A range that is gathered in parts is checked whole.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         Gathering::new(self, false).map(drop)
     }
 }
 
 /// The rollup of some time within one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) range: TimeRange,
-    pub(crate) level: Level,
-    pub(crate) rollup: Rollup,
+pub struct Piece {
+    /// The time that it is of.
+    pub range: TimeRange,
+    /// What it is made from.
+    pub level: Level,
+    /// What was measured then.
+    pub rollup: Rollup,
     /// Whether its readings name another room than those that are asked for.
-    pub(crate) is_elsewhere: bool,
+    pub is_elsewhere: bool,
 }
 
 impl Piece {
     /// The time from its first reading on: until then the device may have been where it was before.
-    pub(crate) fn since_first_reading(&self) -> TimeRange {
+    #[must_use]
+    pub fn since_first_reading(&self) -> TimeRange {
         let first = self.rollup.metrics.values().map(|metric| metric.first.at).min();
         let from = first.unwrap_or(self.range.from()).max(self.range.from());
         TimeRange::new(from, self.range.to()).unwrap_or(self.range)
@@ -122,7 +150,7 @@ impl Piece {
 
 /// What queries read, about.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
+pub struct Read {
     queries: usize,
     bytes: usize,
 }
@@ -141,7 +169,7 @@ impl Read {
     }
 
     /// The read units: half a one for each query, and for each further 4 KB.
-    pub(crate) fn units(&self) -> f64 {
+    pub fn units(&self) -> f64 {
         let halves = u32::try_from(self.queries + self.bytes / 4_096).unwrap_or(u32::MAX);
         f64::from(halves) / 2.0
     }
@@ -149,22 +177,23 @@ impl Read {
 
 /// The rollups of one device in a range.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub struct Gathered {
     /// In order; time without readings has none.
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) levels: BTreeSet<Level>,
+    pub pieces: Vec<Piece>,
+    /// What the pieces are made from.
+    pub levels: BTreeSet<Level>,
     /// The number of rollups of older settings whose readings are not read again.
-    pub(crate) outdated: usize,
+    pub outdated: usize,
     /// The number of rollups that a reading has changed since, too late to be folded.
-    pub(crate) frozen: usize,
+    pub frozen: usize,
     /// What the queries read, about.
-    pub(crate) read: Read,
+    pub read: Read,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
-    pub(crate) day_before: Option<StoredRollup>,
+    pub day_before: Option<StoredRollup>,
 }
 
 /// Gathers what is asked.
-pub(crate) async fn gather(
+pub async fn gather(
     store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
@@ -577,7 +606,7 @@ fn take_front(ranges: &mut VecDeque<TimeRange>, mut length: TimeDelta) -> Vec<Ti
 }
 
 /// All readings of a device in a range.
-pub(crate) async fn readings(
+pub async fn readings(
     store: &impl Store,
     ask: &Ask<'_>,
     range: TimeRange,

@@ -8,16 +8,24 @@ use super::members::LeftOut;
 /// A device that a sum leaves out, or a metric of a device that means leave out.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub(crate) enum NotCombined<'a> {
+pub enum NotCombined<'a> {
     /// What it measures is a part of what another measures.
     Behind(LeftOut<'a>),
     /// It is not the room's.
-    NotOfRoom { device_id: &'a DeviceId, metric: &'a MetricName, not_of_room: &'static str },
+    NotOfRoom {
+        /// The device.
+        device_id: &'a DeviceId,
+        /// The metric that is left out.
+        metric: &'a MetricName,
+        /// Why.
+        not_of_room: &'static str,
+    },
 }
 
 impl<'a> NotCombined<'a> {
     /// The entry of a metric that means of rooms leave out; `None` if they have it.
-    pub(crate) fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
+    #[must_use]
+    pub fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
         let reason = device.not_of_room(metric)?;
         let not_of_room = reason.as_str();
         Some(Self::NotOfRoom { device_id: &device.id, metric, not_of_room })

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use domain::z_order::Region;
-use domain::{ConditionsSchema, Interval, MetricName, Rollup, TimeRange, Timestamp};
+use domain::{ConditionsSchema, Interval, MetricName, TimeRange, Timestamp};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use table::{ConditionsPage, IndexedQuarter, Invocation, StoreResult};
 
-use super::plain::{Matching, months};
-use super::request::ConditionsRequest;
+use super::matching::{Matching, is_of, months};
+use super::question::Question;
+use crate::gather::Ask;
 use crate::ports::Store;
-use crate::series::gather::Ask;
 
 /// The number of entries of one page. Behind a page that ends with entries outside of the box the reader
 /// goes on at the next address inside.
@@ -23,16 +23,16 @@ const CONCURRENCY: usize = 16;
 
 /// The box of some conditions in an index, and the ranges of addresses that cover it.
 pub(crate) struct Boxed<'a> {
-    pub(crate) schema: &'a ConditionsSchema,
-    pub(crate) conditions: BTreeMap<&'a MetricName, &'a Interval>,
-    pub(crate) region: Region,
-    pub(crate) ranges: Vec<RangeInclusive<u64>>,
+    pub schema: &'a ConditionsSchema,
+    pub conditions: BTreeMap<&'a MetricName, &'a Interval>,
+    pub region: Region,
+    pub ranges: Vec<RangeInclusive<u64>>,
 }
 
 /// The part of a device's time that is asked for by the index.
 pub(crate) struct Indexed<'a> {
-    pub(crate) ask: &'a Ask<'a>,
-    pub(crate) range: TimeRange,
+    pub ask: &'a Ask<'a>,
+    pub range: TimeRange,
 }
 
 /// One range of addresses in a month of a device.
@@ -140,24 +140,14 @@ fn matching_entry(
     Some((found.quarter, values.collect::<Option<_>>()?))
 }
 
-/// Whether a quarter of an hour counts for the room that is asked about: one in which the device was in
-/// several counts for each.
-pub(crate) fn is_of(
-    ask: &Ask<'_>,
-    rooms: &std::collections::BTreeSet<Option<domain::RoomId>>,
-) -> bool {
-    let rooms = || Rollup { rooms: rooms.clone(), ..Rollup::default() };
-    ask.rooms.is_none_or(|asked| rooms().may_be_of(asked))
-}
-
 impl<'a> Boxed<'a> {
     /// The box of a request's conditions, covered by at most so many ranges; `Err` names a metric that is
     /// not in the schema.
     pub(crate) fn of(
         schema: &'a ConditionsSchema,
-        request: &'a ConditionsRequest,
+        question: &'a Question,
     ) -> Result<Self, &'a MetricName> {
-        let conditions = request.conditions.iter().map(|it| (&it.metric, &it.interval));
+        let conditions = question.conditions.iter().map(|it| (&it.metric, &it.interval));
         let conditions: BTreeMap<_, _> = conditions.collect();
         match conditions.keys().find(|name| schema.place(name).is_none()) {
             Some(name) => Err(name),

@@ -2,19 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CalendarUnit, Condition, MetricMeans, MetricName, Quarter, TimeRange, Zone};
+use domain::{Condition, MetricMeans, MetricName, Quarter, TimeRange};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::Invocation;
 
-use super::indexed::is_of;
-use super::request::ConditionsRequest;
+use super::matching::{Matching, is_of, months};
+use super::question::Question;
+use crate::failure::Failure;
+use crate::gather::{Ask, Piece, gather};
+use crate::grid::Grid;
 use crate::ports::Store;
-use crate::series::failure::Failure;
-use crate::series::gather::{Ask, Piece, gather};
-use crate::series::grid::{Grid, intersection};
-
-/// The quarters of an hour that match, with what the metrics of the conditions were.
-pub(crate) type Matching = BTreeMap<Quarter, BTreeMap<MetricName, MetricMeans>>;
 
 /// The number of months of a device that are asked for at once.
 const MONTH_CONCURRENCY: usize = 12;
@@ -24,7 +21,7 @@ pub(crate) async fn matching(
     store: &impl Store,
     ask: &Ask<'_>,
     part: TimeRange,
-    request: &ConditionsRequest,
+    question: &Question,
     invocation: &Invocation,
 ) -> Result<Matching, Failure> {
     let asked = months(part).into_iter().map(|month| {
@@ -33,7 +30,7 @@ pub(crate) async fn matching(
             // A quarter in which the device was in several rooms counts for each, as a whole.
             let whole = Ask { grid: &grid, rooms: None, ..*ask };
             let pieces = gather(store, &whole, invocation).await?.pieces;
-            let matching = pieces.iter().filter_map(|it| matching_piece(it, ask, request));
+            let matching = pieces.iter().filter_map(|it| matching_piece(it, ask, question));
             Ok::<Matching, Failure>(matching.collect())
         })
     });
@@ -47,20 +44,14 @@ pub(crate) async fn matching(
 fn matching_piece(
     piece: &Piece,
     ask: &Ask<'_>,
-    request: &ConditionsRequest,
+    question: &Question,
 ) -> Option<(Quarter, BTreeMap<MetricName, MetricMeans>)> {
     if !is_of(ask, &piece.rollup.rooms) {
         return None;
     }
-    let values = request.conditions.iter().map(|Condition { metric, interval }| {
+    let values = question.conditions.iter().map(|Condition { metric, interval }| {
         let means = MetricMeans::of(piece.rollup.metrics.get(metric)?)?;
         interval.contains(&means.mean).then(|| (metric.clone(), means))
     });
     Some((Quarter::of(piece.range.from()), values.collect::<Option<_>>()?))
-}
-
-/// A range by months of UTC.
-pub(crate) fn months(range: TimeRange) -> Vec<TimeRange> {
-    let months = CalendarUnit::Month.buckets(range, Zone::UTC);
-    months.filter_map(|month| intersection(month, range)).collect()
 }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
-use super::plain::months;
-use super::request::ConditionsRequest;
-use crate::series::gather::Ask;
-use crate::series::sizes;
+use super::matching::months;
+use super::question::Question;
+use crate::gather::Ask;
+use crate::sizes;
 
 /// Shorter ranges are read whole.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
@@ -34,7 +34,7 @@ const ENTRY_METRIC_BYTES: i64 = 25;
 
 /// How the episodes came about and what they cost.
 #[derive(Debug, Serialize)]
-pub(crate) struct Explanation {
+pub struct Explanation {
     /// The plan that the episodes come from.
     plan: &'static str,
     plans: Vec<Plan>,
@@ -57,7 +57,7 @@ struct Plan {
 
 /// What the index would cost and did cost.
 #[derive(Debug, Default)]
-pub(crate) struct IndexPlan {
+pub struct IndexPlan {
     pub(crate) estimate: Option<f64>,
     pub(crate) ranges: Option<usize>,
     pub(crate) consumed: f64,
@@ -71,7 +71,7 @@ const INDEX: &str = "z-order";
 
 impl Explanation {
     /// That of an answer.
-    pub(crate) fn of(asks: &[Ask<'_>], index: IndexPlan, invocation: &Invocation) -> Self {
+    pub fn of(asks: &[Ask<'_>], index: IndexPlan, invocation: &Invocation) -> Self {
         let consumed_read_units = invocation.read_units();
         let by_index = index.reason.is_none();
         let plans = vec![
@@ -100,11 +100,11 @@ impl Explanation {
 }
 
 /// Why a request is not for the index, as far as it tells by itself.
-pub(crate) fn unsuitable(request: &ConditionsRequest, has_index: bool) -> Option<&'static str> {
-    let length = request.range.to().since(request.range.from());
+pub(crate) fn unsuitable(question: &Question, has_index: bool) -> Option<&'static str> {
+    let length = question.range.to().since(question.range.from());
     if !has_index {
         Some("the table has no index by conditions")
-    } else if request.conditions.len() < 2 {
+    } else if question.conditions.len() < 2 {
         Some("a condition on one metric is no box")
     } else if length < MIN_RANGE {
         Some("the range is shorter than 7 days")
@@ -113,11 +113,11 @@ pub(crate) fn unsuitable(request: &ConditionsRequest, has_index: bool) -> Option
     }
 }
 
-/// The box of a request, covered by ranges, and the budget of the index; `Err` says why all rollups are
+/// The box of a question, covered by ranges, and the budget of the index; `Err` says why all rollups are
 /// read instead.
 pub(crate) fn choose<'a>(
     stored: Option<&'a StoredSchema>,
-    request: &'a ConditionsRequest,
+    question: &'a Question,
     asks: &[Ask<'_>],
     plan: &mut IndexPlan,
 ) -> Result<(Boxed<'a>, f64), String> {
@@ -126,7 +126,7 @@ pub(crate) fn choose<'a>(
         return Err("the index is not complete: run `roomtide rollups rebuild`".to_owned());
     }
     let schema = &stored.schema;
-    let mut boxed = Boxed::of(schema, request)
+    let mut boxed = Boxed::of(schema, question)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
     // The index has what was folded with the settings of that time.
     let is_changed = |ask: &&Ask<'_>| {

@@ -14,28 +14,34 @@ use crate::ports::Store;
 
 /// The rows of one device.
 #[derive(Debug)]
-pub(crate) struct DeviceValues<'a> {
-    pub(crate) device: &'a Device,
-    pub(crate) gathered: Gathered,
-    pub(crate) metrics: BTreeMap<MetricName, MetricValues>,
+pub struct DeviceValues<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// Its rollups, and what is folded of its readings.
+    pub gathered: Gathered,
+    /// The metrics that were asked for.
+    pub metrics: BTreeMap<MetricName, MetricValues>,
     /// The time about which rollups may have been asked.
-    pub(crate) reach: TimeRange,
+    pub reach: TimeRange,
     /// The rooms that were met when values beside the range were searched.
-    pub(crate) rooms_beside: BTreeSet<Option<RoomId>>,
+    pub rooms_beside: BTreeSet<Option<RoomId>>,
     /// The usual time between two of its readings.
-    pub(crate) interval: Option<TimeDelta>,
+    pub interval: Option<TimeDelta>,
 }
 
 /// The rows of one metric.
 #[derive(Debug)]
-pub(crate) struct MetricValues {
-    pub(crate) rule: MetricRule,
-    pub(crate) rows: Vec<RowValues>,
+pub struct MetricValues {
+    /// The rule by which it is folded.
+    pub rule: MetricRule,
+    /// One for each row of the grid.
+    pub rows: Vec<RowValues>,
 }
 
 impl DeviceValues<'_> {
     /// Whether a row has a part of a step or of a power that spans its edges.
-    pub(crate) fn has_share(&self) -> bool {
+    #[must_use]
+    pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
         rows.any(|row| row.increase.amount.is_some() || row.area.is_some())
     }
@@ -43,7 +49,7 @@ impl DeviceValues<'_> {
 
 /// Reads the rows of those of the metrics that the device has. Only metrics whose rule `spans` edges have
 /// what comes from their neighbours.
-pub(crate) async fn device_values<'a>(
+pub async fn device_values<'a>(
     store: &impl Store,
     ask: &Ask<'a>,
     names: &[MetricName],

@@ -4,14 +4,20 @@ use domain::MetricRule;
 
 /// A function over the values of one metric in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Function {
+pub enum Function {
     /// The sum divided by the count.
     Mean,
+    /// The smallest value.
     Min,
+    /// The largest value.
     Max,
+    /// The sum of the values.
     Sum,
+    /// The number of values.
     Count,
+    /// The first value.
     First,
+    /// The last value.
     Last,
     /// Of a power: each value counts for the time during which it held.
     TimeMean,
@@ -21,7 +27,7 @@ pub(crate) enum Function {
 
 impl Function {
     /// All functions.
-    pub(crate) const ALL: [Self; 9] = [
+    pub const ALL: [Self; 9] = [
         Self::Mean,
         Self::Min,
         Self::Max,
@@ -34,7 +40,8 @@ impl Function {
     ];
 
     /// The function as the API writes it.
-    pub(crate) const fn as_str(self) -> &'static str {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean",
             Self::Min => "min",
@@ -49,12 +56,14 @@ impl Function {
     }
 
     /// Reads what [`as_str`](Self::as_str) writes.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|function| function.as_str() == text)
     }
 
     /// Those that a row has of a metric where none is asked for.
-    pub(crate) const fn usual(rule: &MetricRule) -> &'static [Self] {
+    #[must_use]
+    pub const fn usual(rule: &MetricRule) -> &'static [Self] {
         match rule {
             MetricRule::Counter(_) => &[Self::Increase, Self::Count],
             MetricRule::Gauge | MetricRule::Power(_) => {
@@ -64,26 +73,12 @@ impl Function {
     }
 
     /// Whether a metric that is folded by this rule has the function.
-    pub(crate) const fn is_of(self, rule: &MetricRule) -> bool {
+    #[must_use]
+    pub const fn is_of(self, rule: &MetricRule) -> bool {
         match self {
             Self::TimeMean => matches!(rule, MetricRule::Power(_)),
             Self::Increase => matches!(rule, MetricRule::Counter(_)),
             _ => true,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use api::endpoints::{FUNCTIONS, UNITS};
-    use domain::CalendarUnit;
-
-    use super::*;
-
-    #[test]
-    fn the_endpoints_know_the_functions_and_the_units() {
-        assert_eq!(Function::ALL.map(Function::as_str), FUNCTIONS);
-        assert!(FUNCTIONS.iter().all(|name| Function::parse(name).is_some()));
-        assert_eq!(CalendarUnit::ALL.map(CalendarUnit::as_str), UNITS);
     }
 }

@@ -12,7 +12,7 @@ use crate::ports::Store;
 
 /// The time for which rollups are complete, and the zone of their days.
 #[derive(Debug)]
-pub(crate) struct Horizon {
+pub struct Horizon {
     state: Option<RollupState>,
     /// The newest time that may be sealed. A mark of a clock that was ahead is not believed beyond it.
     edge: Timestamp,
@@ -21,29 +21,34 @@ pub(crate) struct Horizon {
 
 impl Horizon {
     /// The zone of the days; UTC before there are any.
-    pub(crate) fn zone(&self) -> Zone {
+    #[must_use]
+    pub fn zone(&self) -> Zone {
         let name = self.state.as_ref().map(|state| state.zone.as_str());
         // A zone that this binary's database lacks agrees with no stored day: quarters serve.
         name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
     }
 
     /// The state, if the rollup function has run.
-    pub(crate) const fn state(&self) -> Option<&RollupState> {
+    #[must_use]
+    pub const fn state(&self) -> Option<&RollupState> {
         self.state.as_ref()
     }
 
     /// How soon rollups follow.
-    pub(crate) const fn following(&self) -> Following {
+    #[must_use]
+    pub const fn following(&self) -> Following {
         self.following
     }
 
     /// A mark of the state, as far as it can be true.
-    pub(crate) fn believed(&self, sealed: Timestamp) -> Timestamp {
+    #[must_use]
+    pub fn believed(&self, sealed: Timestamp) -> Timestamp {
         sealed.min(self.edge)
     }
 
     /// The time for which every bucket of a device with readings has its rollup: whole quarters.
-    pub(crate) fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
+    #[must_use]
+    pub fn rolled_up(&self, device: &DeviceId) -> Option<TimeRange> {
         let state = self.state.as_ref()?;
         let sealed = Quarter::of(self.believed(state.sealed_of(device))).start();
         TimeRange::new(ceiling(state.since), sealed).ok()
@@ -54,7 +59,7 @@ impl Horizon {
 ///
 /// An older state is right as well: what was sealed since then is folded from readings.
 #[derive(Debug)]
-pub(crate) struct KnownState {
+pub struct KnownState {
     known: Mutex<Option<(Timestamp, RollupState)>>,
     following: Following,
     /// Whether it is known that the rooms of all rollups are noted. That stays true.
@@ -66,13 +71,14 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 impl KnownState {
     /// Knows nothing yet.
-    pub(crate) const fn new(following: Following) -> Self {
+    #[must_use]
+    pub const fn new(following: Following) -> Self {
         let has_noted_rooms = AtomicBool::new(false);
         Self { known: Mutex::new(None), following, has_noted_rooms }
     }
 
     /// The state, at most a minute old.
-    pub(crate) async fn horizon(
+    pub async fn horizon(
         &self,
         store: &impl Store,
         now: Timestamp,
@@ -87,7 +93,7 @@ impl KnownState {
     }
 
     /// The state as it is this moment.
-    pub(crate) async fn read(
+    pub async fn read(
         &self,
         store: &impl Store,
         now: Timestamp,
@@ -103,7 +109,7 @@ impl KnownState {
     }
 
     /// Whether the rooms of all rollups are noted, also of those that were folded before rooms were noted.
-    pub(crate) async fn has_noted_rooms(
+    pub async fn has_noted_rooms(
         &self,
         store: &impl Store,
         invocation: &Invocation,
@@ -122,7 +128,8 @@ impl KnownState {
 }
 
 /// The first edge of a quarter that is not before a timestamp.
-pub(crate) fn ceiling(at: Timestamp) -> Timestamp {
+#[must_use]
+pub fn ceiling(at: Timestamp) -> Timestamp {
     let quarter = Quarter::of(at);
     if quarter.start() == at { at } else { quarter.end() }
 }

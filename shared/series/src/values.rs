@@ -11,21 +11,21 @@ use super::grid::{Grid, uncovered};
 
 /// What one row has of one metric of one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RowValues {
+pub struct RowValues {
     /// The rollup of the values inside.
-    pub(crate) rollup: Option<MetricRollup>,
+    pub rollup: Option<MetricRollup>,
     /// What a counter counted.
-    pub(crate) increase: RowIncrease,
+    pub increase: RowIncrease,
     /// What a power amounts to.
-    pub(crate) area: Option<RowArea>,
+    pub area: Option<RowArea>,
 }
 
 /// One metric of one device, and how it is folded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metric<'a> {
-    pub(crate) name: &'a MetricName,
-    pub(crate) rule: &'a MetricRule,
-    pub(crate) neighbours: &'a Neighbours,
+    pub name: &'a MetricName,
+    pub rule: &'a MetricRule,
+    pub neighbours: &'a Neighbours,
 }
 
 /// The values of each row.

@@ -30,11 +30,11 @@ const DAYS: [usize; 2] = [31, 366];
 #[derive(Debug)]
 pub(crate) struct Beside {
     /// By metric.
-    pub(crate) values: BTreeMap<MetricName, Neighbours>,
+    pub values: BTreeMap<MetricName, Neighbours>,
     /// The range, and the time beside it in which rollups were searched.
-    pub(crate) reach: TimeRange,
+    pub reach: TimeRange,
     /// The rooms of what was looked at beside the range, and perhaps of what lies beyond the neighbours.
-    pub(crate) rooms: BTreeSet<Option<RoomId>>,
+    pub rooms: BTreeSet<Option<RoomId>>,
 }
 
 /// The neighbours of the range that is asked for, by metric; counters and powers have some.

@@ -19,12 +19,12 @@ use table::{
 };
 
 use super::plan::IndexPlan;
-use super::request::ConditionsRequest;
-use super::{find, plain};
-use crate::series::failure::Failure;
-use crate::series::gather::{Ask, Level, MAX_READ};
-use crate::series::grid::Grid;
-use crate::series::horizon::{Horizon, KnownState};
+use super::question::Question;
+use super::{find, matching};
+use crate::failure::Failure;
+use crate::gather::{Ask, Level, MAX_READ};
+use crate::grid::Grid;
+use crate::horizon::{Horizon, KnownState};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60;
@@ -170,7 +170,7 @@ impl Home {
     }
 
     /// The quarters that match, by a look at each.
-    fn expected(&self, asked: &ConditionsRequest, room: Option<&RoomId>) -> Vec<Quarter> {
+    fn expected(&self, asked: &Question, room: Option<&RoomId>) -> Vec<Quarter> {
         let is_matching = |quarter: &Quarter| {
             let rollup = self.fold(*quarter);
             let is_here = room.is_none() || rollup.rooms.contains(&room.cloned());
@@ -186,11 +186,7 @@ impl Home {
     }
 
     /// The quarters of the episodes that are found, and the plan.
-    async fn found(
-        &self,
-        request: &ConditionsRequest,
-        room: Option<&RoomId>,
-    ) -> (Vec<Quarter>, IndexPlan) {
+    async fn found(&self, request: &Question, room: Option<&RoomId>) -> (Vec<Quarter>, IndexPlan) {
         let grid = Grid::quarters(request.range);
         let rooms: Option<BTreeSet<RoomId>> = room.map(|it| [it.clone()].into());
         let asks = [self.ask(&grid, rooms.as_ref())];
@@ -215,21 +211,15 @@ impl Home {
     }
 }
 
-fn request(conditions: &[(&str, String)], range: TimeRange) -> ConditionsRequest {
+fn request(conditions: &[(&str, String)], range: TimeRange) -> Question {
     let conditions = conditions.iter().map(|(name, values)| Condition {
         metric: name.parse().expect("a name"),
         interval: values.parse().expect("an interval"),
     });
-    ConditionsRequest {
-        format: api::Format::Json,
-        conditions: conditions.collect(),
-        range,
-        is_exact: false,
-        is_explained: false,
-    }
+    Question { conditions: conditions.collect(), range, is_exact: false }
 }
 
-fn random_request(random: &mut Rng, days: i64) -> ConditionsRequest {
+fn random_request(random: &mut Rng, days: i64) -> Question {
     let interval = |random: &mut Rng, low: i64, high: i64| {
         let (a, b) = (random.i64(low..high), random.i64(low..high));
         match random.u8(0..4) {
@@ -298,7 +288,7 @@ fn one_warm_hour() -> Vec<Reading> {
     (0..60 * DAY / 5).map(reading).collect()
 }
 
-fn warm_and_damp() -> ConditionsRequest {
+fn warm_and_damp() -> Question {
     let conditions = [("temperature", "27..".to_owned()), ("humidity", "70..".to_owned())];
     request(&conditions, range(0, 60 * DAY))
 }
@@ -528,7 +518,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
             // What is asked may reach beyond now.
             let now = to - random.i64(0..15) * random.i64(0..2);
             let asks = [Ask { now: at(now), ..home.ask(&grid, rooms.as_ref()) }];
-            let spans = async |request: &ConditionsRequest| -> Vec<Span> {
+            let spans = async |request: &Question| -> Vec<Span> {
                 let found = find(&home.store, &asks, request, &invocation()).await;
                 let minute = |it: Timestamp| it.since(at(0)).num_minutes();
                 let tenths = |it: &Decimal| (1..1_000).find(|n| number(*n) == *it).expect("few");
@@ -568,7 +558,7 @@ async fn exact_episodes_begin_and_end_where_all_readings_say_so() {
 
 #[test]
 fn a_range_is_cut_at_months_of_utc() {
-    let months = plain::months(range(0, 40 * DAY));
+    let months = matching::months(range(0, 40 * DAY));
     let february = Zone::UTC.day("2026-02-01".parse().expect("a date")).expect("a day");
     assert_eq!((months.len(), months[1].from()), (3, february.from()));
     assert_eq!((months[0].from(), months[2].to()), (at(0), at(40 * DAY)));

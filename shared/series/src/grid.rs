@@ -5,33 +5,37 @@ use std::collections::BTreeSet;
 use domain::{CalendarUnit, Quarter, TimeRange, Timestamp, Zone};
 
 /// The largest number of rows of one answer.
-pub(crate) const MAX_ROWS: usize = 10_000;
+pub const MAX_ROWS: usize = 10_000;
 
 /// Ranges that follow each other without a gap; there is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Grid(Vec<TimeRange>);
+pub struct Grid(Vec<TimeRange>);
 
 impl Grid {
     /// One row: an exact total.
-    pub(crate) fn total(range: TimeRange) -> Self {
+    #[must_use]
+    pub fn total(range: TimeRange) -> Self {
         Self(vec![range])
     }
 
     /// The buckets of a unit that touch a range; `None` if there are more than [`MAX_ROWS`].
-    pub(crate) fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
+    #[must_use]
+    pub fn of(unit: CalendarUnit, range: TimeRange, zone: Zone) -> Option<Self> {
         let rows: Vec<_> = unit.buckets(range, zone).take(MAX_ROWS + 1).collect();
         (rows.len() <= MAX_ROWS).then_some(Self(rows))
     }
 
     /// A range, cut at some timestamps inside.
-    pub(crate) fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
+    #[must_use]
+    pub fn between(range: TimeRange, cuts: BTreeSet<Timestamp>) -> Self {
         let edges: Vec<_> = [range.from()].into_iter().chain(cuts).chain([range.to()]).collect();
         let rows = edges.windows(2).map(|it| TimeRange::new(it[0], it[1]));
         Self(rows.map(|row| row.expect("cuts are inside, in order")).collect())
     }
 
     /// The quarters of an hour that touch a range.
-    pub(crate) fn quarters(range: TimeRange) -> Self {
+    #[must_use]
+    pub fn quarters(range: TimeRange) -> Self {
         let step = Quarter::LENGTH.num_milliseconds();
         let first = Quarter::of(range.from()).start().as_millis();
         let starts = (0..).map(|n| first + n * step).take_while(|it| *it < range.to().as_millis());
@@ -40,29 +44,33 @@ impl Grid {
     }
 
     /// The rows.
-    pub(crate) fn rows(&self) -> &[TimeRange] {
+    #[must_use]
+    pub fn rows(&self) -> &[TimeRange] {
         &self.0
     }
 
     /// From the first row's start to the last row's end.
-    pub(crate) fn range(&self) -> TimeRange {
+    #[must_use]
+    pub fn range(&self) -> TimeRange {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
         TimeRange::new(first.from(), last.to()).expect("rows follow each other")
     }
 
     /// The place of the row that holds a timestamp, which is not before the first row.
-    pub(crate) fn place(&self, at: Timestamp) -> usize {
+    #[must_use]
+    pub fn place(&self, at: Timestamp) -> usize {
         self.0.partition_point(|row| row.to() <= at)
     }
 
     /// Whether a range lies in one row.
-    pub(crate) fn has_in_one_row(&self, range: TimeRange) -> bool {
+    #[must_use]
+    pub fn has_in_one_row(&self, range: TimeRange) -> bool {
         let row = self.0.get(self.place(range.from()));
         row.is_some_and(|row| row.from() <= range.from() && range.to() <= row.to())
     }
 
     /// The parts of a range by the places of their rows.
-    pub(crate) fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
+    pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
         let first = self.place(range.from());
         let parts = self.0.iter().enumerate().skip(first);
         parts.map_while(move |(place, row)| Some((place, intersection(*row, range)?)))
@@ -70,7 +78,8 @@ impl Grid {
 }
 
 /// What two ranges have in common.
-pub(crate) fn intersection(a: TimeRange, b: TimeRange) -> Option<TimeRange> {
+#[must_use]
+pub fn intersection(a: TimeRange, b: TimeRange) -> Option<TimeRange> {
     TimeRange::new(a.from().max(b.from()), a.to().min(b.to())).ok()
 }
 

@@ -5,17 +5,17 @@ use chrono::TimeDelta;
 use domain::{Condition, Episode, MAX_HOLD, Quarter, Reading, TimeRange, exact_episodes};
 use table::Invocation;
 
-use super::request::ConditionsRequest;
+use super::question::Question;
+use crate::failure::Failure;
+use crate::gather::{Ask, MAX_READ, readings};
+use crate::grid::{intersection, joined, uncovered};
 use crate::ports::Store;
-use crate::series::failure::Failure;
-use crate::series::gather::{Ask, MAX_READ, readings};
-use crate::series::grid::{intersection, joined, uncovered};
 
 /// The episodes of a device by its readings; those whose readings are gone stay as they are.
 pub(crate) async fn refined(
     store: &impl Store,
     ask: &Ask<'_>,
-    request: &ConditionsRequest,
+    question: &Question,
     episodes: Vec<Episode>,
     invocation: &Invocation,
 ) -> Result<Vec<Episode>, Failure> {
@@ -26,7 +26,7 @@ pub(crate) async fn refined(
     check(ask, length_read)?;
     let mut refined = Vec::new();
     for region in regions {
-        let conditions = &request.conditions;
+        let conditions = &question.conditions;
         let (found, readings) =
             followed(store, ask, conditions, region, &mut length_read, invocation).await?;
         refined.extend(found);

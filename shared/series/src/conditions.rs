@@ -1,0 +1,158 @@
+//! Episodes in which metrics had the values asked for. Folds nothing.
+//!
+//! `plan` chooses how the matching quarters of an hour are found: `plain` among all of them, `indexed` by the index.
+//! `exact` refines episodes by readings.
+
+mod exact;
+mod indexed;
+mod matching;
+mod plain;
+mod plan;
+mod question;
+#[cfg(test)]
+mod tests;
+
+use chrono::TimeDelta;
+use domain::{DeviceId, Episode, Order, Quarter, TimeRange, episodes};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use table::Invocation;
+
+use crate::failure::Failure;
+use crate::gather::Ask;
+use crate::grid::uncovered;
+use crate::members::DEVICE_CONCURRENCY;
+use crate::ports::Store;
+use indexed::Indexed;
+use matching::Matching;
+
+pub use plan::{Explanation, IndexPlan};
+pub use question::Question;
+
+/// The episodes of all devices, by their begin, and what the index has to do with them.
+///
+/// # Errors
+///
+/// If the table fails, or if the readings of too long a time would be read.
+pub async fn find<'a>(
+    store: &impl Store,
+    asks: &[Ask<'a>],
+    question: &Question,
+    invocation: &Invocation,
+) -> Result<(Vec<(&'a DeviceId, Episode)>, IndexPlan), Failure> {
+    asks.iter().try_for_each(Ask::check)?;
+    let mut plan = IndexPlan::default();
+    let matching = match by_index(store, asks, question, &mut plan, invocation).await? {
+        Ok(matching) => matching,
+        Err(reason) => {
+            plan.reason = Some(reason);
+            let whole = |ask: &Ask<'_>| vec![ask.grid.range()];
+            by_rollups(store, asks, whole, question, invocation).await?
+        }
+    };
+    let mut found = Vec::new();
+    for (ask, matching) in asks.iter().zip(matching) {
+        let matching: Vec<_> = matching.into_iter().collect();
+        let mut of_device = episodes(&matching);
+        if question.is_exact {
+            of_device = exact::refined(store, ask, question, of_device, invocation).await?;
+        }
+        found.extend(of_device.into_iter().map(|it| (&ask.device.id, it)));
+    }
+    found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
+    Ok((found, plan))
+}
+
+/// What matches, by the rollups of parts of what is asked of each device.
+async fn by_rollups(
+    store: &impl Store,
+    asks: &[Ask<'_>],
+    parts: impl Fn(&Ask<'_>) -> Vec<TimeRange>,
+    question: &Question,
+    invocation: &Invocation,
+) -> Result<Vec<Matching>, Failure> {
+    let asked = asks.iter().map(|ask| {
+        let parts = parts(ask);
+        Box::pin(async move {
+            let mut matching = Matching::new();
+            for part in parts {
+                matching.extend(plain::matching(store, ask, part, question, invocation).await?);
+            }
+            Ok::<_, Failure>(matching)
+        })
+    });
+    let asked: Vec<_> = asked.collect();
+    stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await
+}
+
+/// What matches, by the index, and by rollups where it may not be complete; else why it is not used.
+async fn by_index(
+    store: &impl Store,
+    asks: &[Ask<'_>],
+    question: &Question,
+    plan: &mut IndexPlan,
+    invocation: &Invocation,
+) -> Result<Result<Vec<Matching>, String>, Failure> {
+    if let Some(reason) = plan::unsuitable(question, store.has_conditions_index()) {
+        return Ok(Err(reason.to_owned()));
+    }
+    let before = invocation.read_units();
+    // As it is this moment: by an older schema the index finds nothing of what is folded by a newer one.
+    let stored = store.conditions_schema(invocation).await?;
+    let (boxed, budget) = match plan::choose(stored.as_ref(), question, asks, plan) {
+        Ok(chosen) => chosen,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let mut indexed = Vec::new();
+    for ask in asks {
+        let Some(range) = indexed_range(ask) else {
+            return Ok(Err(format!("the rollups of {} are too new", ask.device.id)));
+        };
+        if !has_oldest(store, ask, range, invocation).await? {
+            return Ok(Err(format!("rollups of {} have expired", ask.device.id)));
+        }
+        indexed.push(Indexed { ask, range });
+    }
+    // What has been read to get here is a part of the index's cost.
+    let budget = budget - (invocation.read_units() - before);
+    let matching = indexed::matching(store, &indexed, &boxed, budget, invocation).await?;
+    plan.consumed = invocation.read_units() - before;
+    let Some(mut matching) = matching else {
+        return Ok(Err("the index has cost a fifth of all rollups".to_owned()));
+    };
+    let rest = |ask: &Ask<'_>| uncovered(ask.grid.range(), indexed_range(ask));
+    let others = by_rollups(store, asks, rest, question, invocation).await?;
+    for (matching, others) in matching.iter_mut().zip(others) {
+        matching.extend(others);
+    }
+    plan.consumed = invocation.read_units() - before;
+    Ok(Ok(matching))
+}
+
+/// The time before the newest rollup in which the index may not have all of them yet.
+const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
+
+/// The part of what is asked of a device that the index has.
+fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
+    let rolled_up = ask.rolled_up()?;
+    let sealed = ask.horizon.rolled_up(&ask.device.id)?.to();
+    TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
+}
+
+/// Whether the device's rollups of 15 minutes reach back as far as those of days say. Where they have
+/// expired the index says nothing, and the rollups say from when on there are some.
+async fn has_oldest(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    range: TimeRange,
+    invocation: &Invocation,
+) -> Result<bool, Failure> {
+    let zone = ask.horizon.zone();
+    let dates = (zone.date(range.from()), zone.date(range.last()));
+    let order = Order::Ascending;
+    let days = store.days(&ask.device.id, dates, order, 1, invocation).await?;
+    let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
+    let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
+    let quarter = Quarter::of(first).range();
+    let found = store.quarters(&ask.device.id, quarter, false, invocation).await?;
+    Ok(found.iter().any(|it| !it.is_expired(ask.now)))
+}

@@ -1,0 +1,22 @@
+//! The conditions that are asked for, and when. Parses no request.
+
+use domain::{Condition, MetricName, TimeRange};
+
+/// What episodes are asked for.
+#[derive(Debug)]
+pub struct Question {
+    /// At least one; no metric twice.
+    pub conditions: Vec<Condition>,
+    /// Whole quarters of an hour.
+    pub range: TimeRange,
+    /// Whether readings refine the episodes.
+    pub is_exact: bool,
+}
+
+impl Question {
+    /// The metrics of the conditions.
+    #[must_use]
+    pub fn names(&self) -> Vec<MetricName> {
+        self.conditions.iter().map(|it| it.metric.clone()).collect()
+    }
+}

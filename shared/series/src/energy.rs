@@ -1,0 +1,100 @@
+//! The energy of meters in kWh: from counters, else from the area under their powers. Reads nothing.
+
+use domain::{Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
+
+use super::device::DeviceValues;
+use super::values::RowValues;
+
+/// The W·ms of a kWh.
+const WATT_MILLIS: u64 = 3_600_000_000;
+
+/// An amount of energy, exact until it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Amount {
+    kwh: Exact,
+    watt_millis: Exact,
+}
+
+impl Amount {
+    fn zero() -> Self {
+        Self { kwh: Exact::zero(), watt_millis: Exact::zero() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.kwh += &other.kwh;
+        self.watt_millis += &other.watt_millis;
+    }
+
+    /// The amount in kWh.
+    #[must_use]
+    pub fn shown(&self) -> Exact {
+        let integrated = self.watt_millis.rounded_quotient(&Exact::from(WATT_MILLIS));
+        &self.kwh + &integrated.expect("a kWh is not zero")
+    }
+}
+
+/// What a row has of one metric.
+fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
+    let unit = device.metrics.get(name)?.unit.as_ref();
+    if let Some(unit) = EnergyUnit::of(unit) {
+        let kwh = unit.to_kwh(row.increase.amount.as_ref()?);
+        return Some(Amount { kwh, watt_millis: Exact::zero() });
+    }
+    let watt_millis = &row.area.as_ref()?.area * watts(unit)?;
+    Some(Amount { kwh: Exact::zero(), watt_millis })
+}
+
+/// One row of energy.
+#[derive(Debug, Clone, Default)]
+pub struct RowEnergy {
+    /// What was used.
+    pub bought: Option<Amount>,
+    /// What was sold.
+    pub sold: Option<Amount>,
+    /// What its steps were.
+    pub flags: Flags,
+    /// Whether a share of it is estimated.
+    pub is_estimated: bool,
+}
+
+impl RowEnergy {
+    /// The energy of a device in the row at a place.
+    pub fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
+        let mut energy = Self::default();
+        let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
+        for (sum, names) in flows {
+            for name in names {
+                let metric = it.metrics.get(*name);
+                let Some(row) = metric.and_then(|metric| metric.rows.get(place)) else { continue };
+                energy.flags = energy.flags.union(row.increase.flags);
+                energy.is_estimated |= row.increase.estimated;
+                if let Some(amount) = amount(it.device, name, row) {
+                    sum.get_or_insert_with(Amount::zero).add(&amount);
+                }
+            }
+        }
+        energy
+    }
+
+    /// Adds that of another device or row.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, part) in [(&mut self.bought, &other.bought), (&mut self.sold, &other.sold)] {
+            if let Some(part) = part {
+                sum.get_or_insert_with(Amount::zero).add(part);
+            }
+        }
+        self.flags = self.flags.union(other.flags);
+        self.is_estimated |= other.is_estimated;
+    }
+}
+
+/// The sum of the devices in one row.
+pub fn sum<'a>(
+    devices: impl Iterator<Item = &'a (DeviceValues<'a>, Meter<'a>)>,
+    place: usize,
+) -> RowEnergy {
+    devices.fold(RowEnergy::default(), |mut sum, (it, meter)| {
+        sum.add(&RowEnergy::of(it, meter, place));
+        sum
+    })
+}

@@ -1,0 +1,234 @@
+//! Notable steps of counters, each with its two readings. Judges nothing.
+//!
+//! The flags of a rollup tell in which day and in which quarter to look; only there readings are read.
+
+use domain::{
+    Device, DeviceId, Exact, Flag, Flags, MetricName, MetricRule, OfKind, Sample, TimeRange,
+    Timestamp, Verdict,
+};
+use serde::Serialize;
+use table::Invocation;
+
+use super::failure::Failure;
+use super::gather::{Ask, Level, Piece, gather, gather_with_day_before, readings};
+use super::grid::Grid;
+use super::neighbours::neighbours;
+use crate::ports::Store;
+
+/// The largest number of events of one answer.
+const MAX_EVENTS: usize = 1_000;
+/// The largest number of days and quarters that are looked into for one device.
+const MAX_LOOKS: usize = 500;
+
+/// One notable step of a counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// The timestamp of the reading that ends the step; of the bucket's start where its readings are gone.
+    pub timestamp: Timestamp,
+    /// The device.
+    pub device_id: DeviceId,
+    /// The counter.
+    pub metric: MetricName,
+    /// The flags of the step; of a bucket whose readings are gone, of its steps.
+    pub events: Vec<&'static str>,
+    /// What counts, in the metric's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<Exact>,
+    /// What the counter shows more than before, in the metric's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Exact>,
+    /// Of an ambiguous fall, what would count if the counter had passed its modulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount_if_wrapped: Option<Exact>,
+    /// The verdict of a person by which it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<&'static str>,
+    /// The verdicts that would change it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub verdicts: Vec<&'static str>,
+    /// The reading before the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    /// The reading that ends the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
+    /// The end of the bucket whose readings are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// One value of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Value {
+    /// When it was measured.
+    pub timestamp: Timestamp,
+    /// The value, in the metric's unit.
+    pub value: domain::Decimal,
+}
+
+/// Events in order, and whether there are more.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// By their timestamps.
+    pub events: Vec<Event>,
+    /// Whether there are more than an answer has.
+    pub has_more: bool,
+}
+
+impl Events {
+    /// Adds those of another counter; an answer has at most [`MAX_EVENTS`].
+    pub fn append(&mut self, more: Self) {
+        self.events.extend(more.events);
+        self.events.sort_by_key(|event| event.timestamp);
+        self.has_more |= more.has_more || self.events.len() > MAX_EVENTS;
+        self.events.truncate(MAX_EVENTS);
+    }
+}
+
+/// The events of a device's counters whose later reading lies in the range asked for.
+pub async fn events(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    names: &[MetricName],
+    invocation: &Invocation,
+) -> Result<Events, Failure> {
+    let counters = ask.device.metrics.iter().filter(|(name, _)| names.contains(name));
+    let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
+    let counters: std::collections::BTreeMap<_, _> =
+        counters.filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
+    if counters.is_empty() {
+        return Ok(Events::default());
+    }
+    let gathered = gather_with_day_before(store, ask, invocation).await?;
+    let beside =
+        neighbours(store, ask, &counters, gathered.day_before.as_ref(), invocation).await?;
+    let mut found = Events::default();
+    for (name, rule) in &counters {
+        let before = beside.values.get(name).and_then(|it| it.before.clone());
+        let mut look = Look { store, invocation, name, rule, found: Vec::new(), looks: 0 };
+        look.search_pieces(ask, &gathered.pieces, before).await?;
+        let has_more = look.looks > MAX_LOOKS;
+        found.append(Events { events: look.found, has_more });
+    }
+    Ok(found)
+}
+
+/// A look at one counter.
+struct Look<'a, S> {
+    store: &'a S,
+    invocation: &'a Invocation,
+    name: &'a MetricName,
+    rule: &'a MetricRule,
+    found: Vec<Event>,
+    looks: usize,
+}
+
+impl<S: Store> Look<'_, S> {
+    async fn search_pieces(
+        &mut self,
+        ask: &Ask<'_>,
+        pieces: &[Piece],
+        mut last: Option<Sample>,
+    ) -> Result<(), Failure> {
+        for piece in pieces {
+            if piece.is_elsewhere {
+                last = None;
+                continue;
+            }
+            let Some(metric) = piece.rollup.metrics.get(self.name) else { continue };
+            if let Some(last) = &last {
+                self.step(ask.device, last, &metric.first);
+            }
+            last = Some(metric.last.clone());
+            if let OfKind::Counter { flags, .. } = &metric.of_kind
+                && !flags.is_empty()
+            {
+                self.search_piece(ask, piece, *flags).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the events inside of a piece, one level below it.
+    async fn search_piece(
+        &mut self,
+        ask: &Ask<'_>,
+        piece: &Piece,
+        flags: Flags,
+    ) -> Result<(), Failure> {
+        self.looks += 1;
+        if self.looks > MAX_LOOKS {
+            return Ok(());
+        }
+        let before = self.found.len();
+        if piece.level == Level::Days {
+            let grid = Grid::total(piece.range);
+            let finer = Ask { grid: &grid, coarsest: Level::Quarters, ..*ask };
+            match gather(self.store, &finer, self.invocation).await {
+                Ok(quarters) => {
+                    Box::pin(self.search_pieces(&finer, &quarters.pieces, None)).await?;
+                }
+                Err(Failure::OutOfReach(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        } else {
+            self.search_readings(ask, piece.range).await?;
+        }
+        if self.found.len() == before {
+            self.bucket(ask.device, piece.range, flags);
+        }
+        Ok(())
+    }
+
+    async fn search_readings(&mut self, ask: &Ask<'_>, range: TimeRange) -> Result<(), Failure> {
+        let mut last: Option<Sample> = None;
+        for reading in readings(self.store, ask, range, self.invocation).await? {
+            let Some(sample) = self.rule.sample(&reading, self.name) else { continue };
+            if let Some(last) = last {
+                self.step(ask.device, &last, &sample);
+            }
+            last = Some(sample);
+        }
+        Ok(())
+    }
+
+    /// Notes a step, if it is notable.
+    fn step(&mut self, device: &Device, from: &Sample, to: &Sample) {
+        let MetricRule::Counter(rule) = self.rule else { return };
+        let step = rule.step(from, to);
+        let Some(flag) = step.flag else { return };
+        let value = |it: &Sample| Some(Value { timestamp: it.at, value: it.value.clone() });
+        self.found.push(Event {
+            timestamp: to.at,
+            device_id: device.id.clone(),
+            metric: self.name.clone(),
+            events: vec![flag.as_str()],
+            amount: Some(step.amount),
+            size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
+            amount_if_wrapped: rule.if_wrapped(from, to).filter(|_| flag == Flag::Ambiguous),
+            verdict: rule.verdict(from, to).map(Verdict::as_str),
+            verdicts: rule.verdicts(from, to).into_iter().map(Verdict::as_str).collect(),
+            from: value(from),
+            to: value(to),
+            until: None,
+        });
+    }
+
+    /// Notes a bucket whose events cannot be found any more.
+    fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
+        self.found.push(Event {
+            timestamp: range.from(),
+            device_id: device.id.clone(),
+            metric: self.name.clone(),
+            events: flags.iter().map(Flag::as_str).collect(),
+            amount: None,
+            size: None,
+            amount_if_wrapped: None,
+            verdict: None,
+            verdicts: Vec::new(),
+            from: None,
+            to: None,
+            until: Some(range.to()),
+        });
+    }
+}

@@ -1,0 +1,18 @@
+//! Why a series cannot be answered. Decides no status.
+
+use table::StoreError;
+
+/// A failure on the way to a series.
+#[derive(Debug)]
+pub enum Failure {
+    /// An error of the table.
+    Store(StoreError),
+    /// What is asked for is out of reach; the text tells the client what to ask instead.
+    OutOfReach(String),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

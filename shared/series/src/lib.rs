@@ -1,0 +1,47 @@
+//! What devices measured by rows of time: from rollups where there are some, else from readings. Knows no request
+//! and no response, and chooses no devices.
+//!
+//! `horizon` says how far the rollups reach and `lacking` what they may lack. `gather` reads the pieces of one
+//! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
+//! metrics, `places` for each room. `combine` makes one value of several devices, `energy` kWh of meters, `events`
+//! finds the notable steps of counters, `verdicts` what can be said of one, and `conditions` finds episodes. All
+//! arithmetic is the domain's.
+
+mod combine;
+pub mod conditions;
+mod device;
+mod energy;
+mod events;
+mod failure;
+mod function;
+mod gather;
+mod grid;
+mod horizon;
+mod lacking;
+mod members;
+mod neighbours;
+mod not_combined;
+mod places;
+mod ports;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod values;
+mod verdicts;
+
+pub use combine::{Combine, value_of};
+pub use device::{DeviceValues, MetricValues, device_values};
+pub use energy::{Amount, RowEnergy, sum};
+pub use events::{Event, Events, Value, events};
+pub use failure::Failure;
+pub use function::Function;
+pub use gather::{Ask, Gathered, Level, MAX_READ, MAX_ROLLUPS, Piece, gather, readings};
+pub use grid::{Grid, MAX_ROWS, intersection};
+pub use horizon::{Horizon, KnownState, ceiling};
+pub use lacking::{Lacking, Lag};
+pub use members::{DEVICE_CONCURRENCY, LeftOut, MAX_DEVICES, may_have_been_in, too_many};
+pub use not_combined::NotCombined;
+pub use places::{Place, places};
+pub use ports::Store;
+pub use values::RowValues;
+pub use verdicts::Step;

@@ -1,0 +1,11 @@
+//! The ports of the table that series read. Nothing is written.
+
+use table::{
+    QueryConditions, QueryReadings, ReadConditionsSchema, ReadLateChanges, ReadRollupState,
+    ReadRollups,
+};
+
+table::store! {
+    /// The ports of the table that series read.
+    pub trait Store: QueryReadings + ReadRollups + ReadRollupState + ReadLateChanges + ReadConditionsSchema + QueryConditions
+}

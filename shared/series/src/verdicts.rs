@@ -1,0 +1,97 @@
+//! What a verdict on a step of a counter would change: looks at the readings around it. Judges no step.
+
+use chrono::TimeDelta;
+use domain::{
+    CounterRule, Device, MetricName, MetricRule, Order, Sample, TimeRange, Timestamp, Verdict,
+};
+use table::{Invocation, RangeQuery};
+
+use super::failure::Failure;
+use super::gather::{Ask, Level};
+use super::grid::Grid;
+use super::horizon::Horizon;
+use super::neighbours::neighbours;
+use crate::ports::Store;
+
+/// The step that a reading ends.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// The device, with the settings by which the step counts.
+    pub device: &'a Device,
+    /// The counter.
+    pub name: &'a MetricName,
+    /// The timestamp of the reading.
+    pub at: Timestamp,
+    /// The present.
+    pub now: Timestamp,
+    /// How far the rollups reach.
+    pub horizon: &'a Horizon,
+}
+
+impl Step<'_> {
+    /// Why a verdict on the step changes nothing; `None` if it changes something.
+    ///
+    /// # Errors
+    ///
+    /// If the table fails.
+    pub async fn unfit(
+        &self,
+        store: &impl Store,
+        rule: &CounterRule,
+        verdict: Verdict,
+        invocation: &Invocation,
+    ) -> Result<Option<String>, Failure> {
+        let Self { name, at, .. } = *self;
+        let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
+            return Ok(Some("is no time that a reading can have".to_owned()));
+        };
+        let Some(to) = self.value(store, range, rule, invocation).await? else {
+            return Ok(Some(format!("there is no reading of {name} above zero at that time")));
+        };
+        let Some(from) = self.before(store, range, rule, invocation).await? else {
+            return Ok(Some(format!("{} is the first value; no step ends there", to.value)));
+        };
+        let fitting = rule.verdicts(&from, &to);
+        if fitting.contains(&verdict) {
+            return Ok(None);
+        }
+        let step = format!("the step from {} at {} to {}", from.value, from.at, to.value);
+        if fitting.is_empty() {
+            return Ok(Some(format!(
+                "{step} is no fall and not suspect, so no verdict changes anything"
+            )));
+        }
+        let fitting: Vec<&str> = fitting.into_iter().map(Verdict::as_str).collect();
+        let (verdict, fitting) = (verdict.as_str(), fitting.join(", "));
+        Ok(Some(format!("{verdict} changes nothing of {step}; these do: {fitting}")))
+    }
+
+    async fn value(
+        &self,
+        store: &impl Store,
+        range: TimeRange,
+        rule: &CounterRule,
+        invocation: &Invocation,
+    ) -> Result<Option<Sample>, Failure> {
+        let order = Order::Ascending;
+        let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
+        let page = store.device_readings(&self.device.id, &query, invocation).await?;
+        let rule = MetricRule::Counter(rule.clone());
+        Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
+    }
+
+    /// The value before the step's last one, however far.
+    async fn before(
+        &self,
+        store: &impl Store,
+        range: TimeRange,
+        rule: &CounterRule,
+        invocation: &Invocation,
+    ) -> Result<Option<Sample>, Failure> {
+        let grid = Grid::total(range);
+        let ask = Ask::of(self.device, (&grid, self.horizon), Level::Readings, self.now);
+        let rules = [(self.name.clone(), MetricRule::Counter(rule.clone()))].into();
+        let mut found = neighbours(store, &ask, &rules, None, invocation).await?;
+        Ok(found.values.remove(self.name).and_then(|it| it.before))
+    }
+}
