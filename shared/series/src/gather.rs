@@ -11,12 +11,12 @@ use domain::{
     CalendarUnit, Device, FoldRules, Order, Quarter, Reading, Rollup, RoomId, TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use table::sizes::{ItemSizes, of_reading};
 use table::{Invocation, RangeQuery, ReadingKey, StoredRollup};
 
 use super::failure::Failure;
 use super::grid::{Grid, intersection, joined, uncovered};
 use super::horizon::Horizon;
-use super::sizes;
 use crate::ports::Store;
 
 /// The longest time for which one request reads the readings of a device.
@@ -156,14 +156,14 @@ pub struct Read {
 }
 
 impl Read {
-    fn add_rollups(&mut self, queries: usize, found: &[StoredRollup]) {
-        let bytes = found.iter().map(|it| sizes::of_rollup(it.rollup.metrics.len()));
+    fn add_rollups(&mut self, device: &Device, queries: usize, found: &[StoredRollup]) {
+        let bytes = found.iter().map(|it| ItemSizes::of(device, it.rollup.metrics.len()).rollup);
         self.queries += queries;
         self.bytes = bytes.fold(self.bytes, usize::saturating_add);
     }
 
     fn add_readings(&mut self, found: &[Reading]) {
-        let bytes = found.iter().map(|it| sizes::of_reading(it.metrics().len()));
+        let bytes = found.iter().map(of_reading);
         self.queries += 1;
         self.bytes = bytes.fold(self.bytes, usize::saturating_add);
     }
@@ -274,7 +274,7 @@ impl<'a> Gathering<'a> {
         let days = match self.ask.coarsest {
             Level::Days => {
                 let days = self.days(store, self.with_day_before(range), invocation).await?;
-                self.gathered.read.add_rollups(1, &days);
+                self.gathered.read.add_rollups(self.ask.device, 1, &days);
                 self.gathered.day_before =
                     days.first().filter(|day| self.has_neighbours(day)).cloned();
                 days
@@ -296,7 +296,7 @@ impl<'a> Gathering<'a> {
             gaps.pop();
         }
         let quarters = self.quarters(store, &gaps, &days, invocation).await?;
-        self.gathered.read.add_rollups(gaps.len(), &quarters);
+        self.gathered.read.add_rollups(self.ask.device, gaps.len(), &quarters);
         for gap in gaps {
             let first = quarters.partition_point(|quarter| quarter.range.to() <= gap.from());
             let inside = || {
@@ -411,8 +411,7 @@ impl<'a> Gathering<'a> {
         let metrics = &newest.rollup.metrics;
         let count = metrics.values().map(|metric| metric.count).max().unwrap_or(0);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let rollup = sizes::of_rollup(metrics.len());
-        let reading = sizes::of_reading(metrics.len());
+        let ItemSizes { rollup, reading } = ItemSizes::of(self.ask.device, metrics.len());
         if reading.saturating_mul(count) > rollup * count.min(QUARTERS_OF_DAY) {
             return Ok(false);
         }

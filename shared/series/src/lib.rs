@@ -23,7 +23,6 @@ mod neighbours;
 mod not_combined;
 mod places;
 mod ports;
-mod sizes;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -9,6 +9,7 @@ pub mod layout;
 #[cfg(any(test, feature = "fake"))]
 pub mod memory;
 pub mod shards;
+pub mod sizes;
 
 mod companion;
 mod deadline;

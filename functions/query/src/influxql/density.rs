@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order};
+use table::sizes::ItemSizes;
 use table::{Invocation, StoreResult};
 
 use crate::ports::Store;
@@ -21,8 +22,7 @@ const MAX_REMEMBERED: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Density {
     readings: f64,
-    reading: f64,
-    quarter: f64,
+    sizes: ItemSizes,
 }
 
 impl Density {
@@ -33,27 +33,17 @@ impl Density {
 
     /// The density where a day has so many readings, with so many of the device's metrics.
     fn of(device: &Device, metrics: usize, readings: f64) -> Self {
-        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
-        let known = device.metrics.len().max(1);
-        let metrics = metrics.clamp(1, known);
-        let names = as_float(names) * as_float(metrics) / as_float(known);
-        let (id, metrics) = (as_float(device.id.as_str().len()), as_float(metrics));
-        let room = device.place.room().map_or(0.0, |room| as_float(room.as_str().len()));
-        Self {
-            readings,
-            reading: 35.0 + id + 4.0 + room + names + 4.0 * metrics,
-            quarter: 75.0 + id + room + names + 42.0 * metrics,
-        }
+        Self { readings, sizes: ItemSizes::of(device, metrics) }
     }
 
     /// The read units of the readings of so many days.
     pub(super) fn read_units(self, days: f64) -> f64 {
-        self.readings * self.reading * days / UNIT
+        self.readings * as_float(self.sizes.reading) * days / UNIT
     }
 
     /// The read units of the quarters of so many days.
     pub(super) fn quarter_units(self, days: f64) -> f64 {
-        self.readings.min(96.0) * self.quarter * days / UNIT
+        self.readings.min(96.0) * as_float(self.sizes.rollup) * days / UNIT
     }
 }
 

@@ -1,11 +1,10 @@
 //! Finds the newest values of devices, by the readings' own time. Caches none.
 
 use api::Problem;
-use domain::{
-    Bucket, Device, LocalDate, MAX_METRICS, MetricName, Order, Reading, TimeRange, Timestamp,
-};
+use domain::{Bucket, Device, LocalDate, MetricName, Order, Reading, TimeRange, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::http::Call;
+use table::sizes::{of_largest_reading, of_reading};
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::latest_values::LatestValues;
@@ -68,7 +67,7 @@ pub(super) async fn newest(
         let query = RangeQuery { range, order, after, limit, consistent: false };
         store.device_readings(&device.id, &query, invocation).await
     };
-    let likely = likely_bytes(device);
+    let likely = of_largest_reading(device);
     // Without a metric it is only asked when the device sent the last reading.
     let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
     let Page { mut readings, has_more } = look(None, first).await?;
@@ -77,7 +76,7 @@ pub(super) async fn newest(
     if is_complete || !has_more {
         return Ok(latest);
     }
-    let taken: usize = readings.iter().map(bytes).sum();
+    let taken: usize = readings.iter().map(of_reading).sum();
     // The newest may be small and those before them large, or the other way round.
     let each = likely.max(taken / readings.len());
     let limit = within(MAX_BOTH.saturating_sub(taken), each, FURTHER);
@@ -124,23 +123,4 @@ async fn add_days(
 /// The number of readings of `each` bytes that fit into `bytes`, at least one.
 fn within(bytes: usize, each: usize, most: usize) -> usize {
     (bytes / each).clamp(1, most)
-}
-
-/// The size of a reading's key, room and own attributes.
-const OVERHEAD: usize = 200;
-
-/// The approximate size of a reading.
-pub(crate) fn bytes(reading: &Reading) -> usize {
-    let metrics = reading.metrics().iter();
-    OVERHEAD
-        + metrics.map(|(name, value)| name.as_str().len() + value.as_str().len()).sum::<usize>()
-}
-
-/// The approximate size of a device's reading that has the longest metrics that are known.
-fn likely_bytes(device: &Device) -> usize {
-    const NUMBER: usize = 20;
-    let mut metrics: Vec<usize> =
-        device.metrics.keys().map(|name| name.as_str().len() + NUMBER).collect();
-    metrics.sort_unstable_by(|a, b| b.cmp(a));
-    OVERHEAD + metrics.into_iter().take(MAX_METRICS).sum::<usize>()
 }

@@ -7,6 +7,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::CachedRegistry;
 use series::KnownState;
+use table::sizes::of_reading;
 use table::{Invocation, Page, RangeQuery, ReadingKey, StoreResult};
 
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
@@ -14,7 +15,6 @@ use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{Columns, Sheet};
 use crate::answer::{cursor, page};
 use crate::ports::Store;
-use crate::readings::newest::bytes;
 use crate::registry::presence::Knowledge;
 use crate::registry::{lookup, presence};
 
@@ -104,7 +104,7 @@ async fn read_until_full(
         let after = page.readings.last().map(ReadingKey::of).or(range.query.after.clone());
         let step = RangeQuery { after, limit, ..range.query.clone() };
         let Page { readings, has_more } = of.read(store, &step, invocation).await?;
-        stored += readings.iter().map(bytes).sum::<usize>();
+        stored += readings.iter().map(of_reading).sum::<usize>();
         let fits = readings.iter().filter_map(|it| range.row(it)).all(|row| sheet.add(&row));
         let is_last = !fits || !has_more || readings.len() < limit;
         page.readings.extend(readings);

@@ -4,15 +4,15 @@
 //! when it has cost that: whatever the estimate was worth, both together cost 1.2 times all rollups.
 
 use chrono::TimeDelta;
-use domain::{Device, Quarter, TimeRange};
+use domain::{Quarter, TimeRange};
 use serde::Serialize;
+use table::sizes::ItemSizes;
 use table::{Invocation, StoredSchema};
 
 use super::indexed::{Boxed, PAGE_UNITS};
 use super::matching::months;
 use super::question::Question;
 use crate::gather::Ask;
-use crate::sizes;
 
 /// Shorter ranges are read whole.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
@@ -169,7 +169,8 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
 
 /// The read units of all quarters of an hour of a device, about.
 pub(crate) fn plain_units(ask: &Ask<'_>) -> f64 {
-    let bytes = rollup_bytes(ask.device);
+    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup;
+    let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
     lived(ask).into_iter().map(|month| read_units(quarters(month), bytes)).sum()
 }
 
@@ -195,11 +196,6 @@ fn lived(ask: &Ask<'_>) -> Vec<TimeRange> {
 
 fn quarters(range: TimeRange) -> i64 {
     range.to().since(range.from()).num_minutes() / Quarter::LENGTH.num_minutes()
-}
-
-/// The size of a device's rollup, about.
-fn rollup_bytes(device: &Device) -> i64 {
-    i64::try_from(sizes::of_rollup(device.metrics.len())).unwrap_or(i64::MAX)
 }
 
 /// What one query of so many items consumes: half a unit for each 4 KB that it begins.
