@@ -1,15 +1,16 @@
 //! What tests are given: short constructors of ids, timestamps, readings and events. Holds no state.
 
-use std::time::Duration;
-
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, Label, MetricName, Reading, Rollup,
-    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
+    ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading, RoomId, SchemaMetric, Tags,
+    TimeRange, Timestamp, Unit,
 };
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
 use serde_json::{Value, json};
-use table::{Invocation, RollupKey, StoredRollup};
+pub(crate) use table::given::{
+    device_of, invocation, minute, number, put_first, register_devices_of, register_room,
+    store_home, stored_quarter, stored_rollup,
+};
 
 /// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
 pub(crate) const START: i64 = 1_768_147_200_000;
@@ -38,10 +39,6 @@ pub(crate) fn metric(name: &str) -> MetricName {
     name.parse().expect("a metric's name")
 }
 
-pub(crate) fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
 /// That many milliseconds after the start.
 pub(crate) fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(START + millis).expect("a timestamp")
@@ -58,8 +55,7 @@ pub(crate) fn always() -> TimeRange {
 
 /// A reading without a room.
 pub(crate) fn reading(id: &str, millis: i64, metrics: &[(&str, &str)]) -> Reading {
-    let metrics = metrics.iter().map(|(name, value)| (metric(name), number(value)));
-    Reading::new(device(id), at(millis), None, metrics.collect()).expect("a reading")
+    table::given::reading(id, at(millis), None, metrics)
 }
 
 /// A temperature in a room.
@@ -72,36 +68,6 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
     reading.room = Some(room(in_room));
     reading.named_room.clone_from(&reading.room);
     reading
-}
-
-/// A rollup as it is put for the first time.
-pub(crate) fn stored_rollup(
-    id: &DeviceId,
-    bucket: Bucket,
-    range: TimeRange,
-    rollup: Rollup,
-) -> StoredRollup {
-    StoredRollup {
-        key: RollupKey { device: id.clone(), bucket },
-        range,
-        zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: None,
-        rollup,
-    }
-}
-
-/// A minute: more than any test takes, so that a slow machine fails none.
-pub(crate) fn invocation() -> Invocation {
-    Invocation::until(minute())
-}
-
-pub(crate) fn minute() -> Deadline {
-    Deadline::after(Duration::from_secs(60))
 }
 
 /// A clock that stands an hour after the start.
