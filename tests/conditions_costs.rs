@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use domain::{
-    ConditionsSchema, DeviceObservation, FoldRules, Interval, MetricMeans, MetricName, Quarter,
-    Rollup, SWEEP_GROUPS, Timestamp,
+    Bucket, ConditionsSchema, FoldRules, Interval, MetricMeans, MetricName, Quarter, Rollup,
+    SWEEP_GROUPS, Timestamp,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
@@ -19,12 +19,14 @@ use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
     Expected, Indexing, KeepRollupState as _, PutConditionsSchema as _, PutRollups as _,
-    QueryConditions as _, RegisterDevices as _, RollupKey, RollupState, SetConditionsReady as _,
-    StoredRollup,
+    QueryConditions as _, RollupState, SetConditionsReady as _, StoredRollup,
 };
 
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, at, device, invocation, minute, reading, request, schema_of};
+use crate::given::{
+    Answer, at, device, invocation, minute, reading, register_devices_of, request, schema_of,
+    stored_quarter,
+};
 
 const QUARTER: i64 = 900_000;
 const METRICS: [&str; 3] = ["temperature", "humidity", "co2"];
@@ -63,19 +65,8 @@ fn rollup(n: i64) -> Rollup {
 
 fn stored(n: i64, rollup: &Rollup, indexing: &Indexing) -> StoredRollup {
     let quarter = Quarter::of(at(n * QUARTER));
-    let key = RollupKey::quarter(device("sensor"), quarter);
-    StoredRollup {
-        range: quarter.range(),
-        zone: None,
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: indexing.of(key.bucket, rollup),
-        rollup: rollup.clone(),
-        key,
-    }
+    let indexed = indexing.of(Bucket::Quarter(quarter), rollup);
+    StoredRollup { indexed, ..stored_quarter(&device("sensor"), quarter, rollup.clone()) }
 }
 
 impl Year {
@@ -90,8 +81,7 @@ impl Year {
         assert!(put.expect("written"));
         assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
         let first = reading("sensor", 0, &METRICS.map(|name| (name, "1")));
-        let known = DeviceObservation::of(&first).new_device(device("sensor"), |_| true);
-        store.register_device(&known, &invocation()).await.expect("written");
+        register_devices_of(&store, &[first]).await;
         let sealed = [at(days * 96 * QUARTER); SWEEP_GROUPS];
         let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
         let state = RollupState { zone, since, sealed, queue: None };

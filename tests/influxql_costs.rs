@@ -4,21 +4,21 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use domain::{
-    Bucket, DeviceObservation, FoldRules, Order, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange,
-    Timestamp, Zone,
+    Bucket, FoldRules, Order, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
 };
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
-    Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, QueryReadings as _,
-    RangeQuery, ReadingKey, RegisterDevices as _, RollupKey, RollupState, StoredRollup,
+    KeepRollupState as _, PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey,
+    RegisterDevices as _, RollupState, StoredRollup,
 };
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, invocation, minute, percent_encoded, placed, reading, request,
+    Answer, at, device, device_of, invocation, minute, percent_encoded, placed, put_first, reading,
+    request, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -48,8 +48,7 @@ impl Home {
         let count = days * DAY / (minutes * MINUTE);
         let readings: Vec<Reading> =
             (0..count).map(|n| measured(n, n * minutes * MINUTE)).collect();
-        let known =
-            DeviceObservation::of(&readings[0]).new_device(device("thermo-kitchen"), |_| true);
+        let known = device_of(&readings[..1]);
         store.register_device(&known, &invocation()).await.expect("written");
         for chunk in readings.chunks(250) {
             assert!(store.put_readings(chunk, None, &invocation()).await.not_stored.is_empty());
@@ -86,20 +85,9 @@ impl Home {
         for (bucket, range, zone) in buckets {
             let first = self.readings.partition_point(|it| it.at < range.from());
             let end = self.readings.partition_point(|it| it.at < range.to());
-            let stored = StoredRollup {
-                key: RollupKey { device: device("thermo-kitchen"), bucket },
-                range,
-                zone,
-                version: 1,
-                settings: 0,
-                raw_until: None,
-                expires: None,
-                is_frozen: false,
-                indexed: None,
-                rollup: Rollup::fold(&self.readings[first..end], rules),
-            };
-            let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-            assert!(put.expect("written"));
+            let rollup = Rollup::fold(&self.readings[first..end], rules);
+            let stored = stored_rollup(&device("thermo-kitchen"), bucket, range, rollup);
+            put_first(&self.store, &StoredRollup { zone, ..stored }).await;
         }
         let sealed = [at((self.days + 2) * DAY); SWEEP_GROUPS];
         let state =

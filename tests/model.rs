@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::{DeviceId, DeviceObservation, Order, RESERVED_IDS, Reading, RoomId};
+use domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId};
 use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,15 +12,13 @@ use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use serde_json::Value;
-use table::{
-    PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
-    RegisterDevices as _,
-};
+use table::{PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey};
 use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, START, at, clock, device, invocation, minute, placed, range, reading, request, room,
+    Answer, START, at, clock, device, invocation, minute, placed, range, reading,
+    register_devices_of, register_room, request, room,
 };
 
 const DEVICES: [&str; 4] = ["a", "a-b", "b", "c"];
@@ -193,12 +191,10 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
 async fn register(store: &DynamoStore) {
     for (n, id) in DEVICES.iter().enumerate() {
         let first = placed(reading(id, 0, &[("co2", "1")]), ROOMS[n % 2]);
-        let new = DeviceObservation::of(&first).new_device(device(id), |_| true);
-        store.register_device(&new, &invocation()).await.expect("written");
+        register_devices_of(store, &[first]).await;
     }
     for id in ROOMS {
-        let new = domain::Room::new(room(id), at(0));
-        store.register_room(&new, &invocation()).await.expect("written");
+        register_room(store, id, at(0)).await;
     }
 }
 

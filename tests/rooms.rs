@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{DeviceObservation, Edit, Month, Reading, Room, RoomPatch, SWEEP_GROUPS, Timestamp};
+use domain::{Edit, Month, Reading, RoomPatch, SWEEP_GROUPS, Timestamp};
 use fastrand::Rng;
 use query::Query;
 use rollup::Rollup;
@@ -17,12 +17,15 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
     EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    RegisterDevices as _, RollupState, RoomWalk, Seen,
+    RollupState, RoomWalk, Seen,
 };
 
 use crate::engine::Engine;
 use crate::faults::registry::record;
-use crate::given::{Answer, at, device, invocation, minute, placed, reading, request, room};
+use crate::given::{
+    Answer, at, device, invocation, minute, placed, reading, register_devices_of, register_room,
+    request, room,
+};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -99,19 +102,14 @@ impl House {
         let house = Self { store, clock, rollup, sent: 0 };
         house.schedule().await;
         for id in HOME {
-            house
-                .store
-                .register_room(&Room::new(room(id), at(0)), &invocation())
-                .await
-                .expect("written");
+            register_room(&house.store, id, at(0)).await;
             let home = RoomPatch {
                 home: Edit::Set("home".parse().expect("an id")),
                 ..RoomPatch::default()
             };
             house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
         }
-        let other = Room::new(room(ROOMS[2]), at(0));
-        house.store.register_room(&other, &invocation()).await.expect("written");
+        register_room(&house.store, ROOMS[2], at(0)).await;
         house
     }
 
@@ -175,11 +173,9 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
         let mut waiting: Vec<Reading> = Vec::new();
         for (n, story) in stories.iter().enumerate() {
             let id = format!("meter-{n}");
-            let mut observation = DeviceObservation::of(&sent(&id, &story[0]));
-            story.iter().for_each(|it| observation.see(&sent(&id, it)));
-            let new = observation.new_device(device(&id), |_| true);
-            house.store.register_device(&new, &invocation()).await.expect("registered");
-            waiting.extend(story.iter().map(|it| sent(&id, it)));
+            let own: Vec<Reading> = story.iter().map(|it| sent(&id, it)).collect();
+            register_devices_of(&house.store, &own).await;
+            waiting.extend(own);
         }
         waiting.sort_by_key(|it| it.at);
         // Some come late, and some are first stored with another room and another figure.
@@ -262,14 +258,13 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
         let engine = Engine::embedded().await;
         let store = engine.table(false).await.store();
         for id in ["room-a", "room-b"] {
-            store.register_room(&Room::new(room(id), at(0)), &invocation()).await.expect("written");
+            register_room(&store, id, at(0)).await;
         }
         let values = [("temperature", "21.5")];
         let readings = [("room-a", 0), ("room-b", MINUTE)]
             .map(|(id, at)| placed(reading("d", at, &values), id));
         let [former, now] = &readings;
-        let new = DeviceObservation::of(now).new_device(device("d"), |_| true);
-        store.register_device(&new, &invocation()).await.expect("registered");
+        register_devices_of(&store, std::slice::from_ref(now)).await;
         assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
         if is_noted {
             let sealed = [at(0); SWEEP_GROUPS];
