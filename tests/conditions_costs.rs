@@ -6,26 +6,24 @@
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use domain::{
     Bucket, ConditionsSchema, FoldRules, Interval, MetricMeans, MetricName, Quarter, Rollup,
-    SWEEP_GROUPS, Timestamp,
+    Timestamp,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
-    Expected, Indexing, KeepRollupState as _, PutConditionsSchema as _, PutRollups as _,
-    QueryConditions as _, RollupState, SetConditionsReady as _, StoredRollup,
+    Expected, Indexing, PutConditionsSchema as _, PutRollups as _, QueryConditions as _,
+    SetConditionsReady as _, StoredRollup,
 };
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, invocation, minute, reading, register_devices_of, request, schema_of,
-    stored_quarter,
+    Answer, at, device, invocation, minute, open_query, reading, register_devices_of, request,
+    schema_of, seal, stored_quarter,
 };
 
 const QUARTER: i64 = 900_000;
@@ -82,10 +80,7 @@ impl Year {
         assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
         let first = reading("sensor", 0, &METRICS.map(|name| (name, "1")));
         register_devices_of(&store, &[first]).await;
-        let sealed = [at(days * 96 * QUARTER); SWEEP_GROUPS];
-        let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&store, "UTC", at(days * 96 * QUARTER)).await;
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
         stream::iter((0..).zip(&rollups))
@@ -121,13 +116,8 @@ impl Year {
 
     /// The answer to conditions over all days, and what it cost.
     pub(crate) async fn ask(&self, store: DynamoStore, windows: &[(&str, String)]) -> (Value, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let (from, to) = (at(0), at(self.days * 96 * QUARTER));
-        let function = query::Query::new(store, TestClock::at(to), Telemetry::silent(), settings);
+        let function = open_query(store, TestClock::at(to));
         function.load().await;
         let conditions: Vec<_> =
             windows.iter().map(|(name, values)| format!("{name}={values}")).collect();
@@ -143,8 +133,8 @@ impl Year {
             }
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        let units = answer.headers["x-consumed-read-units"].as_str().expect("text").to_owned();
-        (answer.body, units.parse().expect("a number"))
+        let (reads, _) = answer.units();
+        (answer.body, reads)
     }
 
     /// The write units of the rollup of the quarter that follows the last.

@@ -3,21 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use domain::{
-    Bucket, FoldRules, Month, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Month, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    RegisterDevices as _, RollupState, RoomWalk, Seen,
+    RegisterDevices as _, RoomWalk, Seen,
 };
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device_of, invocation, minute, placed, reading, register_room, request, room,
+    Answer, at, device_of, invocation, minute, placed, reading, register_room, request, room, seal,
     stored_rollup,
 };
 use crate::patterns::assert_estimate;
@@ -90,10 +88,7 @@ fn wide(id: &str, are_apart: bool) -> Vec<Reading> {
 async fn estimates_are_within_a_factor_of_two() {
     let engine = Engine::embedded().await;
     let table = engine.table(true).await.store();
-    let sealed = [at(SEALED); SWEEP_GROUPS];
-    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-    let state = RollupState { zone, since, sealed, queue: None };
-    table.begin_rollups(&state, &invocation()).await.expect("written");
+    seal(&table, "UTC", at(SEALED)).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
     table.set_room_walk(&walk, &invocation()).await.expect("written");
     register_room(&table, ROOM, at(0)).await;

@@ -7,26 +7,25 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{FoldRules, Quarter, Rollup, Room, SWEEP_GROUPS, Timestamp};
+use domain::{FoldRules, Quarter, Rollup, Room};
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
 use query::Query;
 use runtime::clock::{Deadline, Stopwatch, TestClock};
-use runtime::telemetry::Telemetry;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
 use table::layout::Layout;
 use table::shards::Shards;
 use table::{
     Expected, FindRegistry as _, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    ReadRegistry as _, RegisterDevices as _, RollupState, RoomWalk, Seen,
+    ReadRegistry as _, RegisterDevices as _, RoomWalk, Seen,
 };
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, clock, device, device_of, invocation, put_first, reading_in, register_devices_of,
-    request, room, stored_quarter,
+    Answer, at, clock, device, device_of, invocation, open_ingest, open_query, put_first,
+    reading_in, register_devices_of, request, room, seal, stored_quarter,
 };
 
 /// The number of partitions of the fleet's devices.
@@ -110,14 +109,8 @@ impl Fleet {
             Some(items.by_ref().take(25).collect::<Vec<_>>())
         });
         stream::iter(batches).for_each_concurrent(16, |batch| table.put_items(batch)).await;
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
-        let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
-        let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-        let ingest = Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
+        let query = open_query(table.store(), clock());
+        let ingest = open_ingest(table.store(), clock());
         Self { table, ids, query, ingest }
     }
 
@@ -264,10 +257,7 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
     let fleet = Box::pin(Fleet::of(table::MAX_CACHED_ENTRIES + 100, "off")).await;
     let (store, invocation) = (fleet.table.store(), &invocation());
     let quarter = Quarter::of(at(0));
-    let sealed = [quarter.end(); SWEEP_GROUPS];
-    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-    let state = RollupState { zone, since, sealed, queue: None };
-    store.begin_rollups(&state, invocation).await.expect("written");
+    seal(&store, "UTC", quarter.end()).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
     store.set_room_walk(&walk, invocation).await.expect("written");
     // Nine of the room's ten devices, and one that is in another room now.

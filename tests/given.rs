@@ -5,10 +5,13 @@ use domain::{
     ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading, RoomId, SchemaMetric, Tags,
     TimeRange, Timestamp, Unit,
 };
+use ingest::Ingest;
+use query::Query;
 use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
 pub(crate) use table::given::{
-    device_of, invocation, minute, number, put_first, register_devices_of, register_room,
+    device_of, invocation, minute, number, put_first, register_devices_of, register_room, seal,
     store_home, stored_quarter, stored_rollup,
 };
 
@@ -73,6 +76,18 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
 /// A clock that stands an hour after the start.
 pub(crate) fn clock() -> TestClock {
     TestClock::at(at(3_600_000))
+}
+
+/// The function `query` as it is by default, but open to all.
+pub(crate) fn open_query<S: query::Store>(store: S, clock: TestClock) -> Query<S, TestClock> {
+    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    Query::new(store, clock, Telemetry::silent(), settings)
+}
+
+/// The function `ingest` as it is by default, but open to all.
+pub(crate) fn open_ingest<S: ingest::Store>(store: S, clock: TestClock) -> Ingest<S, TestClock> {
+    let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
+    Ingest::new(store, clock, Telemetry::silent(), settings)
 }
 
 /// A reading as a client sends it.
@@ -142,6 +157,15 @@ impl Answer {
             headers: response["headers"].clone(),
             body: serde_json::from_str(body).unwrap_or_default(),
         }
+    }
+
+    /// The read units and the write units that it says it cost.
+    pub(crate) fn units(&self) -> (f64, f64) {
+        let units = |name: &str| {
+            let text = self.headers[name].as_str().expect("text");
+            text.parse().expect("a number")
+        };
+        (units("x-consumed-read-units"), units("x-consumed-write-units"))
     }
 }
 

@@ -1,24 +1,20 @@
 //! What InfluxQL costs beside reading all readings, in the engine's read units, and that its values are right.
 
 use std::io::Write as _;
-use std::time::Duration;
 
-use domain::{
-    Bucket, FoldRules, Order, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Order, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
-    KeepRollupState as _, PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey,
-    RegisterDevices as _, RollupState, StoredRollup,
+    PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey, RegisterDevices as _,
+    StoredRollup,
 };
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, device_of, invocation, minute, percent_encoded, placed, put_first, reading,
-    request, stored_rollup,
+    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
+    put_first, reading, request, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -89,10 +85,7 @@ impl Home {
             let stored = stored_rollup(&device("thermo-kitchen"), bucket, range, rollup);
             put_first(&self.store, &StoredRollup { zone, ..stored }).await;
         }
-        let sealed = [at((self.days + 2) * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: ZONE.to_owned(), since: Timestamp::MIN, sealed, queue: None };
-        self.store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&self.store, ZONE, at((self.days + 2) * DAY)).await;
     }
 
     /// The units that all readings cost.
@@ -112,13 +105,8 @@ impl Home {
 
     /// The rows of an answer, and the units that it costs a process that knows the registry and was asked before.
     async fn asked(&self, query: &str) -> (Vec<(i64, f64)>, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at((self.days + 3) * DAY));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         function.load().await;
         let parameters = format!("db=home&epoch=ms&q={}", percent_encoded(query));
         let ask = || function.handle(request("GET", "/query", &parameters, None), minute());
@@ -127,8 +115,7 @@ impl Home {
         let values = answer.body["results"][0]["series"][0]["values"].clone();
         let row = |row: &Value| (row[0].as_i64().expect("ms"), row[1].as_f64().expect("a number"));
         let rows = values.as_array().unwrap_or_else(|| panic!("{query}: {}", answer.body));
-        let units = answer.headers["x-consumed-read-units"].as_str().expect("text");
-        (rows.iter().map(row).collect(), units.parse().expect("a number"))
+        (rows.iter().map(row).collect(), answer.units().0)
     }
 
     /// The mean of each window, added up here.

@@ -8,7 +8,6 @@ mod series;
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use domain::{
     Device, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Order, Reading, Scope, Stay,
@@ -24,12 +23,10 @@ use table::{
     UpdateOutcome, UpdateRegistry as _,
 };
 
-use runtime::telemetry::Telemetry;
-
 use crate::engine::Engine;
 use crate::given::{
-    Answer, always, at, clock, device, device_of, invocation, label, minute, placed, range,
-    reading, request, room, store_home,
+    Answer, always, at, clock, device, device_of, invocation, label, minute, open_query, placed,
+    range, reading, request, room, store_home,
 };
 
 const DAY: i64 = 86_400_000;
@@ -217,21 +214,13 @@ async fn latest_of_device(store: &DynamoStore, sent: &Reading) -> (f64, f64) {
         .register_device(&new.new_device(sent.device.clone(), |_| true), &invocation())
         .await
         .expect("written");
-    let settings = query::Settings {
-        registry_max_age: Duration::from_secs(60),
-        auth: false,
-        ..query::Settings::default()
-    };
-    let function = query::Query::new(store.clone(), clock(), Telemetry::silent(), settings);
+    let function = open_query(store.clone(), clock());
     function.load().await;
     let path = format!("/devices/{id}/latest");
     let answer = function.handle(request("GET", &path, "", None), minute()).await;
-    assert_eq!(answer.status_code, 200, "{answer:?}");
-    let units = |name: &str| {
-        let value = answer.headers[name].to_str().expect("text");
-        value.parse::<f64>().expect("a number")
-    };
-    (units("x-consumed-read-units"), units("x-consumed-write-units"))
+    let answer = Answer::of(&answer);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.units()
 }
 
 /// Holds an answer's estimate, where it has one, against what it cost.

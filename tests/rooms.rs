@@ -2,10 +2,9 @@
 //! and each part is what an oracle of its own counts. The oracle knows readings only, and computes in integers.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{Edit, Month, Reading, RoomPatch, SWEEP_GROUPS, Timestamp};
+use domain::{Edit, Month, Reading, RoomPatch};
 use fastrand::Rng;
 use query::Query;
 use rollup::Rollup;
@@ -16,15 +15,15 @@ use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
-    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    RollupState, RoomWalk, Seen,
+    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RoomWalk,
+    Seen,
 };
 
 use crate::engine::Engine;
 use crate::faults::registry::record;
 use crate::given::{
-    Answer, at, device, invocation, minute, placed, reading, register_devices_of, register_room,
-    request, room,
+    Answer, at, device, invocation, minute, open_query, placed, reading, register_devices_of,
+    register_room, request, room, seal,
 };
 
 const MINUTE: i64 = 60_000;
@@ -132,12 +131,7 @@ impl House {
     }
 
     fn query(&self) -> Query<MemoryStore, TestClock> {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
-        Query::new(self.store.clone(), self.clock.clone(), Telemetry::silent(), settings)
+        open_query(self.store.clone(), self.clock.clone())
     }
 }
 
@@ -267,22 +261,14 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
         register_devices_of(&store, std::slice::from_ref(now)).await;
         assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
         if is_noted {
-            let sealed = [at(0); SWEEP_GROUPS];
-            let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-            let state = RollupState { zone, since, sealed, queue: None };
-            store.begin_rollups(&state, &invocation()).await.expect("written");
+            seal(&store, "UTC", at(0)).await;
             let walk = RoomWalk { begun: at(0), after: None, is_done: true };
             store.set_room_walk(&walk, &invocation()).await.expect("written");
             let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
             assert!(store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("written"));
         }
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(2 * MINUTE));
-        let query = Query::new(store, clock, Telemetry::silent(), settings);
+        let query = open_query(store, clock);
         let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));
         let event = request("GET", "/rooms/room-a/readings", &asked, None);
         let answer = Answer::of(&Box::pin(query.handle(event, minute())).await);

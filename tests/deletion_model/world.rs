@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use domain::{
     Bucket, DeletedDevice, Device, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch, Quarter,
@@ -27,7 +26,10 @@ use table::{
 
 use super::steps::{Design, Log, Steps, Table};
 use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
-use crate::given::{Answer, at, device, metric, number, placed, post, reading, request, room};
+use crate::given::{
+    Answer, at, device, metric, number, open_ingest, open_query, placed, post, reading, request,
+    room,
+};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 const ROOMS: [&str; 2] = ["x", "y"];
@@ -132,15 +134,8 @@ impl World {
             Gated::new(Table::new(&self.memory, &self.log, self.design), &["conditions_schema"]);
         let clock = TestClock::at(at(self.now));
         let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
-        let max_age = Duration::from_secs(60);
-        let settings = query::Settings {
-            registry_max_age: max_age,
-            auth: false,
-            ..query::Settings::default()
-        };
-        let query = Query::new(steps.clone(), clock.clone(), silent(), settings);
-        let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-        let ingest = Ingest::new(steps.clone(), clock.clone(), silent(), settings);
+        let query = open_query(steps.clone(), clock.clone());
+        let ingest = open_ingest(steps.clone(), clock.clone());
         let registry = Registry::new(steps.clone(), letters(), clock.clone(), silent());
         let settings = rollup::Settings {
             zone: "UTC".parse().expect("a zone"),

@@ -20,7 +20,8 @@ use super::registry::record;
 use super::seeded;
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, device, invocation, minute, placed, put_first, reading, request, stored_quarter,
+    Answer, at, device, invocation, minute, open_ingest, open_query, placed, put_first, reading,
+    request, stored_quarter,
 };
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
@@ -52,19 +53,11 @@ impl Bench {
         let table = engine.table(true).await;
         let proxy = Proxy::start(table.endpoint(), |_| None).await;
         let (clock, stale_clock) = (TestClock::at(at(86_400_000)), TestClock::at(at(86_400_000)));
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let query = [0, 1].map(|_| {
             let store = table.store_by_way_of(proxy.url());
-            Query::new(store, clock.clone(), Telemetry::silent(), settings)
+            open_query(store, clock.clone())
         });
-        let ingest = [&clock, &stale_clock].map(|clock| {
-            let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-            Ingest::new(table.store(), clock.clone(), Telemetry::silent(), settings)
-        });
+        let ingest = [&clock, &stale_clock].map(|clock| open_ingest(table.store(), clock.clone()));
         let (queue, work) = (MemoryQueue::default(), MemoryWorkQueue::default());
         let silent = Telemetry::silent;
         let registry = Registry::new(table.store(), queue.clone(), clock.clone(), silent());

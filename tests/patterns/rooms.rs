@@ -1,24 +1,20 @@
 //! What a room of ten devices costs, in a registry of 1,000 and of 10,000 devices that memory holds. Checks no value.
 
-use std::time::Duration;
-
 use domain::{
     Bucket, FoldRules, Month, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, ReadSeen as _, RollupState,
-    RoomWalk, Seen,
+    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, ReadSeen as _, RoomWalk, Seen,
 };
 
 use super::{Row, cost, row};
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, device_of, invocation, minute, percent_encoded, placed, put_first, reading,
-    register_devices_of, register_room, request, room, stored_rollup,
+    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
+    put_first, reading, register_devices_of, register_room, request, room, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -69,10 +65,7 @@ impl House {
         let engine = Engine::embedded().await;
         let store = engine.table(true).await.store();
         let now = MIDNIGHT - DAY;
-        let sealed = [sealed_at(now); SWEEP_GROUPS];
-        let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&store, "UTC", sealed_at(now)).await;
         let walk = RoomWalk { begun: at(0), after: None, is_done: true };
         store.set_room_walk(&walk, &invocation()).await.expect("written");
         let mut house = Self { _engine: engine, store, now };
@@ -152,13 +145,8 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(self.now));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         Box::pin(function.load()).await;
         Box::pin(function.handle(request("GET", path, query, None), minute())).await;
         let answer = function.handle(request("GET", path, query, None), minute());
@@ -168,11 +156,7 @@ impl House {
         let found = answer.body.pointer(place);
         let found = found.filter(|it| it.as_array().is_none_or(|it| !it.is_empty()));
         assert!(found.is_some(), "{path}?{query}: {}", answer.body);
-        let units = |name: &str| {
-            let text = answer.headers[name].as_str().expect("text");
-            text.parse::<f64>().expect("a number")
-        };
-        (units("x-consumed-read-units"), units("x-consumed-write-units"))
+        answer.units()
     }
 }
 

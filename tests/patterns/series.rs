@@ -1,23 +1,18 @@
 //! What series and energy cost: a year by day, a month by 15 minutes, a day from readings. Checks no value.
 
-use std::time::Duration;
-
-use domain::{
-    Bucket, FoldRules, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use table::{
-    DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _, PutReadings as _,
-    PutRollups as _, ReadLateChanges as _, RegisterDevices as _, RollupState,
+    DeviceGroups, Expected, LateMark, MarkLateChanges as _, PutReadings as _, PutRollups as _,
+    ReadLateChanges as _, RegisterDevices as _,
 };
 
 use super::{Row, row};
 use crate::engine::Engine;
 use crate::given::{
-    at, device, device_of, invocation, minute, percent_encoded, placed, reading, request,
-    stored_rollup,
+    at, device, device_of, invocation, minute, open_query, percent_encoded, placed, reading,
+    request, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -78,10 +73,7 @@ impl Meter {
             let put = store.put_readings(&readings(some), None, &invocation()).await;
             assert!(put.not_stored.is_empty());
         }
-        let sealed = [at(31 * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: "UTC".to_owned(), since: Timestamp::MIN, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&store, "UTC", at(31 * DAY)).await;
         Self { _engine: engine, store }
     }
 
@@ -97,13 +89,8 @@ impl Meter {
     }
 
     async fn asked(&self, path: &str, query: &str, rows: usize, place: &str) -> (f64, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(32 * DAY));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         function.load().await;
         // The first request of a minute also reads the state of the rollups.
         let first = function.handle(request("GET", path, query, None), minute()).await;
@@ -114,11 +101,7 @@ impl Meter {
         super::assert_estimate(path, &answer);
         let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
         assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
-        let units = |name: &str| {
-            let text = answer.headers[name].as_str().expect("text");
-            text.parse::<f64>().expect("a number")
-        };
-        (units("x-consumed-read-units"), units("x-consumed-write-units"))
+        answer.units()
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use domain::{
     Bucket, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup, Room,
-    TimeRange, Timestamp,
+    SWEEP_GROUPS, TimeRange, Timestamp,
 };
 
 use crate::{
-    Deadline, Expected, Invocation, PutReadings, PutRollups, RegisterDevices, RollupKey,
-    StoredRollup,
+    Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups, RegisterDevices,
+    RollupKey, RollupState, StoredRollup,
 };
 
 /// A minute: more than any test takes, so that a slow machine fails none.
@@ -109,6 +109,13 @@ pub fn stored_rollup(
 #[must_use]
 pub fn stored_quarter(device: &DeviceId, quarter: Quarter, rollup: Rollup) -> StoredRollup {
     stored_rollup(device, Bucket::Quarter(quarter), quarter.range(), rollup)
+}
+
+/// Begins the state of rollups: all of them are complete up to a timestamp.
+pub async fn seal(store: &impl KeepRollupState, zone: &str, until: Timestamp) {
+    let (zone, since, sealed) = (zone.to_owned(), Timestamp::MIN, [until; SWEEP_GROUPS]);
+    let state = RollupState { zone, since, sealed, queue: None };
+    store.begin_rollups(&state, &invocation()).await.expect("written");
 }
 
 /// Puts a rollup where none is.

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use domain::{
-    Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, Quarter, Rollup, RoomId,
-    SWEEP_GROUPS, SourceField, TimeRange, Zone,
+    Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, Quarter, Rollup, RoomId, SourceField,
+    TimeRange, Zone,
 };
-use table::{KeepRollupState as _, RollupState, StoredRollup};
+use table::StoredRollup;
 
 use super::*;
 
@@ -127,10 +127,8 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
         }
     }
     if let Some((zone, to)) = rolled_up {
-        let sealed = [Timestamp::parse_absolute(to).expect("a time"); SWEEP_GROUPS];
-        let (zone, since, queue) = (zone.to_owned(), Timestamp::MIN, None);
-        let state = RollupState { zone, since, sealed, queue };
-        bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+        let sealed = Timestamp::parse_absolute(to).expect("a time");
+        given::seal(&bench.store, zone, sealed).await;
     }
     bench
 }
@@ -274,13 +272,7 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
     let device = given::device_of(&readings);
     let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
     roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
-    let state = RollupState {
-        zone: "UTC".to_owned(),
-        since: Timestamp::MIN,
-        sealed: [to; SWEEP_GROUPS],
-        queue: None,
-    };
-    bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    given::seal(&bench.store, "UTC", to).await;
     for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {
         let query = format!("SELECT count(value) FROM temperature {condition} GROUP BY room");
         let answer = asked(&bench, &[("db", "home"), ("epoch", "s"), ("q", &query)]).await.json();

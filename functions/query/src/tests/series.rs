@@ -1,10 +1,10 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, TimeRange, Zone};
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, TimeRange, Zone};
 use table::{
     Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
-    RollupState, StoredRollup,
+    StoredRollup,
 };
 
 use super::*;
@@ -35,13 +35,7 @@ impl Bench {
     }
 
     pub(super) async fn seal(&self, minute: i64, zone: &str) {
-        let state = RollupState {
-            zone: zone.to_owned(),
-            since: Timestamp::MIN,
-            sealed: [at(minute); SWEEP_GROUPS],
-            queue: None,
-        };
-        self.store.begin_rollups(&state, &invocation()).await.expect("memory");
+        given::seal(&self.store, zone, at(minute)).await;
     }
 
     /// Puts the rollup of a device's day, as if it were that of its stored readings.
