@@ -6,25 +6,25 @@
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use domain::{
-    ConditionsSchema, DeviceObservation, FoldRules, Interval, MetricMeans, MetricName, Quarter,
-    Rollup, SWEEP_GROUPS, Timestamp,
+    Bucket, ConditionsSchema, FoldRules, Interval, MetricMeans, MetricName, Quarter, Rollup,
+    Timestamp,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
-    Expected, Indexing, KeepRollupState as _, PutConditionsSchema as _, PutRollups as _,
-    QueryConditions as _, RegisterDevices as _, RollupKey, RollupState, SetConditionsReady as _,
-    StoredRollup,
+    Expected, Indexing, PutConditionsSchema as _, PutRollups as _, QueryConditions as _,
+    SetConditionsReady as _, StoredRollup,
 };
 
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, at, device, invocation, minute, reading, request, schema_of};
+use crate::given::{
+    Answer, at, device, invocation, minute, open_query, reading, register_devices_of, request,
+    schema_of, seal, stored_quarter,
+};
 
 const QUARTER: i64 = 900_000;
 const METRICS: [&str; 3] = ["temperature", "humidity", "co2"];
@@ -63,19 +63,8 @@ fn rollup(n: i64) -> Rollup {
 
 fn stored(n: i64, rollup: &Rollup, indexing: &Indexing) -> StoredRollup {
     let quarter = Quarter::of(at(n * QUARTER));
-    let key = RollupKey::quarter(device("sensor"), quarter);
-    StoredRollup {
-        range: quarter.range(),
-        zone: None,
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: indexing.of(key.bucket, rollup),
-        rollup: rollup.clone(),
-        key,
-    }
+    let indexed = indexing.of(Bucket::Quarter(quarter), rollup);
+    StoredRollup { indexed, ..stored_quarter(&device("sensor"), quarter, rollup.clone()) }
 }
 
 impl Year {
@@ -90,12 +79,8 @@ impl Year {
         assert!(put.expect("written"));
         assert!(store.set_conditions_ready(1, &invocation()).await.expect("written"));
         let first = reading("sensor", 0, &METRICS.map(|name| (name, "1")));
-        let known = DeviceObservation::of(&first).new_device(device("sensor"), |_| true);
-        store.register_device(&known, &invocation()).await.expect("written");
-        let sealed = [at(days * 96 * QUARTER); SWEEP_GROUPS];
-        let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        register_devices_of(&store, &[first]).await;
+        seal(&store, "UTC", at(days * 96 * QUARTER)).await;
         let indexing = &Indexing::By(schema.clone().into());
         let rollups: Vec<Rollup> = (0..days * 96).map(rollup).collect();
         stream::iter((0..).zip(&rollups))
@@ -131,13 +116,8 @@ impl Year {
 
     /// The answer to conditions over all days, and what it cost.
     pub(crate) async fn ask(&self, store: DynamoStore, windows: &[(&str, String)]) -> (Value, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let (from, to) = (at(0), at(self.days * 96 * QUARTER));
-        let function = query::Query::new(store, TestClock::at(to), Telemetry::silent(), settings);
+        let function = open_query(store, TestClock::at(to));
         function.load().await;
         let conditions: Vec<_> =
             windows.iter().map(|(name, values)| format!("{name}={values}")).collect();
@@ -153,8 +133,8 @@ impl Year {
             }
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        let units = answer.headers["x-consumed-read-units"].as_str().expect("text").to_owned();
-        (answer.body, units.parse().expect("a number"))
+        let (reads, _) = answer.units();
+        (answer.body, reads)
     }
 
     /// The write units of the rollup of the quarter that follows the last.

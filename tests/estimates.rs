@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use domain::{
-    Bucket, DeviceObservation, FoldRules, Month, Quarter, Reading, Rollup, Room, SWEEP_GROUPS,
-    TimeRange, Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Month, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
 use table::{
     Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    RegisterDevices as _, RollupState, RoomWalk, Seen,
+    RegisterDevices as _, RoomWalk, Seen,
 };
 
 use crate::engine::Engine;
-use crate::given::{Answer, at, invocation, minute, placed, reading, request, room, stored_rollup};
+use crate::given::{
+    Answer, at, device_of, invocation, minute, placed, reading, register_room, request, room, seal,
+    stored_rollup,
+};
 use crate::patterns::assert_estimate;
 
 const MINUTE: i64 = 60_000;
@@ -31,12 +31,7 @@ const ROOM: &str = "attic";
 /// Readings that are stored, rolled up and noted in their room.
 async fn store(store: &DynamoStore, readings: &[Reading]) {
     let (first, invocation) = (&readings[0], &invocation());
-    let known = DeviceObservation::of(first).new_device(first.device.clone(), |_| true);
-    let known = readings.iter().fold(known, |mut known, reading| {
-        let observed = DeviceObservation::of(reading).new_device(first.device.clone(), |_| true);
-        known.metrics.extend(observed.metrics);
-        known
-    });
+    let known = device_of(readings);
     store.register_device(&known, invocation).await.expect("written");
     for some in readings.chunks(500) {
         assert!(store.put_readings(some, None, invocation).await.not_stored.is_empty());
@@ -93,13 +88,10 @@ fn wide(id: &str, are_apart: bool) -> Vec<Reading> {
 async fn estimates_are_within_a_factor_of_two() {
     let engine = Engine::embedded().await;
     let table = engine.table(true).await.store();
-    let sealed = [at(SEALED); SWEEP_GROUPS];
-    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-    let state = RollupState { zone, since, sealed, queue: None };
-    table.begin_rollups(&state, &invocation()).await.expect("written");
+    seal(&table, "UTC", at(SEALED)).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
     table.set_room_walk(&walk, &invocation()).await.expect("written");
-    table.register_room(&Room::new(room(ROOM), at(0)), &invocation()).await.expect("written");
+    register_room(&table, ROOM, at(0)).await;
     for readings in
         [seldom("daily", 1), seldom("rare", 3), wide("wide", false), wide("apart", true)]
     {

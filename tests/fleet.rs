@@ -7,27 +7,25 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
-use domain::{
-    Bucket, DeviceObservation, FoldRules, Quarter, Rollup, Room, SWEEP_GROUPS, Timestamp,
-};
+use domain::{FoldRules, Quarter, Rollup, Room};
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use ingest::Ingest;
 use query::Query;
 use runtime::clock::{Deadline, Stopwatch, TestClock};
-use runtime::telemetry::Telemetry;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute, Item};
 use table::layout::Layout;
 use table::shards::Shards;
 use table::{
     Expected, FindRegistry as _, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    PutRollups as _, ReadRegistry as _, RegisterDevices as _, RollupState, RoomWalk, Seen,
+    ReadRegistry as _, RegisterDevices as _, RoomWalk, Seen,
 };
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, at, clock, device, invocation, reading_in, request, room, stored_rollup,
+    Answer, at, clock, device, device_of, invocation, open_ingest, open_query, put_first,
+    reading_in, register_devices_of, request, room, seal, stored_quarter,
 };
 
 /// The number of partitions of the fleet's devices.
@@ -98,7 +96,7 @@ impl Fleet {
         let layout = Layout { shards, ..Layout::default() };
         let new = |n: usize| {
             let first = reading_in(&ids[n], 0, &room_of(n));
-            DeviceObservation::of(&first).new_device(first.device, |_| true)
+            device_of([&first])
         };
         let store = table.store();
         store.register_device(&new(0), &invocation()).await.expect("registered");
@@ -111,14 +109,8 @@ impl Fleet {
             Some(items.by_ref().take(25).collect::<Vec<_>>())
         });
         stream::iter(batches).for_each_concurrent(16, |batch| table.put_items(batch)).await;
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
-        let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
-        let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-        let ingest = Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
+        let query = open_query(table.store(), clock());
+        let ingest = open_ingest(table.store(), clock());
         Self { table, ids, query, ingest }
     }
 
@@ -265,10 +257,7 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
     let fleet = Box::pin(Fleet::of(table::MAX_CACHED_ENTRIES + 100, "off")).await;
     let (store, invocation) = (fleet.table.store(), &invocation());
     let quarter = Quarter::of(at(0));
-    let sealed = [quarter.end(); SWEEP_GROUPS];
-    let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-    let state = RollupState { zone, since, sealed, queue: None };
-    store.begin_rollups(&state, invocation).await.expect("written");
+    seal(&store, "UTC", quarter.end()).await;
     let walk = RoomWalk { begun: at(0), after: None, is_done: true };
     store.set_room_walk(&walk, invocation).await.expect("written");
     // Nine of the room's ten devices, and one that is in another room now.
@@ -276,11 +265,9 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
     for id in fleet.ids[..9].iter().chain([&fleet.ids[15]]) {
         let readings = [reading_in(id, 60_000, &here), reading_in(id, 1_000_000, &here)];
         assert!(store.put_readings(&readings, None, invocation).await.not_stored.is_empty());
-        let known = DeviceObservation::of(&readings[0]).new_device(device(id), |_| true);
+        let known = device_of(&readings[..1]);
         let rollup = Rollup::fold(&readings[..1], &FoldRules::of(&known));
-        let stored = stored_rollup(&device(id), Bucket::Quarter(quarter), quarter.range(), rollup);
-        let put = store.put_rollup(&stored, Expected::Absent, invocation).await;
-        assert!(put.expect("written"));
+        put_first(&store, &stored_quarter(&known.id, quarter, rollup)).await;
         let seen = Seen::begun(room(&here), device(id), domain::Month::of(at(0)));
         assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
     }
@@ -387,9 +374,7 @@ async fn a_month_of_a_fleet_costs_what_its_page_says() {
         let store = engine.table(true).await.store();
         let ids: Vec<_> = (0..10).map(|n| device(&format!("d{n}"))).collect();
         for id in &ids {
-            let first = reading_in(id.as_str(), 0, "room-a");
-            let new = DeviceObservation::of(&first).new_device(id.clone(), |_| true);
-            store.register_device(&new, &invocation()).await.expect("registered");
+            register_devices_of(&store, &[reading_in(id.as_str(), 0, "room-a")]).await;
         }
         store.devices(&invocation()).await.expect("read");
         let invocation = invocation();

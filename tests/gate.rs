@@ -1,10 +1,18 @@
 //! A gate before the calls of a table in memory: each waits until the schedule of a test lets it go on, and
-//! happens, fails, or happens and seems to fail, as the schedule says. Knows no port.
+//! happens, fails, or happens and seems to fail, as the schedule says. Knows no model.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use fastrand::Rng;
+use runtime::clock::Deadline;
+use runtime::work_queue::FoldRequest;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 use table::{StoreError, StoreResult};
 
 /// The outcome of a step.
@@ -18,6 +26,45 @@ pub(crate) enum Step {
     AnswerLost,
     /// It does not happen, and never would.
     Impossible,
+}
+
+impl Step {
+    /// Mostly a call happens; sometimes it fails, or its answer is lost, or it is impossible if it may be.
+    pub(crate) fn any(rng: &mut Rng, may_be_impossible: bool) -> Self {
+        match rng.u8(..100) {
+            0..3 => Self::Failed,
+            3..7 => Self::AnswerLost,
+            7 if may_be_impossible => Self::Impossible,
+            _ => Self::Done,
+        }
+    }
+}
+
+/// An invocation of a function.
+pub(crate) type Invoked<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// One of those that are so, if any is.
+pub(crate) fn any_of(rng: &mut Rng, are_so: impl Iterator<Item = bool>) -> Option<usize> {
+    let all: Vec<usize> = are_so.enumerate().filter(|(_, is_so)| *is_so).map(|(n, _)| n).collect();
+    (!all.is_empty()).then(|| all[rng.usize(..all.len())])
+}
+
+/// The position of the first record of a batch that failed.
+pub(crate) fn first_failure(answer: DynamoDbEventResponse) -> Option<usize> {
+    let failure = answer.batch_item_failures.into_iter().next()?;
+    Some(failure.item_identifier?.parse().expect("a position"))
+}
+
+/// A message of the work queue, as the function is invoked with it.
+pub(crate) fn message_event<T: DeserializeOwned>(request: &FoldRequest) -> T {
+    let body = serde_json::to_string(request).expect("JSON");
+    let event = json!({"Records": [{"messageId": "m", "body": body}]});
+    serde_json::from_value(event).expect("an event")
+}
+
+/// More than any schedule lasts.
+pub(crate) fn deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(1_000_000))
 }
 
 /// The gate of one instance of a function. Clones share it.
@@ -49,19 +96,28 @@ impl Drop for Waiting<'_> {
 }
 
 impl Gate {
+    /// Runs an invocation up to its next call; returns its answer where it ends before.
+    pub(crate) async fn run<T>(&self, invoked: &mut Invoked<T>, step: Step) -> Option<T> {
+        if self.is_waiting() {
+            self.state().granted = Some(step);
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            match invoked.as_mut().poll(&mut context) {
+                Poll::Ready(answer) => {
+                    self.state().granted = None;
+                    return Some(answer);
+                }
+                Poll::Pending if self.is_waiting() => return None,
+                // It sleeps before another attempt.
+                Poll::Pending => tokio::time::advance(Duration::from_millis(400)).await,
+            }
+        }
+    }
+
     /// Whether a call waits. A task that is not done and has no such call is asleep.
-    pub(crate) fn is_waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.state().waiting > 0
-    }
-
-    /// Lets the call that waits go on.
-    pub(crate) fn grant(&self, step: Step) {
-        self.state().granted = Some(step);
-    }
-
-    /// Takes back what was granted to a task that was dropped.
-    pub(crate) fn reset(&self) {
-        self.state().granted = None;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -93,3 +149,189 @@ impl Gate {
         }
     }
 }
+
+/// A table between a gate and the memory that it dereferences to: what it does not do itself, that does.
+#[derive(Debug, Clone)]
+pub(crate) struct Gated<T> {
+    pub(crate) table: T,
+    pub(crate) gate: Gate,
+    /// The calls that are no step, because a model looks at nothing that they touch.
+    free: &'static [&'static str],
+}
+
+impl<T> Gated<T> {
+    pub(crate) fn new(table: T, free: &'static [&'static str]) -> Self {
+        Self { table, gate: Gate::default(), free }
+    }
+
+    /// A call, as one step if it is one.
+    pub(crate) async fn call<A>(
+        &self,
+        name: &str,
+        call: impl Future<Output = StoreResult<A>> + Send,
+    ) -> StoreResult<A> {
+        if self.free.contains(&name) { call.await } else { self.gate.step(call).await }
+    }
+}
+
+/// Implements ports for `Gated<$table>`: each call is a step, and then a call of the table.
+macro_rules! gated {
+    ($table:ty: $($port:ident),+ $(,)?) => {
+        #[allow(clippy::wildcard_imports, reason = "a model names ports, not what they speak of")]
+        const _: () = {
+            use domain::*;
+            use table::*;
+
+            use $crate::gate::{Gated, gated};
+
+            $(gated!(@$port $table);)+
+        };
+    };
+    (@AddArrival $table:ty) => { gated! { @impl AddArrival for $table:
+        add_arrival(reading: &Reading, id: &str, retention: Option<chrono::TimeDelta>) -> Added;
+    } };
+    (@EditRegistry $table:ty) => { gated! { @impl EditRegistry for $table:
+        edit_device(id: &DeviceId, patch: &DevicePatch, now: Timestamp)
+            -> UpdateOutcome<Edited, DevicePatchError>;
+        edit_room(id: &RoomId, patch: &RoomPatch) -> UpdateOutcome<Room>;
+    } };
+    (@FindRegistry $table:ty) => { gated! { @impl FindRegistry for $table:
+        find_devices(ids: &[DeviceId]) -> Listing<Device>;
+        find_rooms(ids: &[RoomId]) -> Listing<Room>;
+    } };
+    (@FindToken $table:ty) => { gated! { @impl FindToken for $table:
+        token(hash: &TokenHash) -> Option<Token>;
+    } };
+    (@KeepRollupState $table:ty) => { gated! { @impl KeepRollupState for $table:
+        begin_rollups(state: &RollupState) -> InsertOutcome<RollupState>;
+        advance_sealed(
+            groups: &std::collections::BTreeSet<usize>, sealed: Timestamp, queue: Option<QueueDepth>
+        ) -> ();
+        set_back_sealed(groups: &std::collections::BTreeSet<usize>, sealed: Timestamp) -> ();
+        note_backlog(backlog: Backlog) -> ();
+        distrust_conditions() -> ();
+        set_room_walk(walk: &RoomWalk) -> ();
+        set_rebuilt(since: Timestamp, zone: &str) -> ();
+        refold(device: &DeviceId) -> Refold;
+        set_refold(device: &DeviceId, refold: &Refold) -> ();
+    } };
+    (@ListDevices $table:ty) => { gated! { @impl ListDevices for $table:
+        device_page(after: Option<&DeviceId>, limit: usize) -> ListPage<Device>;
+        all_devices() -> Listing<Device>;
+    } };
+    (@LookUpRegistry $table:ty) => { gated! { @impl LookUpRegistry for $table:
+        device(id: &DeviceId) -> Option<Device>;
+        deletion(id: &DeviceId) -> Option<Deletion>;
+        room(id: &RoomId) -> Option<Room>;
+    } };
+    (@MarkDeletions $table:ty) => { gated! { @impl MarkDeletions for $table:
+        begin_deletion(id: &DeviceId, at: Timestamp) -> BegunDeletion;
+        note_found(id: &DeviceId, at: Timestamp) -> Option<Deletion>;
+        end_deletion(id: &DeviceId, known: &Deletion, at: Timestamp) -> bool;
+    } };
+    (@MarkIndexed $table:ty) => { gated! { @impl MarkIndexed for $table:
+        mark_indexed(now: Timestamp) -> bool;
+    } };
+    (@MarkLateChanges $table:ty) => { gated! { @impl MarkLateChanges for $table:
+        put_late_marks(marks: &[LateMark], expected: u64) -> Option<LateChanges>;
+    } };
+    (@NoteSeen $table:ty) => { gated! { @impl NoteSeen for $table:
+        seen(room: &RoomId, device: &DeviceId) -> Option<Seen>;
+        put_seen(seen: &Seen, expected: Expected) -> bool;
+    } };
+    (@PageRegistry $table:ty) => { gated! { @impl PageRegistry for $table:
+        room_page(after: Option<&RoomId>, limit: usize) -> ListPage<Room>;
+        room_device_page(room: &RoomId, after: Option<&DeviceId>, limit: usize)
+            -> Option<ListPage<Device>>;
+    } };
+    (@PutConditionsSchema $table:ty) => { gated! { @impl PutConditionsSchema for $table:
+        put_conditions_schema(schema: &ConditionsSchema, expected: Expected) -> bool;
+    } };
+    (@PutRollups $table:ty) => { gated! { @impl PutRollups for $table:
+        put_rollup(stored: &StoredRollup, expected: Expected) -> bool;
+    } };
+    (@QueryConditions $table:ty) => { gated! { @impl QueryConditions for $table:
+        indexed_quarters(
+            of: (&DeviceId, Timestamp), addresses: (&[u8], &[u8]),
+            after: Option<&IndexedQuarter>, limit: usize
+        ) -> ConditionsPage;
+    } };
+    (@QueryReadings $table:ty) => { gated! { @impl QueryReadings for $table:
+        device_readings(device: &DeviceId, query: &RangeQuery) -> Page;
+    } };
+    (@ReadLateChanges $table:ty) => { gated! { @impl ReadLateChanges for $table:
+        late_changes() -> LateChanges;
+    } };
+    (@ReadRegistry $table:ty) => { gated! { @impl ReadRegistry for $table:
+        devices() -> Listing<Device>;
+        rooms() -> Listing<Room>;
+    } };
+    (@ReadRollups $table:ty) => { gated! { @impl ReadRollups for $table:
+        rollup(key: &RollupKey) -> Option<StoredRollup>;
+        quarters(device: &DeviceId, range: TimeRange, consistent: bool) -> Vec<StoredRollup>;
+        days(device: &DeviceId, dates: (LocalDate, LocalDate), order: Order, limit: usize)
+            -> Vec<StoredRollup>;
+    } };
+    (@ReadRollupState $table:ty) => { gated! { @impl ReadRollupState for $table:
+        rollup_state() -> Option<RollupState>;
+        room_walk() -> Option<RoomWalk>;
+    } };
+    (@ReadSeen $table:ty) => { gated! { @impl ReadSeen for $table:
+        seen_in(room: &RoomId, months: (Month, Month), limit: usize) -> Vec<Seen>;
+    } };
+    (@ReadStays $table:ty) => { gated! { @impl ReadStays for $table:
+        stays_of(device: &DeviceId, query: &StayQuery) -> StayPage;
+        stays_in(room: &RoomId, query: &StayQuery) -> StayPage;
+    } };
+    (@ReadStoredReadings $table:ty) => { gated! { @impl ReadStoredReadings for $table:
+        stored_readings(device: &DeviceId, range: TimeRange) -> Vec<StoredReading>;
+    } };
+    (@RegisterDevices $table:ty) => { gated! { @impl RegisterDevices for $table:
+        register_device(device: &Device) -> Registration;
+        register_room(room: &Room) -> InsertOutcome<Room>;
+        introduce_room(device: &DeviceId, room: &RoomId) -> UpdateOutcome<Device>;
+    } };
+    (@RemoveRooms $table:ty) => { gated! { @impl RemoveRooms for $table:
+        remove_room(id: &RoomId) -> ();
+        put_back_room(room: &Room) -> ();
+        leave_home(room: &RoomId, home: &HomeId) -> bool;
+    } };
+    (@SearchDevices $table:ty) => { gated! { @impl SearchDevices for $table:
+        is_indexed() -> bool;
+        search(query: &SearchQuery<'_>) -> SearchPage;
+    } };
+    (@TeachDevice $table:ty) => { gated! { @impl TeachDevice for $table:
+        teach_device(known: &Device, hints: &Hints) -> UpdateOutcome<Device>;
+    } };
+    (@UpdateRegistry $table:ty) => { gated! { @impl UpdateRegistry for $table:
+        update_device(known: &Device, learned: &DeviceUpdate) -> UpdateOutcome<Device>;
+        begin_stay(known: &Device, stay: &Stay) -> UpdateOutcome<Device>;
+        update_room(id: &RoomId, first_seen: Timestamp) -> UpdateOutcome<Room>;
+    } };
+    (@QueryRoomReadings $table:ty) => { gated! {
+        @impl QueryRoomReadings (has_room_index) for $table:
+        room_readings(room: &RoomId, devices: &[DeviceId], query: &RangeQuery) -> Page;
+    } };
+    (@ReadConditionsSchema $table:ty) => { gated! {
+        @impl ReadConditionsSchema (has_conditions_index) for $table:
+        conditions_schema() -> Option<StoredSchema>;
+    } };
+    (@impl $port:ident $(($has:ident))? for $table:ty:
+        $($call:ident($($name:ident: $of:ty),*) -> $answer:ty;)+
+    ) => {
+        impl $port for Gated<$table> {
+            $(fn $has(&self) -> bool {
+                self.table.$has()
+            })?
+
+            $(async fn $call(
+                &self,
+                $($name: $of,)*
+                invocation: &Invocation,
+            ) -> StoreResult<$answer> {
+                self.call(stringify!($call), self.table.$call($($name,)* invocation)).await
+            })+
+        }
+    };
+}
+pub(crate) use gated;

@@ -1,15 +1,19 @@
 //! What tests are given: short constructors of ids, timestamps, readings and events. Holds no state.
 
-use std::time::Duration;
-
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::{
-    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, Label, MetricName, Reading, Rollup,
-    RoomId, SchemaMetric, Tags, TimeRange, Timestamp, Unit,
+    ConditionsSchema, DeviceId, Encoding, Label, MetricName, Reading, RoomId, SchemaMetric, Tags,
+    TimeRange, Timestamp, Unit,
 };
-use runtime::clock::{Deadline, TestClock};
+use ingest::Ingest;
+use query::Query;
+use runtime::clock::TestClock;
+use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
-use table::{Invocation, RollupKey, StoredRollup};
+pub(crate) use table::given::{
+    device_of, invocation, minute, number, put_first, register_devices_of, register_room, seal,
+    store_home, stored_quarter, stored_rollup,
+};
 
 /// 2026-01-11T16:00:00Z, in milliseconds: the timestamp from which tests count.
 pub(crate) const START: i64 = 1_768_147_200_000;
@@ -38,10 +42,6 @@ pub(crate) fn metric(name: &str) -> MetricName {
     name.parse().expect("a metric's name")
 }
 
-pub(crate) fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
 /// That many milliseconds after the start.
 pub(crate) fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(START + millis).expect("a timestamp")
@@ -58,8 +58,7 @@ pub(crate) fn always() -> TimeRange {
 
 /// A reading without a room.
 pub(crate) fn reading(id: &str, millis: i64, metrics: &[(&str, &str)]) -> Reading {
-    let metrics = metrics.iter().map(|(name, value)| (metric(name), number(value)));
-    Reading::new(device(id), at(millis), None, metrics.collect()).expect("a reading")
+    table::given::reading(id, at(millis), None, metrics)
 }
 
 /// A temperature in a room.
@@ -74,39 +73,21 @@ pub(crate) fn placed(mut reading: Reading, in_room: &str) -> Reading {
     reading
 }
 
-/// A rollup as it is put for the first time.
-pub(crate) fn stored_rollup(
-    id: &DeviceId,
-    bucket: Bucket,
-    range: TimeRange,
-    rollup: Rollup,
-) -> StoredRollup {
-    StoredRollup {
-        key: RollupKey { device: id.clone(), bucket },
-        range,
-        zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: None,
-        rollup,
-    }
-}
-
-/// A minute: more than any test takes, so that a slow machine fails none.
-pub(crate) fn invocation() -> Invocation {
-    Invocation::until(minute())
-}
-
-pub(crate) fn minute() -> Deadline {
-    Deadline::after(Duration::from_secs(60))
-}
-
 /// A clock that stands an hour after the start.
 pub(crate) fn clock() -> TestClock {
     TestClock::at(at(3_600_000))
+}
+
+/// The function `query` as it is by default, but open to all.
+pub(crate) fn open_query<S: query::Store>(store: S, clock: TestClock) -> Query<S, TestClock> {
+    let settings = query::Settings { auth: false, ..query::Settings::default() };
+    Query::new(store, clock, Telemetry::silent(), settings)
+}
+
+/// The function `ingest` as it is by default, but open to all.
+pub(crate) fn open_ingest<S: ingest::Store>(store: S, clock: TestClock) -> Ingest<S, TestClock> {
+    let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
+    Ingest::new(store, clock, Telemetry::silent(), settings)
 }
 
 /// A reading as a client sends it.
@@ -176,6 +157,15 @@ impl Answer {
             headers: response["headers"].clone(),
             body: serde_json::from_str(body).unwrap_or_default(),
         }
+    }
+
+    /// The read units and the write units that it says it cost.
+    pub(crate) fn units(&self) -> (f64, f64) {
+        let units = |name: &str| {
+            let text = self.headers[name].as_str().expect("text");
+            text.parse().expect("a number")
+        };
+        (units("x-consumed-read-units"), units("x-consumed-write-units"))
     }
 }
 

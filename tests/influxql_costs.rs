@@ -1,24 +1,20 @@
 //! What InfluxQL costs beside reading all readings, in the engine's read units, and that its values are right.
 
 use std::io::Write as _;
-use std::time::Duration;
 
-use domain::{
-    Bucket, DeviceObservation, FoldRules, Order, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange,
-    Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Order, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::Value;
 use table::{
-    Expected, KeepRollupState as _, PutReadings as _, PutRollups as _, QueryReadings as _,
-    RangeQuery, ReadingKey, RegisterDevices as _, RollupKey, RollupState, StoredRollup,
+    PutReadings as _, QueryReadings as _, RangeQuery, ReadingKey, RegisterDevices as _,
+    StoredRollup,
 };
 
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, invocation, minute, percent_encoded, placed, reading, request,
+    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
+    put_first, reading, request, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -48,8 +44,7 @@ impl Home {
         let count = days * DAY / (minutes * MINUTE);
         let readings: Vec<Reading> =
             (0..count).map(|n| measured(n, n * minutes * MINUTE)).collect();
-        let known =
-            DeviceObservation::of(&readings[0]).new_device(device("thermo-kitchen"), |_| true);
+        let known = device_of(&readings[..1]);
         store.register_device(&known, &invocation()).await.expect("written");
         for chunk in readings.chunks(250) {
             assert!(store.put_readings(chunk, None, &invocation()).await.not_stored.is_empty());
@@ -86,25 +81,11 @@ impl Home {
         for (bucket, range, zone) in buckets {
             let first = self.readings.partition_point(|it| it.at < range.from());
             let end = self.readings.partition_point(|it| it.at < range.to());
-            let stored = StoredRollup {
-                key: RollupKey { device: device("thermo-kitchen"), bucket },
-                range,
-                zone,
-                version: 1,
-                settings: 0,
-                raw_until: None,
-                expires: None,
-                is_frozen: false,
-                indexed: None,
-                rollup: Rollup::fold(&self.readings[first..end], rules),
-            };
-            let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-            assert!(put.expect("written"));
+            let rollup = Rollup::fold(&self.readings[first..end], rules);
+            let stored = stored_rollup(&device("thermo-kitchen"), bucket, range, rollup);
+            put_first(&self.store, &StoredRollup { zone, ..stored }).await;
         }
-        let sealed = [at((self.days + 2) * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: ZONE.to_owned(), since: Timestamp::MIN, sealed, queue: None };
-        self.store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&self.store, ZONE, at((self.days + 2) * DAY)).await;
     }
 
     /// The units that all readings cost.
@@ -124,13 +105,8 @@ impl Home {
 
     /// The rows of an answer, and the units that it costs a process that knows the registry and was asked before.
     async fn asked(&self, query: &str) -> (Vec<(i64, f64)>, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at((self.days + 3) * DAY));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         function.load().await;
         let parameters = format!("db=home&epoch=ms&q={}", percent_encoded(query));
         let ask = || function.handle(request("GET", "/query", &parameters, None), minute());
@@ -139,8 +115,7 @@ impl Home {
         let values = answer.body["results"][0]["series"][0]["values"].clone();
         let row = |row: &Value| (row[0].as_i64().expect("ms"), row[1].as_f64().expect("a number"));
         let rows = values.as_array().unwrap_or_else(|| panic!("{query}: {}", answer.body));
-        let units = answer.headers["x-consumed-read-units"].as_str().expect("text");
-        (rows.iter().map(row).collect(), units.parse().expect("a number"))
+        (rows.iter().map(row).collect(), answer.units().0)
     }
 
     /// The mean of each window, added up here.

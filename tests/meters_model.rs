@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Device, DeviceId, DeviceObservation, DevicePatch, Edit};
+use domain::{Device, DeviceId, DevicePatch, Edit};
 use fastrand::Rng;
 use table::{Companion, MeterChange};
 
-use crate::given::{at, device, reading};
+use crate::given::{at, device, device_of, reading};
 use crate::schedules::assert_right;
 
 const DEVICES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -206,8 +206,7 @@ impl World {
 }
 
 fn registered(id: &str) -> Device {
-    let observation = DeviceObservation::of(&reading(id, 0, &[("temperature", "21.5")]));
-    observation.new_device(device(id), |_| true)
+    device_of([&reading(id, 0, &[("temperature", "21.5")])])
 }
 
 fn run(seed: u64, design: Design) -> Vec<String> {

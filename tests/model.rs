@@ -1,26 +1,22 @@
 //! Random writes and questions against a model that is a map: no reading is lost, doubled or out of order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use domain::{DeviceId, DeviceObservation, Order, RESERVED_IDS, Reading, RoomId};
+use domain::{DeviceId, Order, RESERVED_IDS, Reading, RoomId};
 use dynamodb::DynamoStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use query::Query;
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use serde_json::Value;
-use table::{
-    PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey,
-    RegisterDevices as _,
-};
+use table::{PutReadings as _, QueryReadings as _, QueryRoomReadings as _, RangeQuery, ReadingKey};
 use tokio::runtime::Runtime;
 
 use crate::engine::{Engine, Table};
 use crate::given::{
-    Answer, START, at, clock, device, invocation, minute, placed, range, reading, request, room,
+    Answer, START, at, clock, device, invocation, minute, open_ingest, open_query, placed, range,
+    reading, register_devices_of, register_room, request, room,
 };
 
 const DEVICES: [&str; 4] = ["a", "a-b", "b", "c"];
@@ -193,22 +189,15 @@ fn any_walk_of_cursors_meets_every_reading_once_and_in_order() {
 async fn register(store: &DynamoStore) {
     for (n, id) in DEVICES.iter().enumerate() {
         let first = placed(reading(id, 0, &[("co2", "1")]), ROOMS[n % 2]);
-        let new = DeviceObservation::of(&first).new_device(device(id), |_| true);
-        store.register_device(&new, &invocation()).await.expect("written");
+        register_devices_of(store, &[first]).await;
     }
     for id in ROOMS {
-        let new = domain::Room::new(room(id), at(0));
-        store.register_room(&new, &invocation()).await.expect("written");
+        register_room(store, id, at(0)).await;
     }
 }
 
 async fn function(table: &Table) -> Query<DynamoStore, TestClock> {
-    let settings = query::Settings {
-        registry_max_age: Duration::from_secs(60),
-        auth: false,
-        ..query::Settings::default()
-    };
-    let query = Query::new(table.store(), clock(), Telemetry::silent(), settings);
+    let query = open_query(table.store(), clock());
     query.load().await;
     query
 }
@@ -265,8 +254,7 @@ fn no_id_reaches_another_partition() {
     check(96, (id, any::<bool>()), |runtime, engine, (id, as_room)| {
         runtime.block_on(async {
             let table = engine.table(true).await;
-            let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-            let ingest = ingest::Ingest::new(table.store(), clock(), Telemetry::silent(), settings);
+            let ingest = open_ingest(table.store(), clock());
             let (device_id, room_id) =
                 if as_room { ("d", id.as_str()) } else { (id.as_str(), "r") };
             let body = serde_json::json!({

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use domain::{
-    Deletion, DeviceObservation, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, Quarter,
-    Rollup, Room, RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
+    Deletion, DevicePatch, DeviceUpdate, Edit, Hints, Month, Order, Quarter, Rollup, Room,
+    RoomPatch, SWEEP_GROUPS, Scope, SearchRange, Stay, Subject, Token, TokenHash,
 };
 use dynamodb::DynamoStore;
 use serde_json::Value;
@@ -22,14 +22,16 @@ use table::{
     PutConditionsSchema, PutReadings, PutRollups, QueryConditions, QueryReadings,
     QueryRoomReadings, RangeQuery, ReadConditionsSchema, ReadLateChanges, ReadRegistry,
     ReadRollupState, ReadRollups, ReadSeen, ReadStays, ReadStoredReadings, ReadingKey, Refold,
-    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupKey, RollupState, RoomWalk,
-    SearchDevices, SearchQuery, Seen, SetConditionsReady, StayQuery, StoredRollup, Target,
-    TeachDevice, UpdateRegistry,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomWalk,
+    SearchDevices, SearchQuery, Seen, SetConditionsReady, StayQuery, Target, TeachDevice,
+    UpdateRegistry,
 };
 
 use crate::engine::Engine;
 use crate::faults::proxy::{Call, Proxy};
-use crate::given::{always, at, device, invocation, label, reading_in, room, schema};
+use crate::given::{
+    always, at, device, device_of, invocation, label, reading_in, room, schema, stored_quarter,
+};
 
 /// The permissions that a request needs.
 fn needed(call: &Call) -> BTreeSet<Permission> {
@@ -160,7 +162,7 @@ async fn each_port_asks_what_it_declares() {
     let first = std::slice::from_ref(&reading);
     // Of many, new ones are inserted and the others updated.
     let many: Vec<_> = (0..50).map(|n| reading_in("d", n, "room-a")).collect();
-    let new = DeviceObservation::of(&reading).new_device(d.clone(), |_| true);
+    let new = device_of([&reading]);
     let new_room = |id| Room::new(room(id), at(5));
     let query = &RangeQuery {
         range: always(),
@@ -211,8 +213,7 @@ async fn each_port_asks_what_it_declares() {
     let behind =
         |meter: &str| DevicePatch { behind: Edit::Set(device(meter)), ..DevicePatch::default() };
     for id in ["meter", "main"] {
-        let meter = DeviceObservation::of(&reading_in(id, 0, "room-a"));
-        let meter = meter.new_device(device(id), |_| true);
+        let meter = device_of([&reading_in(id, 0, "room-a")]);
         Box::pin(store.register_device(&meter, invocation)).await.expect("registered");
     }
     let (to_main, to_meter) = (behind("main"), behind("meter"));
@@ -249,8 +250,7 @@ async fn each_port_asks_what_it_declares() {
     check!(ListDevices: store.all_devices(invocation));
     let patch = DevicePatch { room: Edit::Set(room("room-c")), ..DevicePatch::default() };
     let other = device("other");
-    let registered = DeviceObservation::of(&reading_in("other", 0, "room-a"));
-    let registered = registered.new_device(other.clone(), |_| true);
+    let registered = device_of([&reading_in("other", 0, "room-a")]);
     Box::pin(store.register_device(&registered, invocation)).await.expect("registered");
     Box::pin(store.edit_device(&other, &patch, at(0), invocation)).await.expect("edited");
     let parts = [Key::Reading(other.clone(), at(0)), Key::Refold(other.clone())];
@@ -276,18 +276,7 @@ async fn each_port_asks_what_it_declares() {
     check!(DeleteReadings: store.delete_readings(&[ReadingKey::of(&reading)], invocation));
     check!(ReadStoredReadings: store.stored_readings(&d, always(), invocation));
     let quarter = Quarter::of(at(0));
-    let rollup = StoredRollup {
-        key: RollupKey::quarter(d.clone(), quarter),
-        range: quarter.range(),
-        zone: None,
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: None,
-        rollup: Rollup::default(),
-    };
+    let rollup = stored_quarter(&d, quarter, Rollup::default());
     let date = "2026-01-11".parse().expect("a date");
     check!(ReadRollups:
         store.rollup(&rollup.key, invocation),

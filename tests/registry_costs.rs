@@ -8,12 +8,12 @@ use futures_util::{StreamExt as _, stream};
 use query::Query;
 use runtime::clock::TestClock;
 use runtime::telemetry::Telemetry;
-use table::{PutReadings as _, RegisterDevices as _};
-
-use domain::{DeviceObservation, Room};
+use table::PutReadings as _;
 
 use crate::engine::Engine;
-use crate::given::{Answer, clock, invocation, minute, reading_in, request, room};
+use crate::given::{
+    Answer, clock, invocation, minute, reading_in, register_devices_of, register_room, request,
+};
 
 /// The number of devices in a room.
 const ROOM: usize = 10;
@@ -50,17 +50,14 @@ impl House {
 
     /// Another instance registers a room and its devices, and stores a reading of each.
     async fn add_room(&self, id: &str) {
-        let (name, invocation) = (room(id), &invocation());
-        let new = Room::new(name, crate::given::at(0));
-        self.store.register_room(&new, invocation).await.expect("written");
+        register_room(&self.store, id, crate::given::at(0)).await;
         let readings: Vec<_> =
             (0..ROOM).map(|n| reading_in(&format!("{id}-{n}"), 3_600_000, id)).collect();
         let registered = stream::iter(&readings).for_each_concurrent(8, async |reading| {
-            let new = DeviceObservation::of(reading).new_device(reading.device.clone(), |_| true);
-            self.store.register_device(&new, invocation).await.expect("written");
+            register_devices_of(&self.store, std::slice::from_ref(reading)).await;
         });
         registered.await;
-        let put = self.store.put_readings(&readings, None, invocation).await;
+        let put = self.store.put_readings(&readings, None, &invocation()).await;
         assert!(put.not_stored.is_empty());
     }
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{DeviceObservation, Reading};
+use domain::Reading;
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use rollup::{Rollup, Settings};
@@ -16,10 +16,10 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::Value;
-use table::{PutReadings as _, RegisterDevices as _};
+use table::PutReadings as _;
 
 use crate::engine::Engine;
-use crate::given::{at, invocation, placed, reading};
+use crate::given::{at, invocation, placed, reading, register_devices_of};
 
 const MINUTE: i64 = 60_000;
 /// The write units of noting that a device is seen in a room for the first time.
@@ -64,8 +64,7 @@ impl Bench {
                 let store = bench.store.clone();
                 async move {
                     let first = measured(n, 0);
-                    let new = DeviceObservation::of(&first).new_device(first.device, |_| true);
-                    store.register_device(&new, &invocation()).await.expect("registered");
+                    register_devices_of(&store, &[first]).await;
                 }
             })
             .await;

@@ -2,10 +2,9 @@
 //! and each part is what an oracle of its own counts. The oracle knows readings only, and computes in integers.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use aws_lambda_events::event::dynamodb::Event;
-use domain::{DeviceObservation, Edit, Month, Reading, Room, RoomPatch, SWEEP_GROUPS, Timestamp};
+use domain::{Edit, Month, Reading, RoomPatch};
 use fastrand::Rng;
 use query::Query;
 use rollup::Rollup;
@@ -16,13 +15,16 @@ use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
-    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _,
-    RegisterDevices as _, RollupState, RoomWalk, Seen,
+    EditRegistry as _, Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, RoomWalk,
+    Seen,
 };
 
 use crate::engine::Engine;
 use crate::faults::registry::record;
-use crate::given::{Answer, at, device, invocation, minute, placed, reading, request, room};
+use crate::given::{
+    Answer, at, device, invocation, minute, open_query, placed, reading, register_devices_of,
+    register_room, request, room, seal,
+};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -99,19 +101,14 @@ impl House {
         let house = Self { store, clock, rollup, sent: 0 };
         house.schedule().await;
         for id in HOME {
-            house
-                .store
-                .register_room(&Room::new(room(id), at(0)), &invocation())
-                .await
-                .expect("written");
+            register_room(&house.store, id, at(0)).await;
             let home = RoomPatch {
                 home: Edit::Set("home".parse().expect("an id")),
                 ..RoomPatch::default()
             };
             house.store.edit_room(&room(id), &home, &invocation()).await.expect("written");
         }
-        let other = Room::new(room(ROOMS[2]), at(0));
-        house.store.register_room(&other, &invocation()).await.expect("written");
+        register_room(&house.store, ROOMS[2], at(0)).await;
         house
     }
 
@@ -134,12 +131,7 @@ impl House {
     }
 
     fn query(&self) -> Query<MemoryStore, TestClock> {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
-        Query::new(self.store.clone(), self.clock.clone(), Telemetry::silent(), settings)
+        open_query(self.store.clone(), self.clock.clone())
     }
 }
 
@@ -175,11 +167,9 @@ async fn any_partition_of_a_rooms_or_a_homes_range_adds_up() {
         let mut waiting: Vec<Reading> = Vec::new();
         for (n, story) in stories.iter().enumerate() {
             let id = format!("meter-{n}");
-            let mut observation = DeviceObservation::of(&sent(&id, &story[0]));
-            story.iter().for_each(|it| observation.see(&sent(&id, it)));
-            let new = observation.new_device(device(&id), |_| true);
-            house.store.register_device(&new, &invocation()).await.expect("registered");
-            waiting.extend(story.iter().map(|it| sent(&id, it)));
+            let own: Vec<Reading> = story.iter().map(|it| sent(&id, it)).collect();
+            register_devices_of(&house.store, &own).await;
+            waiting.extend(own);
         }
         waiting.sort_by_key(|it| it.at);
         // Some come late, and some are first stored with another room and another figure.
@@ -262,32 +252,23 @@ async fn without_the_index_by_room_a_range_has_the_devices_that_have_moved() {
         let engine = Engine::embedded().await;
         let store = engine.table(false).await.store();
         for id in ["room-a", "room-b"] {
-            store.register_room(&Room::new(room(id), at(0)), &invocation()).await.expect("written");
+            register_room(&store, id, at(0)).await;
         }
         let values = [("temperature", "21.5")];
         let readings = [("room-a", 0), ("room-b", MINUTE)]
             .map(|(id, at)| placed(reading("d", at, &values), id));
         let [former, now] = &readings;
-        let new = DeviceObservation::of(now).new_device(device("d"), |_| true);
-        store.register_device(&new, &invocation()).await.expect("registered");
+        register_devices_of(&store, std::slice::from_ref(now)).await;
         assert!(store.put_readings(&readings, None, &invocation()).await.not_stored.is_empty());
         if is_noted {
-            let sealed = [at(0); SWEEP_GROUPS];
-            let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-            let state = RollupState { zone, since, sealed, queue: None };
-            store.begin_rollups(&state, &invocation()).await.expect("written");
+            seal(&store, "UTC", at(0)).await;
             let walk = RoomWalk { begun: at(0), after: None, is_done: true };
             store.set_room_walk(&walk, &invocation()).await.expect("written");
             let seen = Seen::begun(room("room-a"), device("d"), Month::of(at(0)));
             assert!(store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("written"));
         }
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(2 * MINUTE));
-        let query = Query::new(store, clock, Telemetry::silent(), settings);
+        let query = open_query(store, clock);
         let asked = format!("from={}&to={}", at(0), at(2 * MINUTE));
         let event = request("GET", "/rooms/room-a/readings", &asked, None);
         let answer = Answer::of(&Box::pin(query.handle(event, minute())).await);

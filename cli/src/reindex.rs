@@ -138,16 +138,10 @@ fn new_run() -> anyhow::Result<String> {
 mod tests {
     use domain::{DeviceObservation, DevicePatch, Edit, Reading};
     use local::{Options, System};
-    use runtime::clock::Deadline;
-    use table::{
-        EditRegistry as _, Invocation, RegisterDevices as _, SearchDevices as _, SearchQuery,
-    };
+    use table::given::invocation;
+    use table::{EditRegistry as _, RegisterDevices as _, SearchDevices as _, SearchQuery};
 
     use super::*;
-
-    fn invocation() -> Invocation {
-        Invocation::until(Deadline::after(std::time::Duration::from_secs(60)))
-    }
 
     async fn named(store: &DynamoStore, range: std::ops::Range<usize>) {
         for n in range {

@@ -1,13 +1,13 @@
 //! The index by conditions and its schema: what is put over what, and what is found.
 
-use domain::{FoldRules, Quarter, Rollup};
+use domain::{Bucket, FoldRules, Quarter, Rollup};
 use table::{
-    ConditionsPage, Expected, IndexedQuarter, Indexing, KeepRollupState as _, RollupKey,
+    ConditionsPage, Expected, IndexedQuarter, Indexing, KeepRollupState as _,
     SetConditionsReady as _, StoredRollup, StoredSchema,
 };
 
 use super::ConditionsPorts;
-use crate::given::{at, device, invocation, reading, schema};
+use crate::given::{at, device, invocation, reading, schema, stored_quarter};
 
 const QUARTER: i64 = 900_000;
 
@@ -71,20 +71,10 @@ async fn an_index_that_was_off_is_not_complete() {
 fn rollup(id: &str, n: i64, values: (&str, &str), indexing: &Indexing) -> StoredRollup {
     let metrics = [("temperature", values.0), ("humidity", values.1)];
     let quarter = Quarter::of(at(n * QUARTER));
-    let key = RollupKey::quarter(device(id), quarter);
     let rollup = Rollup::fold(&[reading(id, n * QUARTER, &metrics)], &FoldRules::default());
-    StoredRollup {
-        range: quarter.range(),
-        zone: None,
-        version: 1,
-        settings: 0,
-        raw_until: None,
-        expires: Some(at(900_000_000)),
-        is_frozen: false,
-        indexed: indexing.of(key.bucket, &rollup),
-        rollup,
-        key,
-    }
+    let (expires, indexed) =
+        (Some(at(900_000_000)), indexing.of(Bucket::Quarter(quarter), &rollup));
+    StoredRollup { expires, indexed, ..stored_quarter(&device(id), quarter, rollup) }
 }
 
 async fn put(store: &impl ConditionsPorts, rollup: &StoredRollup, expected: Expected) -> bool {

@@ -6,13 +6,15 @@ use domain::{
 };
 use domain::{Rollup, RoomPatch};
 use table::{
-    BegunDeletion, Belonging, Expected, ItemKey, Refold, Registration, RollupKey, StayQuery,
-    StoredRollup, UpdateOutcome, keys,
+    BegunDeletion, Belonging, ItemKey, Refold, Registration, StayQuery, UpdateOutcome, keys,
 };
 
 use super::Ports;
 use super::registry::{device_now, registered};
-use crate::given::{always, at, device, invocation, label, metric, reading, reading_in, room};
+use crate::given::{
+    always, at, device, device_of, invocation, label, metric, put_first, reading, reading_in, room,
+    stored_quarter,
+};
 
 /// A deletion that began.
 async fn begun(store: &impl Ports, id: &str, millis: i64) -> Option<Deletion> {
@@ -130,20 +132,8 @@ pub(super) async fn all_that_belongs_to_a_device_is_found_and_removed(store: &im
         let readings: Vec<_> = (0..7).map(|n| reading_in(id, n, "room-a")).collect();
         store.put_readings(&readings, None, &invocation()).await;
         let quarter = Quarter::of(at(0));
-        let rollup = StoredRollup {
-            key: RollupKey::quarter(device(id), quarter),
-            range: quarter.range(),
-            zone: None,
-            version: 1,
-            settings: 0,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            indexed: None,
-            rollup: Rollup::fold(&readings, &FoldRules::default()),
-        };
-        let put = store.put_rollup(&rollup, Expected::Absent, &invocation()).await;
-        assert!(put.expect("asked"));
+        let rollup = Rollup::fold(&readings, &FoldRules::default());
+        put_first(store, &stored_quarter(&device(id), quarter, rollup)).await;
         let refold = Refold { settings: 2, under_way: None };
         store.set_refold(&device(id), &refold, &invocation()).await.expect("written");
         for (n, into) in [(10, "room-a"), (20, "room-b")] {
@@ -229,7 +219,7 @@ pub(super) async fn a_deleted_device_that_has_readings_again_keeps_them(store: &
     ended(store, "d").await;
     let new = reading("d", 60_000, &[("co2", "600")]);
     store.put_readings(std::slice::from_ref(&new), None, &invocation()).await;
-    let observed = domain::DeviceObservation::of(&new).new_device(device("d"), |_| true);
+    let observed = device_of([&new]);
     store.register_device(&observed, &invocation()).await.expect("asked");
     let now = device_now(store, "d").await;
     assert_eq!(now.first_seen, at(0).saturating_add(TimeDelta::minutes(1)));

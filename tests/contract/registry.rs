@@ -10,11 +10,13 @@ use futures_util::future::join_all;
 use table::{InsertOutcome, Registration, UpdateOutcome};
 
 use super::Ports;
-use crate::given::{at, device, invocation, label, metric, number, reading_in, room, tags, unit};
+use crate::given::{
+    at, device, device_of, invocation, label, metric, number, reading_in, room, tags, unit,
+};
 
 /// A device as its first reading registers it: in `room-a`, seen at 100, with a temperature.
 pub(super) fn new_device(id: &str) -> Device {
-    DeviceObservation::of(&reading_in(id, 100, "room-a")).new_device(device(id), |_| true)
+    device_of([&reading_in(id, 100, "room-a")])
 }
 
 fn new_room(id: &str) -> Room {
@@ -67,8 +69,7 @@ pub(super) async fn an_empty_registry_is_empty(store: &impl Ports) {
 
 pub(super) async fn registered_twice_the_first_stays(store: &impl Ports) {
     let first = registered(store, "d").await;
-    let later =
-        DeviceObservation::of(&reading_in("d", 5, "room-b")).new_device(device("d"), |_| true);
+    let later = device_of([&reading_in("d", 5, "room-b")]);
     for again in [&first, &later] {
         let registration = store.register_device(again, &invocation()).await.expect("asked");
         assert_eq!(registration, Registration::Exists(Box::new(first.clone())));

@@ -13,7 +13,7 @@ use table::{
 
 use super::Ports;
 use super::registry::registered;
-use crate::given::{always, at, device, invocation, range, reading, reading_in};
+use crate::given::{always, at, device, invocation, range, reading, reading_in, stored_quarter};
 
 const QUARTER: i64 = 900_000;
 
@@ -26,18 +26,8 @@ fn rollup(id: &str, n: i64, version: u64) -> StoredRollup {
     let quarter = quarter(n);
     let metrics = [("temperature", "21.5"), ("cumulative_kwh_p", "8048.1"), ("current_w", "512")];
     let readings = [reading(id, n * QUARTER, &metrics), reading(id, n * QUARTER + 1, &metrics)];
-    StoredRollup {
-        key: RollupKey::quarter(device(id), quarter),
-        range: quarter.range(),
-        zone: None,
-        version,
-        settings: 0,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: None,
-        rollup: Rollup::fold(&readings, &FoldRules::default()),
-    }
+    let rollup = Rollup::fold(&readings, &FoldRules::default());
+    StoredRollup { version, ..stored_quarter(&device(id), quarter, rollup) }
 }
 
 fn day(id: &str, date: &str) -> StoredRollup {

@@ -13,7 +13,7 @@ use table::{
 use super::Ports;
 use super::registry::registered;
 use crate::engine::Table;
-use crate::given::{at, device, invocation, reading_in, room};
+use crate::given::{at, device, device_of, invocation, reading_in, room};
 
 /// Ids of several kinds, in no order.
 fn ids(number: u32) -> impl Iterator<Item = String> {
@@ -91,7 +91,7 @@ pub(super) async fn a_rooms_devices_are_a_list_of_their_own(store: &impl Ports) 
         let named = if n % 4 == 3 { "room-b" } else { "room-a" };
         let reading = reading_in(id, 0, named);
         store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
-        let new = DeviceObservation::of(&reading).new_device(device(id), |_| true);
+        let new = device_of([&reading]);
         store.register_device(&new, &invocation()).await.expect("written");
         if named == "room-a" {
             here.insert(id.to_owned());
@@ -154,7 +154,7 @@ pub(super) async fn of_numbers_at_once_one_is_first(table: &Table) {
     assert_eq!(opened[0].1.stored_shards(&invocation()).await.expect("read"), None);
     let registering = opened.iter().map(|(number, store)| async move {
         let reading = reading_in("d", 0, "room-a");
-        let new = DeviceObservation::of(&reading).new_device(device("d"), |_| true);
+        let new = device_of([&reading]);
         (*number, store.register_device(&new, &invocation()).await)
     });
     let results = join_all(registering).await;

@@ -2,10 +2,7 @@
 //! clock, and instances of the functions that crash, lag and work at the same time. Judges what they leave.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use domain::{
     Bucket, DeletedDevice, Device, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch, Quarter,
@@ -16,7 +13,7 @@ use ingest::Ingest;
 use query::Query;
 use registry::Registry;
 use rollup::{Retention, Rollup};
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
@@ -27,9 +24,12 @@ use table::{
     ReadingKey, RemoveBelongings as _,
 };
 
-use super::steps::{Design, Log, Steps};
-use crate::gate::Step;
-use crate::given::{Answer, at, device, metric, number, placed, post, reading, request, room};
+use super::steps::{Design, Log, Steps, Table};
+use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
+use crate::given::{
+    Answer, at, device, metric, number, open_ingest, open_query, placed, post, reading, request,
+    room,
+};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 const ROOMS: [&str; 2] = ["x", "y"];
@@ -53,7 +53,7 @@ struct Instance {
 }
 
 struct Task {
-    future: Pin<Box<dyn Future<Output = Outcome>>>,
+    future: Invoked<Outcome>,
     event: Event,
     begun: i64,
 }
@@ -130,18 +130,12 @@ impl World {
     }
 
     fn instance(&self) -> Instance {
-        let steps = Steps::new(&self.memory, &self.log, self.design);
+        let steps =
+            Gated::new(Table::new(&self.memory, &self.log, self.design), &["conditions_schema"]);
         let clock = TestClock::at(at(self.now));
         let (letters, silent) = (MemoryQueue::default, Telemetry::silent);
-        let max_age = Duration::from_secs(60);
-        let settings = query::Settings {
-            registry_max_age: max_age,
-            auth: false,
-            ..query::Settings::default()
-        };
-        let query = Query::new(steps.clone(), clock.clone(), silent(), settings);
-        let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-        let ingest = Ingest::new(steps.clone(), clock.clone(), silent(), settings);
+        let query = open_query(steps.clone(), clock.clone());
+        let ingest = open_ingest(steps.clone(), clock.clone());
         let registry = Registry::new(steps.clone(), letters(), clock.clone(), silent());
         let settings = rollup::Settings {
             zone: "UTC".parse().expect("a zone"),
@@ -267,10 +261,7 @@ impl World {
     // ---- Invocations ---------------------------------------------------------------------------
 
     fn any(&mut self, is_busy: bool) -> Option<usize> {
-        let all = self.instances.iter().enumerate();
-        let all: Vec<usize> =
-            all.filter(|(_, it)| it.task.is_some() == is_busy).map(|(n, _)| n).collect();
-        (!all.is_empty()).then(|| all[self.rng.usize(..all.len())])
+        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
     }
 
     fn start(&mut self, n: usize, event: Event) {
@@ -280,7 +271,7 @@ impl World {
                 (Arc::clone(&instance.query), request("DELETE", &path, "", None));
             async move { Outcome::Answered(Answer::of(&function.handle(event, deadline()).await)) }
         };
-        let future: Pin<Box<dyn Future<Output = Outcome>>> = match &event {
+        let future: Invoked<Outcome> = match &event {
             Event::Post(readings) => {
                 let (function, event) = (Arc::clone(&instance.ingest), post(readings));
                 Box::pin(async move {
@@ -302,15 +293,11 @@ impl World {
                         Consumer::Registry => registry.handle(batch, deadline()).await,
                         Consumer::Rollup => rollup.handle_stream(batch, deadline()).await,
                     };
-                    let failure = answer.batch_item_failures.into_iter().next();
-                    let first = failure.and_then(|it| it.item_identifier);
-                    Outcome::Handled(first.map(|it| it.parse().expect("a position")))
+                    Outcome::Handled(first_failure(answer))
                 })
             }
             Event::Message(request) => {
-                let body = serde_json::to_string(request).expect("JSON");
-                let event = json!({"Records": [{"messageId": "m", "body": body}]});
-                let event = serde_json::from_value(event).expect("an event");
+                let event = message_event(request);
                 let function = Arc::clone(&instance.rollup);
                 Box::pin(async move {
                     let answer = function.handle_queue(event, deadline()).await;
@@ -367,11 +354,7 @@ impl World {
 
     async fn step_any(&mut self) {
         let Some(n) = self.any(true) else { return };
-        let step = match self.rng.u8(..100) {
-            0..3 => Step::Failed,
-            3..7 => Step::AnswerLost,
-            _ => Step::Done,
-        };
+        let step = Step::any(&mut self.rng, false);
         self.step(n, step).await;
     }
 
@@ -379,23 +362,9 @@ impl World {
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
-        if steps.gate.is_waiting() {
-            steps.gate.grant(step);
-        }
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            match running.future.as_mut().poll(&mut context) {
-                Poll::Ready(outcome) => {
-                    let Task { event, .. } = task.take().expect("it runs");
-                    steps.gate.reset();
-                    self.settle(event, outcome).await;
-                    return;
-                }
-                Poll::Pending if steps.gate.is_waiting() => return,
-                // It sleeps before another attempt.
-                Poll::Pending => tokio::time::advance(Duration::from_millis(400)).await,
-            }
-        }
+        let Some(outcome) = steps.gate.run(&mut running.future, step).await else { return };
+        let Task { event, .. } = task.take().expect("it runs");
+        self.settle(event, outcome).await;
     }
 
     async fn settle(&mut self, event: Event, outcome: Outcome) {
@@ -582,9 +551,4 @@ impl World {
     pub(super) fn wrong(self) -> Vec<String> {
         self.wrong
     }
-}
-
-/// More than any schedule lasts.
-fn deadline() -> Deadline {
-    Deadline::after(Duration::from_secs(1_000_000))
 }

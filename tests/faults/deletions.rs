@@ -13,13 +13,16 @@ use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
-use table::{Expected, PutReadings as _, PutRollups as _, StoredRollup};
+use table::{PutReadings as _, StoredRollup};
 
 use super::proxy::{Effect, Fault, Proxy};
 use super::registry::record;
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, at, invocation, minute, placed, reading, request};
+use crate::given::{
+    Answer, at, device, invocation, minute, open_ingest, open_query, placed, put_first, reading,
+    request, stored_quarter,
+};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 type Query = query::Query<DynamoStore, TestClock>;
@@ -50,19 +53,11 @@ impl Bench {
         let table = engine.table(true).await;
         let proxy = Proxy::start(table.endpoint(), |_| None).await;
         let (clock, stale_clock) = (TestClock::at(at(86_400_000)), TestClock::at(at(86_400_000)));
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let query = [0, 1].map(|_| {
             let store = table.store_by_way_of(proxy.url());
-            Query::new(store, clock.clone(), Telemetry::silent(), settings)
+            open_query(store, clock.clone())
         });
-        let ingest = [&clock, &stale_clock].map(|clock| {
-            let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-            Ingest::new(table.store(), clock.clone(), Telemetry::silent(), settings)
-        });
+        let ingest = [&clock, &stale_clock].map(|clock| open_ingest(table.store(), clock.clone()));
         let (queue, work) = (MemoryQueue::default(), MemoryWorkQueue::default());
         let silent = Telemetry::silent;
         let registry = Registry::new(table.store(), queue.clone(), clock.clone(), silent());
@@ -318,23 +313,12 @@ async fn a_late_fold_is_found_before_the_deletion_ends() {
     let engine = Engine::embedded().await;
     let bench = Bench::new(&engine).await;
     let quarter = domain::Quarter::of(at(3_600_000));
-    let stale = StoredRollup {
-        key: table::RollupKey::quarter("d".parse().expect("an id"), quarter),
-        range: quarter.range(),
-        zone: None,
-        version: 1,
-        settings: 9,
-        raw_until: None,
-        expires: None,
-        is_frozen: false,
-        indexed: None,
-        rollup: domain::Rollup::fold([&late(0)], &domain::FoldRules::default()),
-    };
+    let fold = domain::Rollup::fold([&late(0)], &domain::FoldRules::default());
+    let stale = StoredRollup { settings: 9, ..stored_quarter(&device("d"), quarter, fold) };
     assert_eq!(bench.ask(0, "DELETE", "d", None).await.status, 202);
     // The longest invocation of the rollup function, and then some.
     bench.pass(Duration::from_secs(QUIET - 30));
-    let put = bench.table.store().put_rollup(&stale, Expected::Absent, &invocation()).await;
-    assert!(put.expect("asked"));
+    put_first(&bench.table.store(), &stale).await;
     bench.pass(Duration::from_secs(60));
     let answer = bench.ask(0, "DELETE", "d", None).await;
     assert_eq!((answer.status, &answer.body["deleted"]), (202, &json!(1)));

@@ -13,15 +13,16 @@ use serde_json::{Value, json};
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, clock, minute, post, reading, reading_in, request, sent};
+use crate::given::{
+    Answer, START, at, clock, minute, open_ingest, post, reading, reading_in, request, sent,
+};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 
 fn on(store: DynamoStore) -> Ingest {
-    let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
     // The readings are of now.
     let clock = TestClock::at(at(60_000));
-    Ingest::new(store, clock, Telemetry::silent(), settings)
+    open_ingest(store, clock)
 }
 
 /// Ingest that reaches the table through the proxy.

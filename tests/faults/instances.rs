@@ -18,7 +18,7 @@ use table::LookUpRegistry as _;
 use super::proxy::Proxy;
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, device, invocation, minute, request};
+use crate::given::{Answer, START, at, device, invocation, minute, open_ingest, request};
 
 type Ingest = ingest::Ingest<DynamoStore, TestClock>;
 type Query = query::Query<DynamoStore, TestClock>;
@@ -46,10 +46,7 @@ impl Fleet {
         let clocks = [0, 1].map(|_| TestClock::at(at(0)));
         let queue = MemoryQueue::default();
         let silent = Telemetry::silent;
-        let ingest = clocks.each_ref().map(|clock| {
-            let settings = ingest::Settings { auth: false, ..ingest::Settings::default() };
-            Ingest::new(store(), clock.clone(), silent(), settings)
-        });
+        let ingest = clocks.each_ref().map(|clock| open_ingest(store(), clock.clone()));
         let age = Duration::from_secs(60);
         let query = clocks.each_ref().map(|clock| {
             let settings = query::Settings {

@@ -4,17 +4,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{DeviceId, DeviceObservation, DevicePatch, Edit, Order, Place, Room, Stay};
+use domain::{DeviceId, DevicePatch, Edit, Order, Place, Room, Stay};
 use serde_json::Value;
 use table::keys::STAYS_IN_PREFIX;
 use table::{
     EditRegistry as _, Edited, LookUpRegistry as _, PutReadings as _, QueryRoomReadings as _,
-    RangeQuery, ReadingKey, RegisterDevices as _, UpdateOutcome,
+    RangeQuery, ReadingKey, UpdateOutcome,
 };
 
 use super::proxy::{Call, Effect, Fault, Proxy};
 use crate::engine::Engine;
-use crate::given::{always, at, device, invocation, reading_in, room};
+use crate::given::{always, at, device, invocation, reading_in, register_devices_of, room};
 
 #[tokio::test]
 async fn a_room_without_its_index_does_not_ask_once_a_reading() {
@@ -114,11 +114,7 @@ async fn a_room_without_its_index_asks_several_devices_at_once_and_not_all() {
 async fn a_device_and_its_new_room_stay_together_through_failures() {
     let table = Engine::embedded().await.table(true).await;
     let direct = table.store();
-    let first = DeviceObservation::of(&reading_in("d", 0, "room-a"));
-    direct
-        .register_device(&first.new_device(device("d"), |_| true), &invocation())
-        .await
-        .expect("written");
+    register_devices_of(&direct, &[reading_in("d", 0, "room-a")]).await;
     let patch = |id: &str| DevicePatch { room: Edit::Set(room(id)), ..DevicePatch::default() };
     let new = |id: &str| Room::new(room(id), at(0));
 

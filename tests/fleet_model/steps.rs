@@ -1,13 +1,12 @@
-//! A table in memory whose every call is a step of the schedule. Begins stays as the design says.
+//! A table in memory that begins stays as the design says.
 
-use domain::{Device, DeviceId, DeviceUpdate, Room, RoomId, Stay, Timestamp};
+use std::ops::Deref;
+
+use domain::{Device, Stay};
 use table::memory::MemoryStore;
-use table::{
-    FindRegistry, InsertOutcome, Invocation, Listing, Page, QueryReadings, RangeQuery,
-    RegisterDevices, Registration, StoreResult, UpdateOutcome, UpdateRegistry,
-};
+use table::{FindRegistry as _, Invocation, StoreResult, UpdateOutcome, UpdateRegistry as _};
 
-use crate::gate::Gate;
+use crate::gate::{Gated, gated};
 
 /// A design of the stays that are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,19 +18,26 @@ pub(super) enum Design {
 }
 
 /// The table as one instance of the function sees it.
+pub(super) type Steps = Gated<Table>;
+
 #[derive(Debug, Clone)]
-pub(super) struct Steps {
-    memory: MemoryStore,
-    design: Design,
-    pub(super) gate: Gate,
+pub(super) struct Table {
+    pub(super) memory: MemoryStore,
+    pub(super) design: Design,
 }
 
-impl Steps {
-    pub(super) fn new(memory: &MemoryStore, design: Design) -> Self {
-        Self { memory: memory.clone(), design, gate: Gate::default() }
-    }
+impl Deref for Table {
+    type Target = MemoryStore;
 
-    async fn begun(
+    fn deref(&self) -> &MemoryStore {
+        &self.memory
+    }
+}
+
+gated!(Table: FindRegistry, RegisterDevices, UpdateRegistry, QueryReadings);
+
+impl Table {
+    async fn begin_stay(
         &self,
         known: &Device,
         stay: &Stay,
@@ -46,90 +52,5 @@ impl Steps {
             Design::Blind => now,
         };
         self.memory.begin_stay(&expected, stay, invocation).await
-    }
-}
-
-impl FindRegistry for Steps {
-    async fn find_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<Device>> {
-        self.gate.step(self.memory.find_devices(ids, invocation)).await
-    }
-
-    async fn find_rooms(
-        &self,
-        ids: &[RoomId],
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<Room>> {
-        self.gate.step(self.memory.find_rooms(ids, invocation)).await
-    }
-}
-
-impl RegisterDevices for Steps {
-    async fn register_device(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> StoreResult<Registration> {
-        self.gate.step(self.memory.register_device(device, invocation)).await
-    }
-
-    async fn register_room(
-        &self,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Room>> {
-        self.gate.step(self.memory.register_room(room, invocation)).await
-    }
-
-    async fn introduce_room(
-        &self,
-        device: &DeviceId,
-        room: &RoomId,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.gate.step(self.memory.introduce_room(device, room, invocation)).await
-    }
-}
-
-impl UpdateRegistry for Steps {
-    async fn update_device(
-        &self,
-        known: &Device,
-        learned: &DeviceUpdate,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.gate.step(self.memory.update_device(known, learned, invocation)).await
-    }
-
-    async fn begin_stay(
-        &self,
-        known: &Device,
-        stay: &Stay,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.gate.step(self.begun(known, stay, invocation)).await
-    }
-
-    async fn update_room(
-        &self,
-        id: &RoomId,
-        first_seen: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Room>> {
-        self.gate.step(self.memory.update_room(id, first_seen, invocation)).await
-    }
-}
-
-impl QueryReadings for Steps {
-    async fn device_readings(
-        &self,
-        device: &DeviceId,
-        query: &RangeQuery,
-        invocation: &Invocation,
-    ) -> StoreResult<Page> {
-        self.gate.step(self.memory.device_readings(device, query, invocation)).await
     }
 }

@@ -2,15 +2,12 @@
 //! registry function that crash, lag and work at the same time. Judges what they leave, at every step.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use domain::{Device, DevicePatch, Edit, Place, Reading, Stay, Timestamp};
 use fastrand::Rng;
 use registry::Registry;
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use serde_json::{Value, json};
@@ -19,9 +16,9 @@ use table::{
     EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _, ReadStays as _, StayQuery,
 };
 
-use super::steps::{Design, Steps};
+use super::steps::{Design, Steps, Table};
 use crate::faults::registry::record;
-use crate::gate::Step;
+use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure};
 use crate::given::{always, at, clock, device, label, placed, reading, room};
 
 const DEVICES: [&str; 2] = ["a", "b"];
@@ -39,7 +36,7 @@ struct Instance {
 }
 
 struct Task {
-    future: Pin<Box<dyn Future<Output = Option<usize>>>>,
+    future: Invoked<Option<usize>>,
     /// The records from one position on, so many.
     records: (usize, usize),
     /// Nobody waits for it any more: its records were delivered again.
@@ -83,7 +80,7 @@ impl World {
     }
 
     fn instance(&self) -> Instance {
-        let steps = Steps::new(&self.memory, self.design);
+        let steps = Gated::new(Table { memory: self.memory.clone(), design: self.design }, &[]);
         let (queue, silent) = (MemoryQueue::default(), Telemetry::silent());
         let function = Arc::new(Registry::new(steps.clone(), queue, clock(), silent));
         Instance { function, steps, task: None }
@@ -103,7 +100,7 @@ impl World {
                 34..46 => self.deliver(),
                 46..48 => self.crash(),
                 48..50 => self.give_up(),
-                _ => self.step_any(),
+                _ => self.step_any().await,
             }
             self.observe().await;
         }
@@ -154,10 +151,7 @@ impl World {
     // ---- Invocations ---------------------------------------------------------------------------
 
     fn any(&mut self, is_busy: bool) -> Option<usize> {
-        let all = self.instances.iter().enumerate();
-        let all: Vec<usize> =
-            all.filter(|(_, it)| it.task.is_some() == is_busy).map(|(n, _)| n).collect();
-        (!all.is_empty()).then(|| all[self.rng.usize(..all.len())])
+        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
     }
 
     fn start(&mut self, n: usize, (from, count): (usize, usize)) {
@@ -165,11 +159,8 @@ impl World {
         let function = Arc::clone(&instance.function);
         let records = json!({"Records": &self.stream[from..from + count]});
         let batch = serde_json::from_value(records).expect("an event");
-        let future = Box::pin(async move {
-            let answer = function.handle(batch, deadline()).await;
-            let failure = answer.batch_item_failures.into_iter().next()?;
-            Some(failure.item_identifier?.parse().expect("a position"))
-        });
+        let future =
+            Box::pin(async move { first_failure(function.handle(batch, deadline()).await) });
         instance.task = Some(Task { future, records: (from, count), is_given_up: false });
     }
 
@@ -198,30 +189,27 @@ impl World {
         self.instances[n].task.as_mut().expect("busy").is_given_up = true;
     }
 
-    fn step_any(&mut self) {
+    async fn step_any(&mut self) {
         let Some(n) = self.any(true) else { return };
-        let step = match self.rng.u8(..100) {
-            0..3 => Step::Failed,
-            3..7 => Step::AnswerLost,
-            7..8 => Step::Impossible,
-            _ => Step::Done,
-        };
-        self.step(n, step);
+        let step = Step::any(&mut self.rng, true);
+        self.step(n, step).await;
     }
 
     /// Runs an instance up to its next call.
-    fn step(&mut self, n: usize, step: Step) {
+    async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
-        if steps.gate.is_waiting() {
-            steps.gate.grant(step);
-        }
-        let polled = running.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        let Poll::Ready(failed) = polled else { return };
+        let Some(failed) = steps.gate.run(&mut running.future, step).await else { return };
         let Task { records: (from, count), is_given_up, .. } = task.take().expect("it runs");
-        steps.gate.reset();
         if !is_given_up && from <= self.position {
             self.position = self.position.max(failed.unwrap_or(from + count));
+        }
+    }
+
+    async fn finish(&mut self, n: usize) {
+        while self.instances[n].task.is_some() {
+            self.step(n, Step::Done).await;
+            self.observe().await;
         }
     }
 
@@ -230,16 +218,10 @@ impl World {
     /// All invocations end, and everything is delivered once more.
     pub(super) async fn come_to_rest(&mut self) {
         for n in 0..INSTANCES {
-            while self.instances[n].task.is_some() {
-                self.step(n, Step::Done);
-                self.observe().await;
-            }
+            self.finish(n).await;
         }
         self.start(0, (0, self.stream.len()));
-        while self.instances[0].task.is_some() {
-            self.step(0, Step::Done);
-            self.observe().await;
-        }
+        self.finish(0).await;
         for device in self.devices().await {
             let own = self.readings.iter().filter(|it| it.device == device.id);
             let newest = own.map(|it| it.at).max().expect("a registered device has readings");
@@ -310,8 +292,4 @@ impl World {
     pub(super) fn wrong(self) -> Vec<String> {
         self.wrong
     }
-}
-
-fn deadline() -> Deadline {
-    Deadline::after(Duration::from_secs(60))
 }

@@ -2,49 +2,40 @@
 
 use table::{ListDevices as _, PageRegistry as _};
 
-use super::{Home, Row, cost, device_name};
+use super::{Home, Row, cost, device_name, row};
 use crate::given::{device, room};
 
 pub(super) async fn rows(home: &Home) -> Vec<Row> {
     let store = &home.with_index;
     vec![
-        Row {
-            number: "2e",
-            pattern: "a page of devices behind one, of each partition its share",
-            operation: "`DeviceShards` × Query, consistent",
-            condition: "pk = `DEVICE` or `DEVICE#<n>`, sk >= `<device>`",
-            expected: (1.0, 0.0),
-            measured: cost(async |invocation| {
+        row(
+            "2e",
+            "a page of devices behind one, of each partition its share",
+            cost(async |invocation| {
                 let after = device(&device_name(2));
                 let page = store.device_page(Some(&after), 5, invocation).await.expect("read");
                 assert!(page.listing.found.len() == 5 && page.has_more);
             })
             .await,
-        },
-        Row {
-            number: "2f",
-            pattern: "the 5 devices of a room, of a registry that memory does not hold",
-            operation: "2 × Query on room-index",
-            condition: "room = `<room>`, sk BETWEEN `<device>` AND `TS#`, sk BETWEEN `TS#~` AND `~`",
-            expected: (1.0, 0.0),
-            measured: cost(async |invocation| {
+        ),
+        row(
+            "2f",
+            "the 5 devices of a room, of a registry that memory does not hold",
+            cost(async |invocation| {
                 let here = room("chiyoda1-a");
                 let page = store.room_device_page(&here, None, 100, invocation).await;
                 assert_eq!(page.expect("read").expect("an index").listing.found.len(), 5);
             })
             .await,
-        },
-        Row {
-            number: "2g",
-            pattern: "in how many partitions the devices are, once in a process",
-            operation: "Query of one item, consistent",
-            condition: "pk = `DEVICE`",
-            expected: (1.0, 0.0),
-            measured: cost(async |invocation| {
+        ),
+        row(
+            "2g",
+            "in how many partitions the devices are, once in a process",
+            cost(async |invocation| {
                 let stored = store.stored_shards(invocation).await.expect("read");
                 assert_eq!(stored.expect("devices").number(), 1);
             })
             .await,
-        },
+        ),
     ]
 }

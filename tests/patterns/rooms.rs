@@ -1,25 +1,20 @@
 //! What a room of ten devices costs, in a registry of 1,000 and of 10,000 devices that memory holds. Checks no value.
 
-use std::time::Duration;
-
 use domain::{
-    Bucket, DeviceObservation, FoldRules, Month, Quarter, Reading, Rollup, Room, SWEEP_GROUPS,
-    TimeRange, Timestamp, Zone,
+    Bucket, FoldRules, Month, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange, Timestamp, Zone,
 };
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use table::{
-    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, PutRollups as _,
-    ReadSeen as _, RegisterDevices as _, RollupState, RoomWalk, Seen,
+    Expected, KeepRollupState as _, NoteSeen as _, PutReadings as _, ReadSeen as _, RoomWalk, Seen,
 };
 
-use super::{Row, cost};
+use super::{Row, cost, row};
 use crate::engine::Engine;
 use crate::given::{
-    Answer, at, device, invocation, minute, percent_encoded, placed, reading, request, room,
-    stored_rollup,
+    Answer, at, device, device_of, invocation, minute, open_query, percent_encoded, placed,
+    put_first, reading, register_devices_of, register_room, request, room, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -70,10 +65,7 @@ impl House {
         let engine = Engine::embedded().await;
         let store = engine.table(true).await.store();
         let now = MIDNIGHT - DAY;
-        let sealed = [sealed_at(now); SWEEP_GROUPS];
-        let (zone, since) = ("UTC".to_owned(), Timestamp::MIN);
-        let state = RollupState { zone, since, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&store, "UTC", sealed_at(now)).await;
         let walk = RoomWalk { begun: at(0), after: None, is_done: true };
         store.set_room_walk(&walk, &invocation()).await.expect("written");
         let mut house = Self { _engine: engine, store, now };
@@ -124,23 +116,18 @@ impl House {
             .for_each_concurrent(16, |n| async move {
                 let first = measured(n, 0);
                 if n % 10 == 0 {
-                    let place = first.room.clone().expect("a room");
-                    let place = Room::new(place, at(0));
-                    self.store.register_room(&place, &invocation()).await.expect("written");
+                    let place = first.room.as_ref().expect("a room");
+                    register_room(&self.store, place.as_str(), at(0)).await;
                 }
-                let new = DeviceObservation::of(&first).new_device(first.device, |_| true);
-                self.store.register_device(&new, &invocation()).await.expect("written");
+                register_devices_of(&self.store, &[first]).await;
             })
             .await;
     }
 
     async fn roll_up(&self, n: usize, bucket: Bucket, range: TimeRange) {
-        let id = device(&name(n));
-        let rules = DeviceObservation::of(&measured(n, 0)).new_device(id.clone(), |_| true);
-        let rollup = Rollup::fold(&readings(n, range), &FoldRules::of(&rules));
-        let stored = stored_rollup(&id, bucket, range, rollup);
-        let put = self.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-        assert!(put.expect("written"));
+        let known = device_of([&measured(n, 0)]);
+        let rollup = Rollup::fold(&readings(n, range), &FoldRules::of(&known));
+        put_first(&self.store, &stored_rollup(&known.id, bucket, range, rollup)).await;
     }
 
     /// Asks for the room's last seven days and today, by day, and for their energy. The days that are over cost the
@@ -158,13 +145,8 @@ impl House {
 
     /// What an answer costs that has something at `place`, the second time within a minute.
     async fn asked(&self, path: &str, query: &str, place: &str) -> (f64, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(self.now));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         Box::pin(function.load()).await;
         Box::pin(function.handle(request("GET", path, query, None), minute())).await;
         let answer = function.handle(request("GET", path, query, None), minute());
@@ -174,25 +156,8 @@ impl House {
         let found = answer.body.pointer(place);
         let found = found.filter(|it| it.as_array().is_none_or(|it| !it.is_empty()));
         assert!(found.is_some(), "{path}?{query}: {}", answer.body);
-        let units = |name: &str| {
-            let text = answer.headers[name].as_str().expect("text");
-            text.parse::<f64>().expect("a number")
-        };
-        (units("x-consumed-read-units"), units("x-consumed-write-units"))
+        answer.units()
     }
-}
-
-const SEEN: &str = "pk = `SEEN_IN#<room>`, sk BETWEEN `!` AND `~`; pk = `ROLLUP#<device>`";
-
-const fn row(
-    number: &'static str,
-    pattern: &'static str,
-    operation: &'static str,
-    condition: &'static str,
-    expected: (f64, f64),
-    measured: (f64, f64),
-) -> Row {
-    Row { number, pattern, operation, condition, expected, measured }
 }
 
 pub(super) async fn rows() -> Vec<Row> {
@@ -209,22 +174,13 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
         assert!(store.seen(&noted.room, &noted.device, invocation).await.expect("read").is_none());
         assert!(store.put_seen(&noted, Expected::Absent, invocation).await.expect("written"));
     });
-    let mut rows = vec![row(
-        "15a",
-        "note that a device is seen in a room for the first time",
-        "GetItem, TransactWriteItems",
-        "pk = `SEEN_IN#<room>`, sk = `<device>`; pk = `ROLLUP#<device>`, sk = `SEEN_IN#<room>`",
-        (1.0, 4.0),
-        put.await,
-    )];
+    let mut rows =
+        vec![row("15a", "note that a device is seen in a room for the first time", put.await)];
     let months = (noted.first, noted.last);
     let next = noted.widened((noted.first, "2026-02".parse().expect("a month")));
     rows.push(row(
         "15b",
         "the same in a further month",
-        "GetItem, PutItem, if as it was read",
-        "pk = `SEEN_IN#<room>`, sk = `<device>`",
-        (1.0, 1.0),
         cost(async |invocation| {
             assert!(
                 store.seen(&noted.room, &noted.device, invocation).await.expect("read").is_some()
@@ -238,9 +194,6 @@ async fn noted_rows(store: &DynamoStore) -> Vec<Row> {
     rows.push(row(
         "15c",
         "the devices that were seen in a room in some months",
-        "Query",
-        "pk = `SEEN_IN#<room>`, sk BETWEEN `!` AND `~`",
-        (0.5, 0.0),
         cost(async |invocation| {
             let found = store.seen_in(&room(ROOM), months, 100, invocation).await.expect("read");
             assert_eq!(found.len(), 11);
@@ -262,35 +215,23 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
     rows.push(row(
         "16a",
         "a week by day of a room of ten devices, in a registry of 1,000",
-        "GetItem, Query, 20 × Query",
-        SEEN,
-        (11.5, 0.0),
         house.asked(&format!("{path}/series"), &series, data).await,
     ));
     house.register(1_000..10_000).await;
     rows.push(row(
         "16b",
         "the same in a registry of 10,000",
-        "GetItem, Query, 20 × Query",
-        SEEN,
-        (11.5, 0.0),
         house.asked(&format!("{path}/series"), &series, data).await,
     ));
     rows.push(row(
         "16c",
         "its energy",
-        "GetItem, Query, 30 × Query",
-        SEEN,
-        (16.5, 0.0),
         house.asked(&format!("{path}/energy"), &format!("{week}&every=1d&explain=1"), data).await,
     ));
     let day = "from=2026-01-20T00:00:00Z&to=2026-01-20T04:00:00Z&temperature=20..22";
     rows.push(row(
         "16d",
         "four hours' conditions of it",
-        "GetItem, Query, 20 × Query",
-        SEEN,
-        (11.5, 0.0),
         house.asked(&format!("{path}/conditions"), day, data).await,
     ));
     let influxql = format!(
@@ -300,17 +241,11 @@ async fn asked_rows(house: &mut House) -> Vec<Row> {
     rows.push(row(
         "16e",
         "InfluxQL: a week by day of it",
-        "GetItem, Query, 10 × Query",
-        SEEN,
-        (6.5, 0.0),
         house.asked("/query", &influxql, "/results/0/series/0/values").await,
     ));
     rows.push(row(
         "16f",
         "the newest values of it",
-        "10 × Query, newest first",
-        super::READINGS_OF_DEVICE,
-        (5.0, 0.0),
         house.asked(&format!("{path}/latest"), "", data).await,
     ));
     for (hour, expected) in

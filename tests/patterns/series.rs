@@ -1,23 +1,18 @@
 //! What series and energy cost: a year by day, a month by 15 minutes, a day from readings. Checks no value.
 
-use std::time::Duration;
-
-use domain::{
-    Bucket, DeviceObservation, FoldRules, Quarter, Reading, Rollup, SWEEP_GROUPS, TimeRange,
-    Timestamp, Zone,
-};
+use domain::{Bucket, FoldRules, Quarter, Reading, Rollup, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use runtime::clock::TestClock;
-use runtime::telemetry::Telemetry;
 use table::{
-    DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _, PutReadings as _,
-    PutRollups as _, ReadLateChanges as _, RegisterDevices as _, RollupState,
+    DeviceGroups, Expected, LateMark, MarkLateChanges as _, PutReadings as _, PutRollups as _,
+    ReadLateChanges as _, RegisterDevices as _,
 };
 
-use super::Row;
+use super::{Row, row};
 use crate::engine::Engine;
 use crate::given::{
-    at, device, invocation, minute, percent_encoded, placed, reading, request, stored_rollup,
+    at, device, device_of, invocation, minute, open_query, percent_encoded, placed, reading,
+    request, seal, stored_rollup,
 };
 
 const MINUTE: i64 = 60_000;
@@ -51,8 +46,7 @@ impl Meter {
     async fn build() -> Self {
         let engine = Engine::embedded().await;
         let store = engine.table(true).await.store();
-        let known = DeviceObservation::of(&measured(DAYS.0 * 24 * 60));
-        let known = known.new_device(device("meter"), |_| true);
+        let known = device_of([&measured(DAYS.0 * 24 * 60)]);
         store.register_device(&known, &invocation()).await.expect("written");
         let rules = FoldRules::of(&known);
         let mut rollups = Vec::new();
@@ -79,10 +73,7 @@ impl Meter {
             let put = store.put_readings(&readings(some), None, &invocation()).await;
             assert!(put.not_stored.is_empty());
         }
-        let sealed = [at(31 * DAY); SWEEP_GROUPS];
-        let state =
-            RollupState { zone: "UTC".to_owned(), since: Timestamp::MIN, sealed, queue: None };
-        store.begin_rollups(&state, &invocation()).await.expect("written");
+        seal(&store, "UTC", at(31 * DAY)).await;
         Self { _engine: engine, store }
     }
 
@@ -98,13 +89,8 @@ impl Meter {
     }
 
     async fn asked(&self, path: &str, query: &str, rows: usize, place: &str) -> (f64, f64) {
-        let settings = query::Settings {
-            registry_max_age: Duration::from_secs(60),
-            auth: false,
-            ..query::Settings::default()
-        };
         let clock = TestClock::at(at(32 * DAY));
-        let function = query::Query::new(self.store.clone(), clock, Telemetry::silent(), settings);
+        let function = open_query(self.store.clone(), clock);
         function.load().await;
         // The first request of a minute also reads the state of the rollups.
         let first = function.handle(request("GET", path, query, None), minute()).await;
@@ -115,61 +101,30 @@ impl Meter {
         super::assert_estimate(path, &answer);
         let found = answer.body.pointer(place).and_then(|it| it.as_array().map(Vec::len));
         assert_eq!(found, Some(rows), "{path}?{query}: {}", answer.body);
-        let units = |name: &str| {
-            let text = answer.headers[name].as_str().expect("text");
-            text.parse::<f64>().expect("a number")
-        };
-        (units("x-consumed-read-units"), units("x-consumed-write-units"))
+        answer.units()
     }
 }
-
-const QUARTERS: &str = "pk = `ROLLUP#<device>`, sk BETWEEN `M15#<from>` AND `M15#<to>`";
-const DAYS_KEY: &str = "pk = `ROLLUP#<device>`, sk BETWEEN `DAY#<from>` AND `DAY#<to>`";
 
 pub(super) async fn rows() -> Vec<Row> {
     let meter = Meter::build().await;
     let year = "from=2025-01-12T00:00:00Z&to=2026-01-12T00:00:00Z&every=1d&explain=1";
     let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z&every=15m&explain=1";
     let day = "from=2026-02-11T00:00:00Z&to=2026-02-12T00:00:00Z&every=5m&explain=1";
-    let row = |number, pattern, operation, condition, expected, measured| Row {
-        number,
-        pattern,
-        operation,
-        condition,
-        expected: (expected, 0.0),
-        measured,
-    };
     let rows = vec![
         row(
             "10a",
             "a year by day of a meter with three metrics",
-            "GetItem, 2 × Query, one of them for what follows",
-            DAYS_KEY,
-            15.5,
             meter.cost("/devices/meter/series", year, 365).await,
         ),
-        row(
-            "10b",
-            "its energy",
-            "GetItem, 2 × Query, one of them for what follows",
-            DAYS_KEY,
-            15.5,
-            meter.cost("/devices/meter/energy", year, 365).await,
-        ),
+        row("10b", "its energy", meter.cost("/devices/meter/energy", year, 365).await),
         row(
             "10c",
             "a month by 15 minutes of it",
-            "GetItem, 3 × Query, two of them for what spans the edges",
-            QUARTERS,
-            89.0,
             meter.cost("/devices/meter/series", month, 30 * 96).await,
         ),
         row(
             "10d",
             "a day by 5 minutes of it, from readings",
-            "3 × Query, two of them for what spans the edges",
-            super::READINGS_OF_DEVICE,
-            20.5,
             meter.cost("/devices/meter/series", day, 288).await,
         ),
     ];
@@ -182,9 +137,6 @@ pub(super) async fn rows() -> Vec<Row> {
         row(
             "14a",
             "InfluxQL: a year by day of a meter with three metrics, with tz() of the home",
-            "GetItem, Query",
-            DAYS_KEY,
-            15.0,
             meter
                 .influxql(
                     &power("mean", "2025-01-12", "2026-01-12", "GROUP BY time(1d) tz('UTC')"),
@@ -195,9 +147,6 @@ pub(super) async fn rows() -> Vec<Row> {
         row(
             "14b",
             "InfluxQL: a day by 5 minutes of it, from readings",
-            "Query",
-            super::READINGS_OF_DEVICE,
-            19.5,
             meter
                 .influxql(&power("mean", "2026-02-11", "2026-02-12", "GROUP BY time(5m)"), 288)
                 .await,
@@ -205,9 +154,6 @@ pub(super) async fn rows() -> Vec<Row> {
         row(
             "14c",
             "InfluxQL: the newest value of it",
-            "Query, newest first",
-            super::READINGS_OF_DEVICE,
-            0.5,
             meter.influxql("SELECT last(\"value\") FROM \"current_w\"", 1).await,
         ),
     ];
@@ -215,8 +161,6 @@ pub(super) async fn rows() -> Vec<Row> {
     assert!(rows[0].measured.0 <= 16.0 && rows[2].measured.0 <= 111.0);
     rows.into_iter().chain(influxql).chain(late(&meter.store).await).collect()
 }
-
-const LATE_KEY: &str = "pk = `LATE#`, sk = `changes`";
 
 async fn late(store: &DynamoStore) -> Vec<Row> {
     let mark = LateMark {
@@ -233,21 +177,11 @@ async fn late(store: &DynamoStore) -> Vec<Row> {
         assert_eq!(store.late_changes(invocation).await.expect("read").marks.len(), 12);
     });
     vec![
-        Row {
-            number: "17a",
-            pattern: "mark that readings of the past are stored, once in ten seconds and instance",
-            operation: "UpdateItem, if it is as it was read",
-            condition: LATE_KEY,
-            expected: (0.0, 1.0),
-            measured: marked,
-        },
-        Row {
-            number: "17b",
-            pattern: "tell what rollups may lack, for each answer that reads rollups",
-            operation: "GetItem, consistent",
-            condition: LATE_KEY,
-            expected: (1.0, 0.0),
-            measured: read.await,
-        },
+        row(
+            "17a",
+            "mark that readings of the past are stored, once in ten seconds and instance",
+            marked,
+        ),
+        row("17b", "tell what rollups may lack, for each answer that reads rollups", read.await),
     ]
 }

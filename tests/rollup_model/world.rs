@@ -2,19 +2,16 @@
 //! function that crash, lag and work at the same time. Judges what they leave.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, DeviceId, DeviceObservation, DevicePatch, Edit, FoldRules, MetricPatch, Quarter,
-    Reading, Rollup as Folded, TimeRange, Zone, sweep_group,
+    Bucket, DeviceId, DevicePatch, Edit, FoldRules, MetricPatch, Quarter, Reading,
+    Rollup as Folded, TimeRange, Zone, sweep_group,
 };
 use fastrand::Rng;
 use rollup::{Retention, Rollup, Settings};
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::telemetry::Telemetry;
 use runtime::work_queue::{FoldRequest, MemoryWorkQueue, WorkQueue as _};
@@ -22,13 +19,13 @@ use serde_json::{Value, json};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, FindRegistry as _, Invocation, PutReadings as _,
-    ReadingKey, RegisterDevices as _, RollupKey, StoredRollup,
+    ReadingKey, RollupKey, StoredRollup,
 };
 
 use super::design::Design;
-use super::steps::Steps;
-use crate::gate::Step;
-use crate::given::{at, device, metric, number, reading};
+use super::steps::{Steps, Table};
+use crate::gate::{Gated, Invoked, Step, any_of, deadline, first_failure, message_event};
+use crate::given::{at, device, metric, number, reading, register_devices_of};
 
 const DEVICES: [&str; 2] = ["a", "b"];
 /// The minutes of readings: two in each of three quarters before the midnight of Tokyo, and three after.
@@ -39,6 +36,8 @@ const METRIC: &str = "cumulative_kwh_p";
 /// The largest difference of an instance's clock from the right one: two differ by at most a minute.
 const MAX_SKEW: i64 = 30_000;
 const INSTANCES: usize = 4;
+/// The walk through rooms and the index by conditions, which the table has not, touch no rollup.
+const FREE: &[&str] = &["room_walk", "set_room_walk", "conditions_schema", "distrust_conditions"];
 const MINUTE: i64 = 60_000;
 
 type Function = Rollup<Steps, MemoryWorkQueue, MemoryQueue, TestClock>;
@@ -53,7 +52,7 @@ struct Instance {
 }
 
 struct Task {
-    future: Pin<Box<dyn Future<Output = Answer>>>,
+    future: Invoked<Answer>,
     event: Event,
     /// Nobody waits for it any more: its event was delivered again.
     is_given_up: bool,
@@ -123,7 +122,7 @@ impl World {
     }
 
     fn instance(&mut self) -> Instance {
-        let steps = Steps::new(&self.memory, self.design);
+        let steps = Gated::new(Table::new(&self.memory, self.design), FREE);
         let skew = self.rng.i64(-MAX_SKEW..=MAX_SKEW);
         let clock = TestClock::at(at(self.now + skew));
         let settings = Settings {
@@ -218,8 +217,7 @@ impl World {
 
     async fn register(&mut self, id: &str) {
         let observed = reading(id, MINUTES[0] * MINUTE, &[(METRIC, "1")]);
-        let new = DeviceObservation::of(&observed).new_device(device(id), |_| true);
-        self.memory.register_device(&new, &self.invocation).await.expect("memory");
+        register_devices_of(&self.memory, &[observed]).await;
     }
 
     fn advance(&mut self, minutes: i64) {
@@ -246,14 +244,8 @@ impl World {
 
     // ---- Invocations ---------------------------------------------------------------------------
 
-    fn idle(&mut self) -> Option<usize> {
-        let idle = (0..INSTANCES).filter(|n| self.instances[*n].task.is_none()).collect::<Vec<_>>();
-        (!idle.is_empty()).then(|| idle[self.rng.usize(..idle.len())])
-    }
-
-    fn busy(&mut self) -> Option<usize> {
-        let busy = (0..INSTANCES).filter(|n| self.instances[*n].task.is_some()).collect::<Vec<_>>();
-        (!busy.is_empty()).then(|| busy[self.rng.usize(..busy.len())])
+    fn any(&mut self, is_busy: bool) -> Option<usize> {
+        any_of(&mut self.rng, self.instances.iter().map(|it| it.task.is_some() == is_busy))
     }
 
     fn start(&mut self, n: usize, event: Event) {
@@ -261,22 +253,18 @@ impl World {
         let instance = &mut self.instances[n];
         let ahead = if no_grace { 11 * MINUTE } else { 0 };
         instance.clock.set(at(self.now + instance.skew + ahead));
-        instance.steps.begin(matches!(event, Event::Records(..)));
+        instance.steps.table.begin(matches!(event, Event::Records(..)));
         let function = Arc::clone(&instance.function);
-        let future: Pin<Box<dyn Future<Output = Answer>>> = match event.clone() {
+        let future: Invoked<Answer> = match event.clone() {
             Event::Records(from, count) => {
                 let records = json!({"Records": &self.stream[from..from + count]});
                 let batch = serde_json::from_value(records).expect("an event");
-                Box::pin(async move {
-                    let answer = function.handle_stream(batch, deadline()).await;
-                    let failure = answer.batch_item_failures.into_iter().next()?;
-                    Some(failure.item_identifier?.parse().expect("a position"))
-                })
+                Box::pin(
+                    async move { first_failure(function.handle_stream(batch, deadline()).await) },
+                )
             }
             Event::Message(request) => {
-                let body = serde_json::to_string(&request).expect("JSON");
-                let event = json!({"Records": [{"messageId": "m", "body": body}]});
-                let event = serde_json::from_value(event).expect("an event");
+                let event = message_event(&request);
                 Box::pin(async move {
                     let answer = function.handle_queue(event, deadline()).await;
                     (!answer.batch_item_failures.is_empty()).then_some(0)
@@ -303,7 +291,7 @@ impl World {
         }
         let from = self.position - self.rng.usize(..=self.position.min(3)) * self.rng.usize(..2);
         let left = self.stream.len() - from;
-        let Some(n) = self.idle().filter(|_| left > 0) else { return };
+        let Some(n) = self.any(false).filter(|_| left > 0) else { return };
         let count = self.rng.usize(1..=left.min(8));
         self.start(n, Event::Records(from, count));
     }
@@ -312,7 +300,7 @@ impl World {
     fn sweep(&mut self) {
         let id = device(DEVICES[self.rng.usize(..DEVICES.len())]);
         let group = i64::try_from(sweep_group(&id)).expect("small");
-        let Some(n) = self.idle() else { return };
+        let Some(n) = self.any(false) else { return };
         let minute = (at(self.now).as_millis() + self.instances[n].skew).div_euclid(MINUTE);
         self.advance((group - minute).rem_euclid(15));
         self.start(n, Event::Schedule);
@@ -321,7 +309,7 @@ impl World {
     /// An instance starts with a clock that is ahead, and sweeps: its clock is right again when it is done, or
     /// goes on as it is beside the others.
     async fn start_ahead(&mut self) {
-        let Some(n) = self.idle() else { return };
+        let Some(n) = self.any(false) else { return };
         let is_far = self.rng.bool();
         let skew = self.instances[n].skew.min(MAX_SKEW);
         self.instances[n].skew = skew + if is_far { 9 * 60 * MINUTE } else { 20 * MINUTE };
@@ -335,7 +323,7 @@ impl World {
     /// Delivers a message of the queue, and leaves it there sometimes.
     async fn take_message(&mut self) {
         let mut messages = self.queue.take();
-        if let Some(n) = self.idle().filter(|_| !messages.is_empty()) {
+        if let Some(n) = self.any(false).filter(|_| !messages.is_empty()) {
             let one = messages.swap_remove(self.rng.usize(..messages.len()));
             if self.rng.u8(..4) == 0 {
                 messages.push(one.clone());
@@ -347,7 +335,7 @@ impl World {
 
     /// An instance dies; its event is delivered again.
     async fn crash(&mut self) {
-        let Some(n) = self.busy() else { return };
+        let Some(n) = self.any(true) else { return };
         let task = self.instances[n].task.take().expect("busy");
         self.instances[n] = self.instance();
         self.deliver_again(task.event, task.is_given_up).await;
@@ -355,7 +343,7 @@ impl World {
 
     /// Nobody waits for an invocation any more; it goes on.
     async fn give_up(&mut self) {
-        let Some(n) = self.busy() else { return };
+        let Some(n) = self.any(true) else { return };
         let task = self.instances[n].task.as_mut().expect("busy");
         let (event, was_given_up) = (task.event.clone(), task.is_given_up);
         task.is_given_up = true;
@@ -372,13 +360,8 @@ impl World {
     // ---- Steps ---------------------------------------------------------------------------------
 
     async fn step_any(&mut self) {
-        let Some(n) = self.busy() else { return };
-        let step = match self.rng.u8(..100) {
-            0..3 => Step::Failed,
-            3..7 => Step::AnswerLost,
-            7..8 => Step::Impossible,
-            _ => Step::Done,
-        };
+        let Some(n) = self.any(true) else { return };
+        let step = Step::any(&mut self.rng, true);
         self.step(n, step).await;
     }
 
@@ -386,24 +369,10 @@ impl World {
     async fn step(&mut self, n: usize, step: Step) {
         let Instance { steps, task, .. } = &mut self.instances[n];
         let Some(running) = task else { return };
-        if steps.gate.is_waiting() {
-            steps.gate.grant(step);
-        }
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            match running.future.as_mut().poll(&mut context) {
-                Poll::Ready(answer) => {
-                    let Task { event, is_given_up, .. } = task.take().expect("it runs");
-                    steps.gate.reset();
-                    if !is_given_up {
-                        self.settle(event, answer).await;
-                    }
-                    return;
-                }
-                Poll::Pending if steps.gate.is_waiting() => return,
-                // It sleeps before another attempt.
-                Poll::Pending => tokio::time::advance(Duration::from_millis(400)).await,
-            }
+        let Some(answer) = steps.gate.run(&mut running.future, step).await else { return };
+        let Task { event, is_given_up, .. } = task.take().expect("it runs");
+        if !is_given_up {
+            self.settle(event, answer).await;
         }
     }
 
@@ -577,9 +546,4 @@ impl World {
 fn kept(days: [i64; 3]) -> Retention {
     let [readings, quarters, days] = days.map(|days| Some(TimeDelta::days(days)));
     Retention { readings, quarters, days }
-}
-
-/// More than any schedule lasts.
-fn deadline() -> Deadline {
-    Deadline::after(Duration::from_secs(1_000_000))
 }

@@ -81,9 +81,9 @@ fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Sta
 #[cfg(test)]
 mod tests {
     use domain::{DeviceObservation, Reading};
-    use runtime::clock::Deadline;
+    use table::given::invocation;
     use table::memory::MemoryStore;
-    use table::{Invocation, RegisterDevices as _, StoreError, UpdateRegistry as _};
+    use table::{RegisterDevices as _, StoreError, UpdateRegistry as _};
 
     use super::*;
 
@@ -93,10 +93,6 @@ mod tests {
 
     fn stay(room: &str, since: i64, until: Option<i64>) -> Stay {
         Stay { room: room.parse().unwrap(), since: at(since), until: until.map(at) }
-    }
-
-    fn invocation() -> Invocation {
-        Invocation::until(Deadline::after(std::time::Duration::from_secs(60)))
     }
 
     async fn registered(room: &str) -> (MemoryStore, Device) {

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use clap::Parser;
 use domain::{
-    ConditionsSchema, Device, DeviceObservation, DevicePatch, Edit, Encoding, Exact, MetricKind,
-    MetricPatch, Quarter, Reading, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
+    ConditionsSchema, DevicePatch, Edit, Encoding, Exact, MetricKind, MetricPatch, Quarter,
+    Reading, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
 };
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
+use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{
-    DeleteReadings as _, EditRegistry as _, Expected, Invocation, KeepRollupState as _,
+    DeleteReadings as _, EditRegistry as _, Expected, KeepRollupState as _,
     PutConditionsSchema as _, PutReadings as _, PutRollups as _, ReadConditionsSchema as _,
-    ReadRollupState as _, ReadRollups as _, ReadingKey, Refold, RegisterDevices as _, RollupKey,
-    RollupState, StoreError, StoredRollup,
+    ReadRollupState as _, ReadRollups as _, ReadingKey, Refold, RollupKey, RollupState, StoreError,
+    StoredRollup,
 };
 
 use super::rebuild::{self, Rebuild, Rebuilt};
@@ -46,10 +46,6 @@ fn reading(device: &str, timestamp: &str, value: &str) -> Reading {
     local::read_reading(&json, Timestamp::MAX).unwrap()
 }
 
-fn invocation() -> Invocation {
-    Invocation::until(Deadline::after(Duration::from_secs(60)))
-}
-
 impl Bench {
     async fn new() -> Self {
         let bench = Self {
@@ -67,9 +63,7 @@ impl Bench {
 
     async fn write(&self, device: &str, timestamp: &str, value: &str) {
         let reading = reading(device, timestamp, value);
-        let first: Device =
-            DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| true);
-        self.store.register_device(&first, &invocation()).await.unwrap();
+        given::register_devices_of(&self.store, std::slice::from_ref(&reading)).await;
         let put = self.store.put_readings(&[reading], self.retention, &invocation()).await;
         assert!(put.not_stored.is_empty());
     }

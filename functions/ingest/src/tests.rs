@@ -15,10 +15,9 @@ use domain::{Decimal, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Toke
 use proptest::prelude::*;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
+use table::given::{self, invocation};
 use table::memory::MemoryStore;
-use table::{
-    EditRegistry as _, ManageTokens as _, ReadRegistry as _, RegisterDevices as _, StoreError,
-};
+use table::{EditRegistry as _, ManageTokens as _, ReadRegistry as _, StoreError};
 
 use super::*;
 
@@ -61,11 +60,7 @@ impl Bench {
             let created = bench.clock.now();
             let revoked = revoked.then_some(created);
             let token = Token { hash: TokenHash::of(secret), scope, name: None, created, revoked };
-            bench
-                .store
-                .add_token(&token, &Invocation::until(Deadline::after(TIMEOUT)))
-                .await
-                .expect("memory");
+            bench.store.add_token(&token, &invocation()).await.expect("memory");
         }
         bench
     }
@@ -73,7 +68,7 @@ impl Bench {
     async fn post_with(&self, token: &str, body: &str) -> (i64, Value) {
         let mut event = http("POST", "/readings", body);
         event["headers"] = json!({"authorization": format!("Bearer {token}")});
-        self.send(event).await.expect("HTTP is always answered")
+        self.reply(event).await
     }
 
     fn with(store: MemoryStore, auth: bool) -> Self {
@@ -106,8 +101,17 @@ impl Bench {
         })
     }
 
+    /// The answer to an event that is answered.
+    async fn reply(&self, event: Value) -> (i64, Value) {
+        self.send(event).await.expect("answered")
+    }
+
+    fn log(&self) -> String {
+        self.log.lock().expect("no panic while held").clone()
+    }
+
     async fn post(&self, body: &str) -> (i64, Value) {
-        self.send(http("POST", "/readings", body)).await.expect("HTTP is always answered")
+        self.reply(http("POST", "/readings", body)).await
     }
 }
 
@@ -186,7 +190,7 @@ async fn a_failed_registration_is_left_to_the_stream() {
     bench.ingest.load().await;
     bench.store.fail_registry_writes_with([StoreError::TimedOut]);
     assert_eq!(bench.post(ONE).await.0, 201);
-    assert!(bench.log.lock().expect("no panic").contains("registry.error"));
+    assert!(bench.log().contains("registry.error"));
     assert_eq!(bench.store.readings().len(), 1);
     bench.post(ONE).await;
     assert_eq!(bench.store.calls().registry_writes, 3, "the next request tries again");
@@ -242,10 +246,10 @@ async fn arrivals_of_one_device_never_share_an_timestamp() {
     bench.clock.advance(Duration::from_secs(3_600));
     for (n, instance) in [&bench, &other, &bench, &other].into_iter().enumerate() {
         let event = arrived(5, &n.to_string(), &format!(r#"{{"device_id": "d", "t": {n}}}"#));
-        assert_eq!(instance.send(event).await.expect("answered").0, 201);
+        assert_eq!(instance.reply(event).await.0, 201);
     }
     let event = arrived(5, "x", r#"{"device_id": "e", "t": 9}"#);
-    bench.send(event).await.expect("answered");
+    bench.reply(event).await;
     let expected =
         [(5, "0"), (5, "9"), (6, "1"), (7, "2"), (8, "3")].map(|(at, v)| (at, v.to_owned()));
     assert_eq!(values(&bench.store), expected, "no device shifts another's time");
@@ -257,7 +261,7 @@ async fn the_same_arrival_again_changes_nothing() {
     for _ in 0..2 {
         for (id, value) in [("a", 1), ("b", 2)] {
             let event = arrived(5, id, &format!(r#"{{"device_id": "d", "t": {value}}}"#));
-            assert_eq!(bench.send(event).await.expect("answered").0, 201);
+            assert_eq!(bench.reply(event).await.0, 201);
         }
     }
     assert_eq!(values(&bench.store), [(5, "1".to_owned()), (6, "2".to_owned())]);
@@ -269,7 +273,7 @@ async fn a_client_s_own_request_id_tells_no_arrival_from_another() {
     for (id, value) in [("a", 1), ("b", 2)] {
         let mut event = arrived(5, id, &format!(r#"{{"device_id": "d", "t": {value}}}"#));
         event["headers"] = json!({"x-request-id": "mine"});
-        assert_eq!(bench.send(event).await.expect("answered").0, 201);
+        assert_eq!(bench.reply(event).await.0, 201);
     }
     assert_eq!(values(&bench.store).len(), 2);
 }
@@ -279,10 +283,10 @@ async fn an_arrival_that_would_be_stamped_far_off_is_not_stored() {
     let bench = Bench::new();
     for n in 0..10 {
         let event = arrived(5, &n.to_string(), r#"{"device_id": "d", "t": 1}"#);
-        assert_eq!(bench.send(event).await.expect("answered").0, 201);
+        assert_eq!(bench.reply(event).await.0, 201);
     }
     let body = r#"[{"device_id": "e", "t": 1}, {"device_id": "d", "t": 1}]"#;
-    let (status, answer) = bench.send(arrived(5, "late", body)).await.expect("answered");
+    let (status, answer) = bench.reply(arrived(5, "late", body)).await;
     assert_eq!((status, &answer["not_stored"]), (429, &json!([1])), "{answer}");
     assert_eq!(answer.get("errors"), None, "it may be sent again, so it is not refused");
     assert_eq!(bench.store.readings().len(), 11);
@@ -335,7 +339,7 @@ proptest! {
             };
             for n in 0..taken {
                 let one = json!({"device_id": "d:0", "t": n});
-                bench.send(sent(&one, n)).await.expect("answered");
+                bench.reply(sent(&one, n)).await;
             }
             let body: Value = readings.iter().map(|(device, instant, metric, is_bad)| {
                 let mut reading = json!({"device_id": format!("d:{device}")});
@@ -346,7 +350,7 @@ proptest! {
                 reading
             }).collect();
             bench.store.leave_not_stored(&failing);
-            let (status, answer) = bench.send(sent(&body, 99)).await.expect("answered");
+            let (status, answer) = bench.reply(sent(&body, 99)).await;
             let (accepted, refused, again) = accounts(status, &answer);
             assert_eq!(accepted + refused.len() + again.len(), readings.len(), "{status} {answer}");
             let named: std::collections::BTreeSet<_> = refused.iter().chain(&again).collect();
@@ -362,7 +366,7 @@ proptest! {
 async fn one_request_has_one_arrival_of_a_device_and_metric() {
     let bench = Bench::new();
     let body = r#"[{"device_id": "d", "t": 1}, {"device_id": "d", "t": 2}, {"device_id": "d", "u": 3, "timestamp": null}, {"device_id": "e", "t": 4}, {"device_id": "d", "t": 5, "timestamp": "2026-01-11T16:00:00Z"}]"#;
-    let (status, answer) = bench.send(arrived(0, "a", body)).await.expect("answered");
+    let (status, answer) = bench.reply(arrived(0, "a", body)).await;
     assert_eq!((status, &answer["accepted"]), (207, &json!(4)));
     let refused = &answer["rejected"][0];
     assert_eq!((&refused["index"], &refused["field"]), (&json!(1), &json!("timestamp")));
@@ -386,7 +390,7 @@ async fn a_merging_write_keeps_the_metrics_that_it_does_not_name() {
     let post = async |query: &str, body: &str| {
         let mut event = http("POST", "/readings", body);
         event["rawQueryString"] = json!(query);
-        bench.send(event).await.expect("HTTP is always answered").0
+        bench.reply(event).await.0
     };
     let at = r#""device_id": "d", "timestamp": "2026-01-11T15:00:00Z""#;
     for _ in 0..2 {
@@ -414,7 +418,7 @@ async fn merging_makes_no_reading_endless() {
     let merge = async |first: usize| {
         let mut event = http("POST", "/readings", &reading(first));
         event["rawQueryString"] = json!("merge=true");
-        bench.send(event).await.expect("HTTP is always answered")
+        bench.reply(event).await
     };
     for first in [0, 64, 128, 192] {
         assert_eq!(merge(first).await.0, 201);
@@ -441,9 +445,8 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
 
     let patch =
         DevicePatch { room: Edit::Set("p".parse().expect("an id")), ..DevicePatch::default() };
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let id = "d".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation).await.expect("memory");
+    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.expect("memory");
     bench.clock.advance(Duration::from_secs(60));
     post(r#"{"device_id": "d", "timestamp": 1768147202, "room": "a", "t": 1}"#).await;
     assert_eq!(rooms()[2], ("p".to_owned(), true), "and what it named is kept");
@@ -451,10 +454,10 @@ async fn a_room_that_is_filled_in_is_marked_and_one_that_a_person_chose_wins() {
         {"device_id": "d", "timestamp": 1768147204, "t": 1}]"#;
     let mut event = http("POST", "/readings", history);
     event["rawQueryString"] = json!("rooms=given");
-    assert_eq!(bench.send(event.clone()).await.expect("answered").0, 201);
+    assert_eq!(bench.reply(event.clone()).await.0, 201);
     assert_eq!(rooms()[3..], [("a".to_owned(), true), (String::new(), false)], "as they are sent");
     event["rawQueryString"] = json!("rooms=taken");
-    let (status, answer) = bench.send(event).await.expect("answered");
+    let (status, answer) = bench.reply(event).await;
     assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("rooms")));
 }
 
@@ -497,8 +500,7 @@ async fn a_device_that_the_cache_lacks_is_looked_up_once() {
 #[tokio::test]
 async fn a_device_introduces_a_bounded_number_of_rooms() {
     let bench = Bench::guarded().await;
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
-    let rooms = async || bench.store.rooms(&invocation).await.expect("memory").found.len();
+    let rooms = async || bench.store.rooms(&invocation()).await.expect("memory").found.len();
     for request in 0..3 {
         let reading = |n: usize| {
             format!(
@@ -524,7 +526,7 @@ async fn an_iot_message_that_is_not_stored_fails_and_is_repeated() {
     bench.store.leave_not_stored(&[0]);
     let message = mqtt("d", r#"{"timestamp": 1768147200, "temperature": 21.5}"#.as_bytes());
     assert!(bench.send(message.clone()).await.is_err());
-    assert_eq!(bench.send(message).await.expect("stored"), (0, json!({"accepted": 1})));
+    assert_eq!(bench.reply(message).await, (0, json!({"accepted": 1})));
 }
 
 #[tokio::test]
@@ -539,7 +541,7 @@ async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
         ("e", ONE, "not the sender's"),
     ] {
         let message = mqtt(device, payload.as_bytes());
-        let (_, answer) = bench.send(message).await.expect("answered");
+        let (_, answer) = bench.reply(message).await;
         assert_eq!(answer["accepted"], 0);
         assert!(answer["rejected"][0]["message"].as_str().expect("text").contains(why), "{answer}");
     }
@@ -550,11 +552,11 @@ async fn an_mqtt_payload_is_read_like_a_body_and_belongs_to_the_topics_device() 
     let bench = Bench::new();
     let lines = "{\"timestamp\": 1768147201, \"t\": 1}\n{\"timestamp\": 1768147202, \"t\": 1, \"device_id\": \"d\"}";
     for payload in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
-        let answer = bench.send(mqtt("d", &payload)).await.expect("stored");
+        let answer = bench.reply(mqtt("d", &payload)).await;
         assert_eq!(answer, (0, json!({"accepted": 2})));
     }
     let other = r#"[{"timestamp": 1768147203, "t": 1}, {"timestamp": 1768147203, "t": 1, "device_id": "e"}]"#;
-    let (_, answer) = bench.send(mqtt("d", other.as_bytes())).await.expect("answered");
+    let (_, answer) = bench.reply(mqtt("d", other.as_bytes())).await;
     assert_eq!((&answer["accepted"], &answer["rejected"][0]["index"]), (&json!(1), &json!(1)));
     let devices: Vec<_> = bench.store.readings().into_iter().map(|r| r.device).collect();
     assert!(devices.iter().all(|device| device.as_str() == "d"), "{devices:?}");
@@ -566,15 +568,15 @@ async fn a_repeated_mqtt_message_is_the_same_reading_at_the_broker_s_time() {
     let bench = Bench::new();
     for _ in 0..2 {
         let message = mqtt("d", br#"[{"t": 1}, {"u": 2}, {"t": 3}]"#);
-        let (_, answer) = bench.send(message).await.expect("stored");
+        let (_, answer) = bench.reply(message).await;
         assert_eq!((&answer["accepted"], &answer["rejected"][0]["index"]), (&json!(2), &json!(2)));
         bench.clock.advance(Duration::from_secs(60));
     }
     assert_eq!(values(&bench.store), [(7, "1 2".to_owned())]);
     // Another message in the same millisecond is another reading, and one over HTTP a third.
-    bench.send(mqtt("d", br#"{"humidity": 4}"#)).await.expect("stored");
-    bench.send(arrived(7, "http", r#"{"device_id": "d", "t": 5}"#)).await.expect("answered");
-    bench.send(mqtt("d", br#"{"humidity": 4}"#)).await.expect("stored");
+    bench.reply(mqtt("d", br#"{"humidity": 4}"#)).await;
+    bench.reply(arrived(7, "http", r#"{"device_id": "d", "t": 5}"#)).await;
+    bench.reply(mqtt("d", br#"{"humidity": 4}"#)).await;
     let expected = [(7, "1 2"), (8, "4"), (9, "5")].map(|(at, value)| (at, value.to_owned()));
     assert_eq!(values(&bench.store), expected);
     let mut without = mqtt("d", ONE.as_bytes());
@@ -602,7 +604,7 @@ async fn bodies_beyond_the_limits_are_refused() {
         let mut event = http("POST", "/readings", "");
         event["body"] = json!(STANDARD.encode(bytes));
         event["isBase64Encoded"] = json!(true);
-        bench.send(event).await.expect("HTTP is always answered")
+        bench.reply(event).await
     };
     assert_eq!(post(&gzip(ONE.as_bytes())).await.0, 201);
     assert_eq!(post(&gzip(&vec![b' '; 9 << 20])).await.0, 413, "a bomb");
@@ -616,7 +618,7 @@ async fn other_paths_and_methods_are_not_answered_here() {
     for (method, path, status) in
         [("GET", "/readings", 405), ("POST", "/reading", 404), ("GET", "/devices", 404)]
     {
-        let (answered, _) = bench.send(http(method, path, ONE)).await.expect("answered");
+        let (answered, _) = bench.reply(http(method, path, ONE)).await;
         assert_eq!(answered, status, "{method} {path}");
     }
 }
@@ -627,7 +629,7 @@ async fn the_log_holds_no_body() {
     bench.post(r#"{"device_id": "canary-id", "temperature": "canary-value"}"#).await;
     bench.post(r#"{"device_id": "canary-id", "canary_metric": 1}"#).await;
     bench.post("canary").await;
-    let log = bench.log.lock().expect("no panic").clone();
+    let log = bench.log();
     assert!(log.contains("readings.accepted"));
     assert!(!log.contains("canary"), "{log}");
 }
@@ -670,9 +672,10 @@ async fn a_revocation_is_heard_of_in_time_and_a_token_is_looked_up_once() {
     }
     // And its device and room, which the cache did not know.
     assert_eq!(bench.store.calls().reads, reads + 3);
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let hash = TokenHash::of("one");
-    assert!(bench.store.revoke_token(&hash, bench.clock.now(), &invocation).await.expect("memory"));
+    assert!(
+        bench.store.revoke_token(&hash, bench.clock.now(), &invocation()).await.expect("memory")
+    );
     bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE);
     assert_eq!(bench.post_with("one", ONE).await.0, 401);
 }
@@ -683,8 +686,8 @@ async fn the_log_holds_no_token() {
     bench.post_with("canary-token", ONE).await;
     let mut event = http("POST", "/readings", ONE);
     event["rawQueryString"] = json!("p=canary-token&x=canary-query");
-    bench.send(event).await.expect("answered");
-    let log = bench.log.lock().expect("no panic").clone();
+    bench.reply(event).await;
+    let log = bench.log();
     assert!(log.contains("401") && !log.contains("canary"), "{log}");
 }
 
@@ -701,14 +704,14 @@ async fn what_is_not_understood_of_a_post_is_refused_and_nothing_is_stored() {
         let mut event = http("POST", "/readings", ONE);
         event["rawQueryString"] = json!(query);
         event["headers"] = json!({header: value});
-        let (found, answer) = bench.send(event).await.expect("HTTP is always answered");
+        let (found, answer) = bench.reply(event).await;
         assert_eq!(found, status, "{query}{header}: {value}: {answer}");
     }
     assert!(bench.store.readings().is_empty());
     for content_type in ["application/x-www-form-urlencoded", "application/jsonl", "text/plain"] {
         let mut event = http("POST", "/readings", ONE);
         event["headers"] = json!({"content-type": content_type});
-        assert_eq!(bench.send(event).await.expect("answered").0, 201, "{content_type}");
+        assert_eq!(bench.reply(event).await.0, 201, "{content_type}");
     }
 }
 
@@ -717,7 +720,7 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
     let bench = Bench::guarded().await;
     bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
     assert_eq!(bench.post_with("one", ONE).await.0, 503);
-    let log = bench.log.lock().expect("no panic while held").clone();
+    let log = bench.log();
     let cause = r#""token.error":"the table cannot be reached: connection refused""#;
     assert!(log.contains(cause) && log.contains(r#""level":"ERROR""#), "{log}");
 }
@@ -725,18 +728,12 @@ async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
 /// A bench whose registry has more devices than memory holds: `d0` and so on, in the room `r`.
 async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new();
-    let invocation = Invocation::until(Deadline::after(Duration::from_secs(60)));
-    let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
-    let (room, at) = ("r".parse::<RoomId>().expect("an id"), bench.clock.now());
-    let any = Reading::stored("d".parse().expect("an id"), at, Some(room.clone()), metrics.into());
-    let observation = domain::DeviceObservation::of(&any.expect("a reading"));
+    let at = bench.clock.now();
     for n in 0..=table::MAX_CACHED_ENTRIES {
-        let id = format!("d{n}").parse().expect("an id");
-        let device = observation.new_device(id, |_| true);
-        bench.store.register_device(&device, &invocation).await.expect("memory");
+        let first = given::reading(&format!("d{n}"), at, Some("r"), &[("co2", "1")]);
+        given::register_devices_of(&bench.store, &[first]).await;
     }
-    let room = domain::Room::new(room, at);
-    bench.store.register_room(&room, &invocation).await.expect("memory");
+    given::register_room(&bench.store, "r", at).await;
     bench.ingest.load().await;
     bench
 }
@@ -777,7 +774,6 @@ async fn beyond_memory_a_device_is_looked_up_once_and_not_per_reading() {
 #[tokio::test]
 async fn beyond_memory_a_move_is_followed_and_a_persons_choice_is_seen_in_time() {
     let bench = bench_beyond_memory().await;
-    let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let last_room = |bench: &Bench| {
         let last = bench.store.readings().pop().expect("stored");
         last.room.expect("a room").to_string()
@@ -794,7 +790,7 @@ async fn beyond_memory_a_move_is_followed_and_a_persons_choice_is_seen_in_time()
     let patch =
         DevicePatch { room: Edit::Set("t".parse().expect("an id")), ..DevicePatch::default() };
     let id = "d7".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation).await.expect("memory");
+    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.expect("memory");
     assert_eq!(send(silent).await, "s", "not known here yet");
     bench.clock.advance(Duration::from_secs(3_600));
     assert_eq!(send(silent).await, "t");

@@ -13,12 +13,13 @@ mod series;
 use std::sync::{Arc, Mutex};
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
-use domain::{Decimal, DeviceObservation, MetricName, Reading, Scope, Timestamp, Token, TokenHash};
+use domain::{DeviceObservation, Reading, Scope, Timestamp, Token, TokenHash};
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
+use table::given::{self, invocation};
 use table::memory::MemoryStore;
 use table::{EditRegistry as _, LookUpRegistry as _};
-use table::{Invocation, ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
+use table::{ManageTokens as _, PutReadings as _, RegisterDevices as _, StoreError};
 
 use super::*;
 
@@ -88,11 +89,8 @@ impl Bench {
             let readings: Vec<Reading> =
                 (0..10).map(|minute| reading(device, minute, room)).collect();
             bench.store.put_readings(&readings, None, &invocation()).await;
-            let id = device.parse().expect("an id");
-            let device = DeviceObservation::of(&readings[0]).new_device(id, |_| true);
-            bench.store.register_device(&device, &invocation()).await.expect("memory");
-            let room = domain::Room::new(room.parse().expect("an id"), at(0));
-            bench.store.register_room(&room, &invocation()).await.expect("memory");
+            given::register_devices_of(&bench.store, &readings[..1]).await;
+            given::register_room(&bench.store, room, at(0)).await;
         }
         bench
     }
@@ -115,8 +113,27 @@ impl Bench {
         }
     }
 
+    /// Stores readings, and registers their devices and rooms.
+    async fn store(&self, readings: &[Reading]) {
+        given::store_home(&self.store, readings).await;
+    }
+
     async fn get(&self, url: &str) -> Answer {
         self.send("GET", url, json!({}), "").await
+    }
+
+    /// The pages of a walk along the links. Lambda can carry each.
+    async fn pages(&self, url: &str) -> Vec<Answer> {
+        let (mut pages, mut next) = (Vec::new(), Some(url.to_owned()));
+        while let Some(url) = next {
+            let page = self.get(&url).await;
+            assert_eq!(page.status, 200, "{url}: {}", page.text);
+            assert!(page.event_bytes < 6_000_000, "{url}: {} bytes", page.event_bytes);
+            let link = page.header("link").trim_start_matches('<').split_once('>');
+            next = link.map(|(address, _)| address.to_owned());
+            pages.push(page);
+        }
+        pages
     }
 
     async fn patch(&self, url: &str, body: &str) -> Answer {
@@ -124,24 +141,20 @@ impl Bench {
     }
 }
 
-fn invocation() -> Invocation {
-    Invocation::until(Deadline::after(Duration::from_secs(5)))
+fn at(minute: i64) -> Timestamp {
+    millis(minute * 60_000)
 }
 
-fn at(minute: i64) -> Timestamp {
-    Timestamp::from_millis(1_768_147_200_000 + minute * 60_000).expect("a timestamp")
+/// So many milliseconds after [`at`]`(0)`.
+fn millis(n: i64) -> Timestamp {
+    Timestamp::from_millis(1_768_147_200_000 + n).expect("a timestamp")
 }
 
 fn reading(device: &str, minute: i64, room: &str) -> Reading {
-    let metric = |name: &str| name.parse::<MetricName>().expect("a name");
-    let number = |n: i64| Decimal::parse(&n.to_string()).expect("a number");
-    let mut metrics: std::collections::BTreeMap<_, _> =
-        [(metric("temperature"), number(minute))].into();
-    if minute == 3 {
-        metrics.insert(metric("battery"), number(90));
-    }
-    let (device, room) = (device.parse().expect("an id"), room.parse().expect("an id"));
-    Reading::new(device, at(minute), Some(room), metrics).expect("a reading")
+    let temperature = minute.to_string();
+    let metrics = [("temperature", temperature.as_str()), ("battery", "90")];
+    let count = if minute == 3 { 2 } else { 1 };
+    given::reading(device, at(minute), Some(room), &metrics[..count])
 }
 
 #[tokio::test]
@@ -251,14 +264,8 @@ async fn a_method_that_a_path_lacks_is_answered_with_those_that_it_has() {
 #[tokio::test]
 async fn a_metric_called_like_a_column_keeps_its_value() {
     let bench = Bench::empty();
-    let metrics = ["name", "kind", "t"].map(|name| {
-        (name.parse::<MetricName>().expect("a name"), Decimal::parse("7").expect("a number"))
-    });
-    let odd = Reading::new("odd".parse().expect("an id"), at(0), None, metrics.into());
-    let odd = odd.expect("a reading");
-    bench.store.put_readings(std::slice::from_ref(&odd), None, &invocation()).await;
-    let device = DeviceObservation::of(&odd).new_device(odd.device.clone(), |_| true);
-    bench.store.register_device(&device, &invocation()).await.expect("memory");
+    let odd = given::reading("odd", at(0), None, &["name", "kind", "t"].map(|name| (name, "7")));
+    given::store_home(&bench.store, &[odd]).await;
     let csv = bench.get("/devices?latest=true&format=csv").await.text;
     let row = csv.lines().nth(1).expect("a row");
     assert!(row.starts_with("odd,,,,[],{},kind name t,") && row.ends_with(",7,7,7"), "{csv}");
@@ -267,32 +274,15 @@ async fn a_metric_called_like_a_column_keeps_its_value() {
 #[tokio::test]
 async fn a_list_ends_before_lambda_would_refuse_the_answer() {
     let bench = Bench::empty();
-    let number =
-        || Decimal::parse("-1.2345678901234567890123456789012345678e-100").expect("a number");
-    let names = (0..64).map(|n| format!("m{n:02}{}", "x".repeat(60)).parse::<MetricName>());
-    let metrics: std::collections::BTreeMap<_, _> =
-        names.map(|name| (name.expect("a name"), number())).collect();
-    for n in 0..400 {
-        let id = format!("d{n:03}").parse().expect("an id");
-        let room = Some("r".parse().expect("an id"));
-        let reading = Reading::new(id, at(0), room, metrics.clone()).expect("a reading");
-        let device = DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| true);
-        bench.store.put_readings(&[reading], None, &invocation()).await;
-        bench.store.register_device(&device, &invocation()).await.expect("memory");
-    }
-    let room = domain::Room::new("r".parse().expect("an id"), at(0));
-    bench.store.register_room(&room, &invocation()).await.expect("memory");
+    let number = "-1.2345678901234567890123456789012345678e-100";
+    let names: Vec<String> = (0..64).map(|n| format!("m{n:02}{}", "x".repeat(60))).collect();
+    let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
+    let reading = |n| given::reading(&format!("d{n:03}"), at(0), Some("r"), &metrics);
+    bench.store(&(0..400).map(reading).collect::<Vec<_>>()).await;
     for path in ["/devices?latest=true&limit=1000", "/rooms/r/latest?limit=1000"] {
-        let (mut seen, mut cursor) = (0, String::new());
-        loop {
-            let page = bench.get(&format!("{path}{cursor}")).await;
-            assert!(page.event_bytes < 6_000_000, "{path}: {} bytes", page.event_bytes);
-            let page = page.json();
-            seen += page["data"].as_array().map_or(0, Vec::len);
-            let Some(next) = page["next_cursor"].as_str() else { break };
-            cursor = format!("&cursor={next}");
-        }
-        assert_eq!(seen, 400, "{path}");
+        let pages = bench.pages(path).await;
+        let rows = pages.iter().map(|page| page.json()["data"].as_array().map_or(0, Vec::len));
+        assert_eq!(rows.sum::<usize>(), 400, "{path}");
     }
 }
 
@@ -322,9 +312,7 @@ async fn the_first_device_is_listed_at_once() {
         (list.text.contains("[]"), list.header("cache-control")),
         (true, "private, no-cache")
     );
-    let first = reading("first", 0, "r");
-    let device = DeviceObservation::of(&first).new_device(first.device.clone(), |_| true);
-    bench.store.register_device(&device, &invocation()).await.expect("memory");
+    given::register_devices_of(&bench.store, &[reading("first", 0, "r")]).await;
     assert_eq!(bench.get("/devices").await.json()["data"][0]["device_id"], "first");
 }
 
@@ -468,14 +456,10 @@ async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new().await;
     for n in 0..=table::MAX_CACHED_ENTRIES {
         let here = if n < 300 { "r".to_owned() } else { format!("room-{n:05}") };
-        let observation = DeviceObservation::of(&reading("x", 0, &here));
         let letter = if n < 300 { 'd' } else { 'e' };
-        let id = format!("{letter}{n:05}").parse().expect("an id");
-        let device = observation.new_device(id, |_| true);
-        bench.store.register_device(&device, &invocation()).await.expect("memory");
-        let id = format!("room-{n:05}").parse().expect("an id");
-        let room = domain::Room::new(id, device.first_seen);
-        bench.store.register_room(&room, &invocation()).await.expect("memory");
+        let first = reading(&format!("{letter}{n:05}"), 0, &here);
+        given::register_devices_of(&bench.store, &[first]).await;
+        given::register_room(&bench.store, &format!("room-{n:05}"), at(0)).await;
     }
     bench
 }
@@ -489,19 +473,13 @@ async fn a_registry_beyond_memory_is_walked_page_by_page() {
         ("/devices?room=r", "device_id", 302),
         ("/rooms/r/devices", "device_id", 302),
     ] {
+        let join = if path.contains('?') { '&' } else { '?' };
         let mut found: Vec<String> = Vec::new();
-        let mut cursor = String::new();
-        loop {
-            let join = if path.contains('?') { '&' } else { '?' };
-            let page = bench.get(&format!("{path}{join}limit=97{cursor}")).await;
-            assert_eq!(page.status, 200, "{path}: {}", page.text);
+        for page in bench.pages(&format!("{path}{join}limit=97")).await {
             let page = page.json();
+            assert_eq!(page["has_more"], page["next_cursor"].is_string(), "{path}");
             let rows = page["data"].as_array().expect("rows");
             found.extend(rows.iter().map(|row| row[key].as_str().expect("an id").to_owned()));
-            if page["has_more"] == false {
-                break;
-            }
-            cursor = format!("&cursor={}", page["next_cursor"].as_str().expect("a cursor"));
         }
         assert_eq!(found.len(), number, "{path}");
         assert!(found.is_sorted_by(|a, b| a < b), "{path}");
@@ -678,12 +656,7 @@ async fn a_large_answer_is_compressed_for_who_takes_it_and_the_id_is_echoed() {
 async fn what_the_cache_lacks_is_found_with_all_that_came_with_it() {
     let bench = Bench::new().await;
     bench.query.load().await;
-    let new = reading("new", 5, "attic");
-    bench.store.put_readings(std::slice::from_ref(&new), None, &invocation()).await;
-    let device = DeviceObservation::of(&new).new_device(new.device.clone(), |_| true);
-    bench.store.register_device(&device, &invocation()).await.expect("memory");
-    let room = domain::Room::new("attic".parse().expect("an id"), at(5));
-    bench.store.register_room(&room, &invocation()).await.expect("memory");
+    bench.store(&[reading("new", 5, "attic")]).await;
     let latest = bench.get("/rooms/attic/latest").await.json();
     assert_eq!(latest["data"][0]["device_id"], "new");
     assert_eq!(bench.get("/devices/new").await.status, 200);
@@ -728,62 +701,28 @@ async fn each_scope_permits_what_it_says_and_health_asks_for_none() {
 #[tokio::test]
 async fn a_page_ends_before_lambda_would_refuse_it_in_every_form() {
     let bench = Bench::empty();
-    let number = Decimal::parse("-1.5e-100").expect("a number");
-    let mut readings = Vec::new();
-    let mut devices = std::collections::BTreeMap::new();
     // Each reading has one of a thousand metrics: in CSV the other columns are empty.
-    for n in 0..9_000_i64 {
-        let name: MetricName = format!("metric_{:03}", n % 1_000).parse().expect("a name");
-        let mut reading =
-            reading(["a", "b", "c", "d"][usize::try_from(n % 4).expect("small")], 0, "r");
-        reading = Reading::new(
-            reading.device,
-            Timestamp::from_millis(at(0).as_millis() + n).expect("a timestamp"),
-            reading.room,
-            [(name, number.clone())].into(),
-        )
-        .expect("a reading");
-        devices
-            .entry(reading.device.clone())
-            .and_modify(|observation: &mut DeviceObservation| observation.see(&reading))
-            .or_insert_with(|| DeviceObservation::of(&reading));
-        readings.push(reading);
-    }
-    bench.store.put_readings(&readings, None, &invocation()).await;
-    for (id, observation) in devices {
-        bench
-            .store
-            .register_device(&observation.new_device(id, |_| true), &invocation())
-            .await
-            .expect("memory");
-    }
-    let room = domain::Room::new("r".parse().expect("an id"), at(0));
-    bench.store.register_room(&room, &invocation()).await.expect("memory");
-    for (format, pages) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
+    let one_of_many = |n: i64| {
+        let (id, metric) = (
+            ["a", "b", "c", "d"][usize::try_from(n % 4).expect("small")],
+            format!("metric_{:03}", n % 1_000),
+        );
+        given::reading(id, millis(n), Some("r"), &[(&metric, "-1.5e-100")])
+    };
+    bench.store(&(0..9_000).map(one_of_many).collect::<Vec<_>>()).await;
+    for (format, expected) in [("csv", 2), ("json", 1), ("ndjson", 1)] {
         let url = format!("/rooms/r/readings?from=-2h&limit=10000&format={format}");
-        let (mut rows, mut found, mut next) = (0, 0, url);
-        loop {
-            let page = bench.get(&next).await;
-            assert_eq!(page.status, 200);
-            assert!(page.event_bytes < 6_000_000, "{format}: {} bytes", page.event_bytes);
-            found += 1;
-            rows += page.text.matches("2026-01-11T").count();
-            let link = page.header("link");
-            let Some((address, _)) = link.trim_start_matches('<').split_once('>') else { break };
-            next = address.to_owned();
-        }
-        assert_eq!((rows, found), (9_000, pages), "{format}");
+        let pages = bench.pages(&url).await;
+        let rows: usize = pages.iter().map(|page| page.text.matches("2026-01-11T").count()).sum();
+        assert_eq!((rows, pages.len()), (9_000, expected), "{format}");
     }
 }
 
 /// A reading of room `r` with 64 metrics of 64 characters, other ones for each `n`.
 fn sprawling(device: &str, n: i64) -> Reading {
-    let name = |metric: i64| format!("m{:0>63}", n * 64 + metric).parse().expect("a name");
-    let number = || Decimal::parse("1").expect("a number");
-    let (device, room) = (device.parse().expect("an id"), "r".parse().expect("an id"));
-    let metrics = (0..64).map(|metric| (name(metric), number())).collect();
-    let at = Timestamp::from_millis(at(0).as_millis() + n).expect("a timestamp");
-    Reading::new(device, at, Some(room), metrics).expect("a reading")
+    let names: Vec<String> = (0..64).map(|m| format!("m{:0>63}", n * 64 + m)).collect();
+    let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    given::reading(device, millis(n), Some("r"), &metrics)
 }
 
 #[tokio::test]
@@ -791,12 +730,10 @@ async fn no_device_takes_the_csv_of_a_room_from_everybody() {
     let bench = Bench::new().await;
     let readings: Vec<Reading> = (0..600).map(|n| sprawling("a", n)).collect();
     bench.store.put_readings(&readings, None, &invocation()).await;
-    let mut next = "/rooms/r/readings?from=-2h&limit=10000&format=csv".to_owned();
     let (mut rows, mut values) = (0, 0);
-    for _page in 0..4 {
-        let page = bench.get(&next).await;
-        assert_eq!(page.status, 200, "{}", page.text);
-        assert!(page.event_bytes < 6_000_000, "{} bytes", page.event_bytes);
+    let pages = bench.pages("/rooms/r/readings?from=-2h&limit=10000&format=csv").await;
+    assert!(pages.len() <= 4, "{}", pages.len());
+    for page in pages {
         let mut csv = csv::Reader::from_reader(page.text.as_bytes());
         for row in csv.records() {
             rows += 1;
@@ -804,9 +741,6 @@ async fn no_device_takes_the_csv_of_a_room_from_everybody() {
             // Behind the timestamp, the device and the room.
             values += row.iter().skip(3).filter(|cell| !cell.is_empty()).count();
         }
-        let link = page.header("link");
-        let Some((address, _)) = link.trim_start_matches('<').split_once('>') else { break };
-        next = address.to_owned();
     }
     let stored = bench.store.readings();
     let in_room = || stored.iter().filter(|reading| reading.room == readings[0].room);
@@ -826,20 +760,13 @@ async fn a_list_has_the_columns_of_its_page_where_more_are_known_than_fit() {
         let device = observation.new_device(reading.device, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
     }
-    let room = domain::Room::new("r".parse().expect("an id"), at(0));
-    bench.store.register_room(&room, &invocation()).await.expect("memory");
+    given::register_room(&bench.store, "r", at(0)).await;
     for path in ["/devices?latest=true&", "/rooms/r/latest?"] {
-        let mut next = format!("{path}format=csv&limit=1000");
         let mut rows = 0;
-        loop {
-            let page = bench.get(&next).await;
-            assert_eq!(page.status, 200, "{}", page.text);
+        for page in bench.pages(&format!("{path}format=csv&limit=1000")).await {
             let values = page.text.lines().skip(1).map(|row| row.matches(",1").count());
             assert!(values.clone().all(|values| values >= 64), "{path}");
             rows += values.count();
-            let link = page.header("link");
-            let Some((address, _)) = link.trim_start_matches('<').split_once('>') else { break };
-            next = address.to_owned();
         }
         assert_eq!(rows, 150, "{path}");
     }
@@ -854,11 +781,9 @@ async fn the_further_look_at_newest_values_expects_large_readings_behind_small_o
         reading
     };
     let mut readings: Vec<Reading> = (0..100).map(large).collect();
-    let observation = DeviceObservation::of(&readings[0]);
+    given::register_devices_of(&bench.store, &readings[..1]).await;
     readings.extend((100..110).map(|minute| reading("l", minute, "r")));
     bench.store.put_readings(&readings, None, &invocation()).await;
-    let device = observation.new_device("l".parse().expect("an id"), |_| true);
-    bench.store.register_device(&device, &invocation()).await.expect("memory");
     let latest = bench.get("/devices/l/latest").await.json();
     assert_eq!(latest["timestamp"], at(109).to_string());
     // Were the ten newest all that counts, it would take a hundred of some 5 KB.

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use domain::{
-    Decimal, Device, DevicePatch, Edit, Label, MetricName, Reading, Stay, TimeRange, Timestamp,
-};
+use domain::{Device, DevicePatch, Edit, Label, Reading, Stay, TimeRange, Timestamp};
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use serde_json::{Value, json};
+use table::given;
 use table::memory::MemoryStore;
 use table::{
     EditRegistry as _, LookUpRegistry as _, PutReadings as _, ReadRegistry as _, ReadStays as _,
@@ -57,6 +56,31 @@ impl Bench {
         self.store.device(&id, &self.invocation).await.expect("memory").expect("registered")
     }
 
+    async fn edit(&self, patch: DevicePatch, minute: i64) {
+        let id = "d".parse().expect("an id");
+        let edited = self.store.edit_device(&id, &patch, timestamp(minute), &self.invocation).await;
+        assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))), "{edited:?}");
+    }
+
+    /// The device is put into a room, or taken out of its own.
+    async fn choose(&self, room: Option<&str>, minute: i64) {
+        let room = room.map_or(Edit::Clear, |it| Edit::Set(it.parse().expect("an id")));
+        self.edit(DevicePatch { room, ..DevicePatch::default() }, minute).await;
+    }
+
+    async fn rooms(&self) -> Vec<String> {
+        let rooms = self.store.rooms(&self.invocation).await.expect("memory").found;
+        rooms.iter().map(|room| room.id.to_string()).collect()
+    }
+
+    /// Asserts that one record was given up: its key, and a part of the reason.
+    fn assert_one_letter(&self, (pk, sk): (&str, &str), reason: &str) {
+        let letters = self.queue.letters();
+        let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
+        assert_eq!((letter.pk.as_str(), letter.sk.as_str()), (pk, sk));
+        assert!(!letter.reason.is_empty() && letter.reason.contains(reason), "{letter:?}");
+    }
+
     async fn room_of_device(&self) -> String {
         self.device().await.place.room().expect("a room").to_string()
     }
@@ -68,11 +92,7 @@ fn timestamp(minute: i64) -> Timestamp {
 }
 
 fn reading(device: &str, minute: i64, room: Option<&str>) -> Reading {
-    let metric: MetricName = "temperature".parse().expect("a name");
-    let metrics = [(metric, Decimal::parse("20").expect("a number"))].into();
-    let room = room.map(|room| room.parse().expect("an id"));
-    Reading::new(device.parse().expect("an id"), timestamp(minute), room, metrics)
-        .expect("a reading")
+    given::reading(device, timestamp(minute), room, &[("temperature", "20")])
 }
 
 fn record((n, reading): (usize, &Reading)) -> Value {
@@ -152,11 +172,7 @@ async fn what_a_person_set_stays() {
         room: Edit::Set("p".parse().expect("an id")),
         ..DevicePatch::default()
     };
-    let edited = bench
-        .store
-        .edit_device(&"d".parse().expect("an id"), &patch, timestamp(0), &bench.invocation)
-        .await;
-    assert!(matches!(edited, Ok(UpdateOutcome::Updated(_))));
+    bench.edit(patch, 0).await;
     // The function's own cache does not know of the edit.
     bench.write(&[reading("d", 10, Some("b")), reading("d", -10, Some("c"))]).await;
     let device = bench.device().await;
@@ -166,12 +182,7 @@ async fn what_a_person_set_stays() {
     );
     assert_eq!(device.first_seen, timestamp(-10), "what nobody set is still learned");
 
-    let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
-    bench
-        .store
-        .edit_device(&"d".parse().expect("an id"), &patch, timestamp(0), &bench.invocation)
-        .await
-        .expect("memory");
+    bench.choose(None, 0).await;
     bench.write(&[reading("d", 20, Some("b"))]).await;
     assert_eq!(bench.room_of_device().await, "b", "the readings decide again");
 }
@@ -229,10 +240,7 @@ async fn poison_is_given_up_and_comes_again_only_while_the_queue_fails() {
 
     bench.queue.fail(false);
     assert!(deliver().await.batch_item_failures.is_empty());
-    let letters = bench.queue.letters();
-    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
-    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("b", "TS#yesterday"));
-    assert!(!letter.reason.is_empty());
+    bench.assert_one_letter(("b", "TS#yesterday"), "");
 }
 
 #[tokio::test]
@@ -250,17 +258,14 @@ async fn a_filled_in_room_moves_no_device_and_makes_no_room() {
     bench.deliver(&moved).await;
     assert_eq!(bench.room_of_device().await, "b");
 
-    let patch = DevicePatch { room: Edit::Clear, ..DevicePatch::default() };
-    let id = "d".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, timestamp(0), &bench.invocation).await.expect("memory");
+    bench.choose(None, 0).await;
     stale.at = timestamp(7);
     bench.write(&[stale]).await;
     assert_eq!(bench.device().await.place.room(), None, "a room that was cleared does not return");
     let mut unknown = reading("d", 8, Some("cellar"));
     unknown.named_room = None;
     bench.write(&[unknown]).await;
-    let rooms = bench.store.rooms(&bench.invocation).await.expect("memory").found;
-    assert_eq!(rooms.iter().map(|room| room.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(bench.rooms().await, ["a", "b"]);
 }
 
 #[tokio::test]
@@ -290,8 +295,7 @@ async fn a_device_introduces_a_bounded_number_of_rooms_however_its_records_come(
         bench.write(part).await;
     }
     bench.deliver(&all).await;
-    let rooms = bench.store.rooms(&bench.invocation).await.expect("memory").found;
-    assert_eq!(rooms.len(), 32);
+    assert_eq!(bench.rooms().await.len(), 32);
     assert_eq!(bench.room_of_device().await, "r31", "it is in the newest room that there is");
     bench.write(&[reading("e", 60, Some("r49")), reading("d", 61, Some("r49"))]).await;
     assert_eq!(bench.room_of_device().await, "r49", "another device has introduced it");
@@ -315,10 +319,7 @@ async fn what_can_never_be_applied_is_given_up_once_and_blocks_nothing() {
         assert_eq!(bench.deliver(&batch).await, None, "delivery {n}");
     }
     assert_eq!(bench.device().await.first_seen, timestamp(0));
-    let letters = bench.queue.letters();
-    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
-    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
-    assert!(letter.reason.contains("is damaged"), "{letter:?}");
+    bench.assert_one_letter(("DEVICE", "a"), "is damaged");
 }
 
 #[tokio::test]
@@ -359,10 +360,7 @@ async fn a_record_that_makes_the_code_panic_is_given_up_like_other_poison() {
     bench.store.panic_at_write_with("a mistake of ours");
     assert_eq!(bench.deliver(&[reading("a", 0, None), reading("d", 0, None)]).await, None);
     assert_eq!(bench.device().await.first_seen, timestamp(0), "the other is learned");
-    let letters = bench.queue.letters();
-    let [letter] = letters.as_slice() else { panic!("one letter: {letters:?}") };
-    assert_eq!((letter.pk.as_str(), letter.sk.as_str()), ("DEVICE", "a"));
-    assert!(letter.reason.contains("panicked: a mistake of ours"), "{letter:?}");
+    bench.assert_one_letter(("DEVICE", "a"), "panicked: a mistake of ours");
 }
 
 async fn stays(bench: &Bench) -> Vec<Stay> {
@@ -476,14 +474,8 @@ async fn a_stay_is_learned_whichever_request_fails() {
 async fn the_history_goes_on_after_a_persons_choice_was_taken_back() {
     let bench = Bench::new();
     bench.write(&[reading("d", 0, Some("a"))]).await;
-    let id = "d".parse().expect("an id");
-    for (room, minute) in [(Edit::Set("p".parse().expect("an id")), 5), (Edit::Clear, 60)] {
-        let patch = DevicePatch { room, ..DevicePatch::default() };
-        bench
-            .store
-            .edit_device(&id, &patch, timestamp(minute), &bench.invocation)
-            .await
-            .expect("memory");
+    for (room, minute) in [(Some("p"), 5), (None, 60)] {
+        bench.choose(room, minute).await;
         bench.write(&[reading("d", minute + 1, None)]).await;
     }
     assert_eq!(stays(&bench).await, [stay("p", 5, Some(60))]);

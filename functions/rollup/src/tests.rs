@@ -9,23 +9,24 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, ConditionsSchema, Decimal, Device, DeviceId, DeviceObservation, DevicePatch, Encoding,
-    Exchange, FoldRules, MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS,
-    SchemaMetric, Timestamp, Zone, sweep_group,
+    Bucket, ConditionsSchema, Device, DeviceId, DevicePatch, Encoding, Exchange, FoldRules,
+    MetricName, MetricPatch, Quarter, Reading, Rollup as Folded, SWEEP_GROUPS, SchemaMetric,
+    Timestamp, Zone, sweep_group,
 };
 use runtime::clock::TestClock;
 use runtime::dead_letters::MemoryQueue;
 use runtime::work_queue::MemoryWorkQueue;
 use serde_json::{Value, json};
+use table::given::{self, number};
 use table::memory::MemoryStore;
 use table::{
     DeleteReadings as _, EditRegistry as _, Expected, Invocation, LookUpRegistry as _,
-    PutConditionsSchema as _, PutReadings as _, ReadLateChanges as _, ReadingKey,
-    RegisterDevices as _, RollupKey, StoredRollup,
+    PutConditionsSchema as _, PutReadings as _, ReadLateChanges as _, ReadingKey, RollupKey,
+    StoredRollup,
 };
 
 use super::*;
-use table::{PutRollups as _, ReadRollupState as _};
+use table::ReadRollupState as _;
 
 pub(super) struct Bench {
     pub(super) store: MemoryStore,
@@ -75,9 +76,7 @@ impl Bench {
     }
 
     pub(super) async fn register(&self, device: &str) {
-        let observation = DeviceObservation::of(&reading(device, 0, "1"));
-        let new = observation.new_device(id(device), |_| true);
-        self.store.register_device(&new, &self.invocation).await.expect("memory");
+        given::register_devices_of(&self.store, &[reading(device, 0, "1")]).await;
     }
 
     /// Stores a reading without delivering its record.
@@ -151,20 +150,8 @@ impl Bench {
     /// Stores a rollup that was folded with newer settings than the device has: no fold replaces it.
     pub(super) async fn damage(&self, device: &str, minute: i64) {
         let quarter = Quarter::of(at(minute));
-        let poison = StoredRollup {
-            key: RollupKey::quarter(id(device), quarter),
-            range: quarter.range(),
-            zone: None,
-            version: 1,
-            settings: 99,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            indexed: None,
-            rollup: Folded::default(),
-        };
-        let put = self.store.put_rollup(&poison, Expected::Absent, &self.invocation).await;
-        assert!(put.expect("memory"));
+        let poison = given::stored_quarter(&id(device), quarter, Folded::default());
+        given::put_first(&self.store, &StoredRollup { settings: 99, ..poison }).await;
     }
 
     pub(super) async fn device(&self, device: &str) -> Device {
@@ -225,13 +212,8 @@ pub(super) fn name() -> MetricName {
     "cumulative_kwh_p".parse().expect("a name")
 }
 
-fn number(text: &str) -> Decimal {
-    Decimal::parse(text).expect("a number")
-}
-
 pub(super) fn reading(device: &str, minute: i64, value: &str) -> Reading {
-    let metrics = [(name(), number(value))].into();
-    Reading::new(id(device), at(minute), None, metrics).expect("a reading")
+    given::reading(device, at(minute), None, &[("cumulative_kwh_p", value)])
 }
 
 pub(super) fn folded(readings: &[Reading]) -> Folded {

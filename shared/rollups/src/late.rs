@@ -115,15 +115,12 @@ mod tests {
     use super::*;
     use crate::{Following, MARKED_AHEAD};
     use futures_util::FutureExt as _;
+    use table::ReadLateChanges as _;
+    use table::given::invocation;
     use table::memory::MemoryStore;
-    use table::{Deadline, ReadLateChanges as _};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_millis(1_768_147_200_000 + second * 1_000).expect("in range")
-    }
-
-    fn invocation() -> Invocation {
-        Invocation::until(Deadline::after(Duration::from_secs(60)))
     }
 
     /// A table that counts what is stored, and sometimes loses the answer, so that the SDK repeats the request.

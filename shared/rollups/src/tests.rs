@@ -1,17 +1,16 @@
 //! Folds on a table in memory. Interleaved folds are tested by the model of the workspace's tests.
 
-use std::time::Duration;
-
 use chrono::TimeDelta;
 use domain::{
-    Bucket, ConditionsSchema, Decimal, DeviceId, Encoding, FoldRules, LocalDate, Quarter, Reading,
-    Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
+    Bucket, ConditionsSchema, DeviceId, Encoding, FoldRules, LocalDate, Quarter, Reading, Rollup,
+    RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
 };
+use table::given;
 use table::memory::MemoryStore;
 use table::{
-    Deadline, DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _,
-    PutRollups, ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, Seen, StoreError,
-    StoreResult, StoredReading, StoredRollup,
+    DeleteReadings as _, Expected, Indexing, Invocation, NoteSeen, PutReadings as _, PutRollups,
+    ReadRollups, ReadStoredReadings, ReadingKey, RollupKey, Seen, StoreError, StoreResult,
+    StoredReading, StoredRollup,
 };
 
 use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention, SeenRooms};
@@ -34,7 +33,7 @@ impl Bench {
             seen: SeenRooms::default(),
             retention: Retention::default(),
             now: at(60),
-            invocation: Invocation::until(Deadline::after(Duration::from_secs(60))),
+            invocation: given::invocation(),
         }
     }
 
@@ -99,11 +98,12 @@ fn quarter(n: i64) -> Quarter {
 }
 
 fn reading(minute: i64, value: &str) -> Reading {
-    let metrics = [
-        ("temperature".parse().expect("a name"), Decimal::parse(value).expect("a number")),
-        ("cumulative_kwh_p".parse().expect("a name"), Decimal::parse(value).expect("a number")),
-    ];
-    Reading::new(device(), at(minute), None, metrics.into()).expect("a reading")
+    given::reading(
+        "d",
+        at(minute),
+        None,
+        &["temperature", "cumulative_kwh_p"].map(|it| (it, value)),
+    )
 }
 
 fn folded(readings: &[Reading]) -> Rollup {

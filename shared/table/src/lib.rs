@@ -1,8 +1,10 @@
 //! The one table, in words of the domain: its ports, and behind them its keys and items. No SDK.
 //!
 //! A function names the ports that it uses ([`store!`]); `dynamodb` implements them for the deployed table,
-//! `memory` for tests.
+//! `memory` for tests, which are `given` what they all need.
 
+#[cfg(any(test, feature = "fake"))]
+pub mod given;
 pub mod item;
 pub mod keys;
 pub mod layout;

@@ -1,7 +1,7 @@
 //! Devices' own payloads and readings in addresses: whose they are, when they were measured, who may send them.
 
 use domain::Label;
-use table::{KeepRollupState as _, ReadRegistry as _, RollupState};
+use table::ReadRegistry as _;
 
 use super::*;
 
@@ -38,11 +38,7 @@ impl Bench {
     }
 
     async fn keep_zone(&self, zone: &str) {
-        let sealed = [Timestamp::MIN; domain::SWEEP_GROUPS];
-        let state =
-            RollupState { zone: zone.to_owned(), since: Timestamp::MIN, sealed, queue: None };
-        let invocation = Invocation::until(Deadline::after(TIMEOUT));
-        self.store.begin_rollups(&state, &invocation).await.expect("memory");
+        given::seal(&self.store, zone, Timestamp::MIN).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use base64::Engine as _;
 use domain::{Bucket, FoldRules, Quarter, Rollup, Zone};
 use fastrand::Rng;
-use table::{Expected, PutRollups as _, RollupKey, StoredRollup, UpdateRegistry as _};
+use table::{RollupKey, StoredRollup, UpdateRegistry as _};
 
 use super::series::numbers;
 use super::*;
@@ -86,20 +86,9 @@ async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
             }
         }
         for (bucket, range) in buckets {
-            let stored = StoredRollup {
-                key: RollupKey { device: id.clone(), bucket },
-                range,
-                zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
-                version: 1,
-                settings: device.fold_settings.number,
-                raw_until: None,
-                expires: None,
-                is_frozen: false,
-                indexed: None,
-                rollup: fold(range),
-            };
-            let put = bench.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-            assert!(put.expect("memory"));
+            let settings = device.fold_settings.number;
+            let stored = given::stored_rollup(id, bucket, range, fold(range));
+            given::put_first(&bench.store, &StoredRollup { settings, ..stored }).await;
         }
     }
     if let Some(sealed) = sealed {

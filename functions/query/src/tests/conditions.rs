@@ -104,10 +104,8 @@ async fn what_cannot_be_asked_is_refused_with_the_reason() {
 async fn readings_that_are_not_rolled_up_are_read_for_a_month_at_most() {
     let bench = home().await;
     bench.seal(-90 * 24 * 60, "UTC").await;
-    let early = numbers("warm", -80 * 24 * 60, "loft", &[("temperature", "20")]);
-    let id = "old".parse().expect("an id");
-    let old = DeviceObservation::of(&early).new_device(id, |_| true);
-    bench.store.register_device(&old, &invocation()).await.expect("memory");
+    let early = numbers("old", -80 * 24 * 60, "loft", &[("temperature", "20")]);
+    given::register_devices_of(&bench.store, &[early]).await;
     let url = format!("/devices/old/conditions?temperature=1..&from={}", at(-70 * 24 * 60));
     let problem = bench.problem(&url).await;
     assert!(problem.starts_with("422 The rollups of old reach only to"), "{problem}");

@@ -185,9 +185,7 @@ async fn who_has_not_heard_that_a_deletion_is_over_does_not_delete_the_device_th
     bench.pass(361);
     assert_eq!(bench.delete("/devices/a").await.status, 200, "somebody else ends it");
     let again = reading("a", 20, "r");
-    bench.store.put_readings(std::slice::from_ref(&again), None, &invocation()).await;
-    let new = DeviceObservation::of(&again).new_device(again.device.clone(), |_| true);
-    bench.store.register_device(&new, &invocation()).await.expect("memory");
+    bench.store(std::slice::from_ref(&again)).await;
     assert_eq!(bench.delete(&begun).await.status, 404, "that deletion is forgotten");
     assert!(bench.store.readings().contains(&again));
     assert_eq!(bench.get("/devices/a").await.status, 200);

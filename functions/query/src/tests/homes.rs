@@ -2,6 +2,7 @@
 
 use table::UpdateRegistry as _;
 
+use super::series::numbers;
 use super::*;
 
 impl Bench {
@@ -14,16 +15,14 @@ impl Bench {
         {
             let reading = reading(device, minute, room);
             bench.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
-            let id = device.parse().expect("an id");
-            let mut device = DeviceObservation::of(&reading).new_device(id, |_| true);
+            let mut device = given::device_of([&reading]);
             let known = bench.store.register_device(&device, &invocation()).await.expect("memory");
             if let table::Registration::Exists(known) = known {
                 let learned = known.diff(&DeviceObservation::of(&reading), |_| true);
                 device = *known;
                 bench.store.update_device(&device, &learned, &invocation()).await.expect("memory");
             }
-            let room = domain::Room::new(room.parse().expect("an id"), at(minute));
-            bench.store.register_room(&room, &invocation()).await.expect("memory");
+            given::register_room(&bench.store, room, at(minute)).await;
         }
         for (room, home) in [("r1", "h"), ("r2", "h"), ("s", "summer")] {
             let (url, body) = (format!("/rooms/{room}"), json!({"home": home}).to_string());
@@ -128,21 +127,8 @@ async fn the_conditions_of_a_home_are_those_of_its_devices() {
 async fn what_is_behind_a_meter_is_left_out_of_the_sum_of_a_home_that_has_both() {
     let bench = Bench::empty();
     for (device, room) in [("meter", "hall"), ("plug", "loft")] {
-        let readings: Vec<Reading> = (0..15)
-            .map(|minute| {
-                let watts = [("current_w".parse().expect("a name"), "60")];
-                let watts = watts.map(|(name, it)| (name, Decimal::parse(it).expect("a number")));
-                let room = Some(room.parse().expect("an id"));
-                Reading::new(device.parse().expect("an id"), at(minute), room, watts.into())
-                    .expect("a reading")
-            })
-            .collect();
-        bench.store.put_readings(&readings, None, &invocation()).await;
-        let id = device.parse().expect("an id");
-        let new = DeviceObservation::of(&readings[0]).new_device(id, |_| true);
-        bench.store.register_device(&new, &invocation()).await.expect("memory");
-        let room = domain::Room::new(room.parse().expect("an id"), at(0));
-        bench.store.register_room(&room, &invocation()).await.expect("memory");
+        let watts = |minute| numbers(device, minute, room, &[("current_w", "60")]);
+        bench.store(&(0..15).map(watts).collect::<Vec<_>>()).await;
     }
     bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await;
     bench.patch("/rooms/loft", r#"{"home": "h"}"#).await;

@@ -5,12 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use domain::{
-    Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, RoomId, SWEEP_GROUPS, SourceField,
+    Bucket, Decimal, Device, DeviceId, FoldRules, MetricName, Quarter, Rollup, RoomId, SourceField,
     TimeRange, Zone,
 };
-use table::{
-    Expected, KeepRollupState as _, PutRollups as _, RollupKey, RollupState, StoredRollup,
-};
+use table::StoredRollup;
 
 use super::*;
 
@@ -78,9 +76,7 @@ fn points() -> Vec<(Device, Vec<Reading>)> {
         devices.entry(id).or_default().push(reading);
     }
     let with_device = |(id, readings): (DeviceId, Vec<Reading>)| {
-        let mut observation = DeviceObservation::of(&readings[0]);
-        readings.iter().for_each(|reading| observation.see(reading));
-        let mut device = observation.new_device(id.clone(), |_| true);
+        let mut device = given::device_of(&readings);
         device.source = taught.remove(&id).unwrap_or_default();
         (device, readings)
     };
@@ -108,19 +104,10 @@ async fn roll_up(
         }
     }
     for (bucket, (range, readings)) in buckets {
-        let stored = StoredRollup {
-            key: RollupKey { device: device.id.clone(), bucket },
-            range,
-            zone: matches!(bucket, Bucket::Day(_)).then(|| zone.name().to_owned()),
-            version: 1,
-            settings: 0,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            rollup: Rollup::fold(readings, &rules),
-            indexed: None,
-        };
-        assert!(store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory"));
+        let rollup = Rollup::fold(readings, &rules);
+        let zone = matches!(bucket, Bucket::Day(_)).then(|| zone.name().to_owned());
+        let stored = given::stored_rollup(&device.id, bucket, range, rollup);
+        given::put_first(store, &StoredRollup { zone, ..stored }).await;
     }
 }
 
@@ -132,8 +119,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
         bench.store.put_readings(&readings, None, &invocation()).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
         if let Some(room) = device.place.room() {
-            let room = domain::Room::new(room.clone(), readings[0].at);
-            bench.store.register_room(&room, &invocation()).await.expect("memory");
+            given::register_room(&bench.store, room.as_str(), readings[0].at).await;
         }
         if let Some((zone, to)) = rolled_up {
             let to = Timestamp::parse_absolute(to).expect("a time");
@@ -141,10 +127,8 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
         }
     }
     if let Some((zone, to)) = rolled_up {
-        let sealed = [Timestamp::parse_absolute(to).expect("a time"); SWEEP_GROUPS];
-        let (zone, since, queue) = (zone.to_owned(), Timestamp::MIN, None);
-        let state = RollupState { zone, since, sealed, queue };
-        bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+        let sealed = Timestamp::parse_absolute(to).expect("a time");
+        given::seal(&bench.store, zone, sealed).await;
     }
     bench
 }
@@ -270,9 +254,7 @@ async fn what_would_cost_too_much_or_show_too_many_series_is_refused() {
     let answer = asked(&bench, &[("db", "home"), ("q", of_a_day)]).await;
     assert_eq!(answer.text, "{\"results\":[{\"statement_id\":0}]}\n");
     for n in 0..501 {
-        let reading = reading(&format!("many-{n}"), 0, "r");
-        let device = DeviceObservation::of(&reading).new_device(reading.device, |_| true);
-        bench.store.register_device(&device, &invocation()).await.expect("memory");
+        given::register_devices_of(&bench.store, &[reading(&format!("many-{n}"), 0, "r")]).await;
     }
     bench.clock.set(Timestamp::parse_absolute("2028-01-20T01:00:00Z").expect("a time"));
     let query = "SELECT mean(value) FROM /.*/ WHERE time > now() - 1h GROUP BY device";
@@ -286,24 +268,11 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
     bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
     let readings: Vec<Reading> =
         (0..40).map(|minute| reading("a", minute, if minute < 25 { "r" } else { "s" })).collect();
-    bench.store.put_readings(&readings, None, &invocation()).await;
-    let mut seen = DeviceObservation::of(&readings[0]);
-    readings.iter().for_each(|reading| seen.see(reading));
-    let device = seen.new_device("a".parse().expect("an id"), |_| true);
-    bench.store.register_device(&device, &invocation()).await.expect("memory");
-    for room in ["r", "s"] {
-        let room = domain::Room::new(room.parse().expect("an id"), readings[0].at);
-        bench.store.register_room(&room, &invocation()).await.expect("memory");
-    }
+    bench.store(&readings).await;
+    let device = given::device_of(&readings);
     let to = Timestamp::parse_absolute("2026-01-19T00:00:00Z").expect("a time");
     roll_up(&bench.store, &device, &readings, Zone::UTC, to).await;
-    let state = RollupState {
-        zone: "UTC".to_owned(),
-        since: Timestamp::MIN,
-        sealed: [to; SWEEP_GROUPS],
-        queue: None,
-    };
-    bench.store.begin_rollups(&state, &invocation()).await.expect("memory");
+    given::seal(&bench.store, "UTC", to).await;
     for (condition, expected) in [("", json!([25, 15])), ("WHERE room = 's'", json!([15]))] {
         let query = format!("SELECT count(value) FROM temperature {condition} GROUP BY room");
         let answer = asked(&bench, &[("db", "home"), ("epoch", "s"), ("q", &query)]).await.json();

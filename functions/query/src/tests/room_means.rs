@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Encoding, FoldRules, Quarter, Rollup, SchemaMetric};
 use fastrand::Rng;
-use table::{
-    Expected, Indexing, PutConditionsSchema as _, PutRollups as _, RollupKey,
-    SetConditionsReady as _, StoredRollup,
-};
+use table::{Expected, Indexing, PutConditionsSchema as _, SetConditionsReady as _, StoredRollup};
 
 use super::series::numbers;
 use super::*;
@@ -346,10 +343,9 @@ async fn the_setting_is_shown_beside_what_holds_and_can_be_taken_back() {
 async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     const DAYS: i64 = 8;
     let bench = Bench::empty();
-    let number = |text: &str| Decimal::parse(text).expect("a number");
     let metric = |name: &str| SchemaMetric {
         name: name.parse().expect("a name"),
-        encoding: Encoding::Decimal(vec![number("-30"), number("100")]),
+        encoding: Encoding::Decimal(["-30", "100"].map(given::number).into()),
         bits: 10,
     };
     let schema = vec![metric("temperature"), metric("humidity")];
@@ -373,20 +369,9 @@ async fn the_index_by_conditions_is_asked_of_the_same_devices() {
     for reading in &readings {
         let quarter = Quarter::of(reading.at);
         let rollup = Rollup::fold(std::iter::once(reading), &FoldRules::default());
-        let stored = StoredRollup {
-            key: RollupKey::quarter(reading.device.clone(), quarter),
-            range: quarter.range(),
-            zone: None,
-            version: 1,
-            settings: 0,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            indexed: indexing.of(domain::Bucket::Quarter(quarter), &rollup),
-            rollup,
-        };
-        let put = bench.store.put_rollup(&stored, Expected::Absent, &invocation()).await;
-        assert!(put.expect("memory"));
+        let indexed = indexing.of(domain::Bucket::Quarter(quarter), &rollup);
+        let stored = given::stored_quarter(&reading.device, quarter, rollup);
+        given::put_first(&bench.store, &StoredRollup { indexed, ..stored }).await;
     }
     let patch = bench.patch("/devices/freezer", r#"{"kind": "freezer"}"#).await;
     assert_eq!(patch.status, 200);

@@ -1,10 +1,10 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, SWEEP_GROUPS, TimeRange, Zone};
+use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, TimeRange, Zone};
 use table::{
-    Backlog, DeviceGroups, Expected, KeepRollupState as _, LateMark, MarkLateChanges as _,
-    PutRollups as _, QueueDepth, RollupKey, RollupState, StoredRollup,
+    Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
+    StoredRollup,
 };
 
 use super::*;
@@ -13,30 +13,10 @@ use super::*;
 const START: &str = "2026-01-11T16:00:00.000Z";
 
 pub(super) fn numbers(device: &str, minute: i64, room: &str, values: &[(&str, &str)]) -> Reading {
-    let values = values.iter().map(|(name, value)| {
-        (name.parse().expect("a name"), Decimal::parse(value).expect("a number"))
-    });
-    let room = room.parse().expect("an id");
-    Reading::new(device.parse().expect("an id"), at(minute), Some(room), values.collect())
-        .expect("a reading")
+    given::reading(device, at(minute), Some(room), values)
 }
 
 impl Bench {
-    pub(super) async fn store(&self, readings: &[Reading]) {
-        self.store.put_readings(readings, None, &invocation()).await;
-        for first in readings {
-            let id = first.device.clone();
-            let mut seen = DeviceObservation::of(first);
-            readings.iter().filter(|it| it.device == id).for_each(|it| seen.see(it));
-            let device = seen.new_device(id, |_| true);
-            let known = self.store.register_device(&device, &invocation()).await;
-            known.expect("memory");
-            let room = first.room.clone().expect("a room");
-            let room = domain::Room::new(room, at(0));
-            self.store.register_room(&room, &invocation()).await.expect("memory");
-        }
-    }
-
     /// A meter that is reset, a plug behind it and two thermometers, in two rooms; an hour of readings.
     async fn home() -> Self {
         let bench = Self::empty();
@@ -55,49 +35,24 @@ impl Bench {
     }
 
     pub(super) async fn seal(&self, minute: i64, zone: &str) {
-        let state = RollupState {
-            zone: zone.to_owned(),
-            since: Timestamp::MIN,
-            sealed: [at(minute); SWEEP_GROUPS],
-            queue: None,
-        };
-        self.store.begin_rollups(&state, &invocation()).await.expect("memory");
+        given::seal(&self.store, zone, at(minute)).await;
     }
 
     /// Puts the rollup of a device's day, as if it were that of its stored readings.
     async fn put_day(&self, device: &Device, minute: i64, readings: &[Reading], expired: bool) {
-        let (date, now) = (Zone::UTC.date(at(minute)), at(60));
-        let stored = StoredRollup {
-            key: RollupKey { device: device.id.clone(), bucket: Bucket::Day(date) },
-            range: Zone::UTC.day(date).expect("it exists"),
-            zone: Some("UTC".to_owned()),
-            version: 1,
-            settings: 0,
-            raw_until: expired.then_some(now),
-            expires: None,
-            is_frozen: false,
-            indexed: None,
-            rollup: Rollup::fold(readings, &FoldRules::of(device)),
-        };
-        self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
+        let date = Zone::UTC.date(at(minute));
+        let day = Zone::UTC.day(date).expect("it exists");
+        let rollup = Rollup::fold(readings, &FoldRules::of(device));
+        let stored = given::stored_rollup(&device.id, Bucket::Day(date), day, rollup);
+        let raw_until = expired.then_some(at(60));
+        given::put_first(&self.store, &StoredRollup { raw_until, ..stored }).await;
     }
 
     /// Puts the rollup of the quarter of some readings.
     async fn put_quarter(&self, device: &DeviceId, readings: &[Reading]) {
         let quarter = Quarter::of(readings[0].at);
-        let stored = StoredRollup {
-            key: RollupKey::quarter(device.clone(), quarter),
-            range: quarter.range(),
-            zone: None,
-            version: 1,
-            settings: 0,
-            raw_until: None,
-            expires: None,
-            is_frozen: false,
-            indexed: None,
-            rollup: Rollup::fold(readings, &FoldRules::default()),
-        };
-        self.store.put_rollup(&stored, Expected::Absent, &invocation()).await.expect("memory");
+        let rollup = Rollup::fold(readings, &FoldRules::default());
+        given::put_first(&self.store, &given::stored_quarter(device, quarter, rollup)).await;
     }
 
     pub(super) async fn problem(&self, url: &str) -> String {
@@ -286,7 +241,7 @@ async fn an_event_whose_readings_are_gone_has_the_bounds_of_its_day() {
     let bench = Bench::home().await;
     let gone = [(-2_000, "50"), (-1_990, "1")];
     let gone = gone.map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
-    let meter = DeviceObservation::of(&gone[0]).new_device(gone[0].device.clone(), |_| true);
+    let meter = given::device_of(&gone[..1]);
     bench.put_day(&meter, -2_000, &gone, true).await;
     bench.seal(0, "UTC").await;
     let url = format!("/devices/meter/events?from={}&to={}&format=csv", at(-3_000), at(0));
@@ -311,7 +266,7 @@ async fn a_retired_device_answers_for_all_the_years_of_its_silence() {
     let new = [(0, "1"), (59, "8")]
         .map(|(n, kwh)| numbers("meter", n, "hall", &[("cumulative_kwh_p", kwh)]));
     bench.store(&[&old[..], &new].concat()).await;
-    let retired = DeviceObservation::of(&old[0]).new_device(old[0].device.clone(), |_| true);
+    let retired = given::device_of(&old[..1]);
     for day in 0..3 {
         let readings = &old[day * 24..][..24];
         bench
@@ -339,7 +294,7 @@ async fn a_device_that_was_in_a_room_after_ten_years_elsewhere_is_found() {
     let mut days: Vec<Reading> = (0..3_700).map(|n| day(n, "hall")).collect();
     days[3_690] = day(3_690, "loft");
     bench.store(&[days[0].clone(), days[3_690].clone(), days[3_699].clone()]).await;
-    let mover = DeviceObservation::of(&days[0]).new_device(days[0].device.clone(), |_| true);
+    let mover = given::device_of(&days[..1]);
     for reading in &days {
         let minute = reading.at.since(at(0)).num_minutes();
         bench.put_day(&mover, minute, std::slice::from_ref(reading), false).await;
@@ -423,7 +378,7 @@ async fn what_has_expired_is_told_with_the_instant_from_which_there_is_more() {
     let bench = Bench::home().await;
     let device = bench.store.readings().into_iter().filter(|it| it.device.as_str() == "warm");
     let old: Vec<Reading> = device.take(5).collect();
-    let known = DeviceObservation::of(&old[0]).new_device(old[0].device.clone(), |_| true);
+    let known = given::device_of(&old[..1]);
     bench.put_day(&known, 0, &old, true).await;
     bench.clock.advance(Duration::from_secs(5 * 86_400));
     bench.seal(4 * 24 * 60, "UTC").await;
@@ -600,7 +555,7 @@ async fn a_rare_metric_is_found_in_the_newest_day_that_has_it() {
     bench.store(&all).await;
     let missing = bench.get("/devices/d/latest").await.json();
     assert_eq!(missing["metrics"].get("battery"), None);
-    let device = DeviceObservation::of(&rare).new_device(rare.device.clone(), |_| true);
+    let device = given::device_of([&rare]);
     bench.put_day(&device, -3 * 24 * 60, std::slice::from_ref(&rare), false).await;
     let found = bench.get("/devices/d/latest").await.json();
     assert_eq!(found["metrics"]["battery"], json!({"value": 77, "timestamp": rare.at}));

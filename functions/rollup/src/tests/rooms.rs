@@ -1,20 +1,18 @@
 //! Which devices were seen in which rooms: noted before a rollup, with the stream, and once of older rollups.
 
-use domain::{MAX_ROLLUP_ROOMS, Month, RoomId};
+use domain::{MAX_ROLLUP_ROOMS, Month};
 use table::{ReadRollupState as _, RemoveBelongings as _, StoreError};
 
 use super::*;
 
-fn in_room(device: &str, minute: i64, room: &str) -> Reading {
-    let new = reading(device, minute, "1");
-    let room: Option<RoomId> = Some(room.parse().expect("an id"));
-    Reading::new(new.device.clone(), new.at, room, new.metrics().clone()).expect("a reading")
+fn in_room(device: &str, at: Timestamp, room: &str) -> Reading {
+    given::reading(device, at, Some(room), &[("cumulative_kwh_p", "1")])
 }
 
 impl Bench {
     /// Stores a reading that names a room; its record.
     async fn write_in(&self, device: &str, minute: i64, room: &str) -> Value {
-        let reading = in_room(device, minute, room);
+        let reading = in_room(device, at(minute), room);
         self.store.put_readings(&[reading], None, &self.invocation).await;
         let mut record = record("INSERT", device, minute);
         record["dynamodb"]["NewImage"]["room"] = json!({"S": room});
@@ -91,14 +89,9 @@ async fn a_reading_that_is_left_to_the_sweep_is_noted_with_the_stream() {
 async fn all_rooms_of_a_quarter_are_noted_however_many_a_rollup_names() {
     let bench = Bench::new().await;
     let many = i64::try_from(MAX_ROLLUP_ROOMS).expect("small") + 9;
-    let readings: Vec<Reading> = (0..many)
-        .map(|n| {
-            let new = in_room("d", -30, &format!("room-{n:02}"));
-            let at = new.at.saturating_add(TimeDelta::seconds(n));
-            Reading::new(new.device.clone(), at, new.room.clone(), new.metrics().clone())
-                .expect("a reading")
-        })
-        .collect();
+    let second = |n| at(-30).saturating_add(TimeDelta::seconds(n));
+    let readings: Vec<Reading> =
+        (0..many).map(|n| in_room("d", second(n), &format!("room-{n:02}"))).collect();
     bench.store.put_readings(&readings, None, &bench.invocation).await;
     bench.deliver(&[record("INSERT", "d", -30)]).await;
     assert_eq!(bench.quarter("d", -30).expect("folded").rollup.rooms.len(), MAX_ROLLUP_ROOMS);
@@ -136,8 +129,7 @@ async fn rooms_of_older_rollups_are_noted_once_when_no_older_function_can_be_at_
         old.register(device).await;
     }
     for rollup in bench.store.rollups() {
-        let put = old.store.put_rollup(&rollup, Expected::Absent, &old.invocation).await;
-        assert!(put.expect("memory"));
+        given::put_first(&old.store, &rollup).await;
     }
     for minute in 0..10 {
         old.minutes(minute, minute).await;

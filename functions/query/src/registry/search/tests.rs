@@ -2,25 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::Request;
 use api::endpoints::{Access, find_path};
 use api::{Params, ProblemKind};
 use chrono::TimeDelta;
-use domain::{
-    AttributeValue, Decimal, DeviceId, DeviceObservation, DevicePatch, Edit, Label, Reading,
-};
+use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
 use runtime::authentication::Authenticator;
-use runtime::clock::{Deadline, TestClock};
+use runtime::clock::TestClock;
 use runtime::registry::SharedMap;
 use runtime::telemetry::WideEvent;
+use table::given::{self, invocation};
 use table::memory::MemoryStore;
-use table::{
-    EditRegistry as _, Invocation, PutReadings as _, ReadRegistry as _, RegisterDevices as _,
-};
+use table::{EditRegistry as _, PutReadings as _, ReadRegistry as _, RegisterDevices as _};
 
 use super::*;
 
@@ -67,10 +63,6 @@ const QUESTIONS: [&str; 32] = [
 
 fn now() -> Timestamp {
     Timestamp::from_millis(1_768_147_200_000).expect("a timestamp")
-}
-
-fn invocation() -> Invocation {
-    Invocation::until(Deadline::after(Duration::from_secs(60)))
 }
 
 fn label(text: &str) -> Label {
@@ -131,8 +123,7 @@ impl Fleet {
             let room = Some(format!("r{}", rng.u8(0..3)).parse().expect("an id"));
             let reading = Reading::new(id.clone(), at, room, values.into()).expect("a reading");
             fleet.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
-            let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
-            fleet.store.register_device(&device, &invocation()).await.expect("memory");
+            given::register_devices_of(&fleet.store, &[reading]).await;
             batteries.insert(id.to_string(), (battery, at));
             if rng.u8(0..4) > 0 {
                 fleet.edit(&id, &patch(rng)).await;
@@ -287,10 +278,8 @@ async fn both_plans_find_what_a_filter_over_all_devices_finds() {
 #[tokio::test]
 async fn a_name_that_a_sender_taught_is_found_in_memory_only() {
     let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
-    let id: DeviceId = "d".parse().expect("an id");
-    let values = [("t".parse().expect("a name"), decimal(20))];
-    let reading = Reading::new(id.clone(), now(), None, values.into()).expect("a reading");
-    let mut device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+    let mut device = given::device_of([&given::reading("d", now(), None, &[("t", "20")])]);
+    let id = device.id.clone();
     device.source.name = Some(label("Meter"));
     fleet.store.register_device(&device, &invocation()).await.expect("memory");
     let kind = Edit::Set(label("plug"));
@@ -336,13 +325,10 @@ async fn what_would_cost_too_much_or_is_not_indexed_is_refused() {
     let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
     let at = now().saturating_add(-TimeDelta::hours(3));
     for n in 0..=newest::MAX_DEVICES {
-        let id: DeviceId = format!("d{n}").parse().expect("an id");
-        let values = [("battery".parse().expect("a name"), decimal(20))];
-        let reading = Reading::new(id.clone(), at, None, values.into()).expect("a reading");
-        let device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
-        fleet.store.register_device(&device, &invocation()).await.expect("memory");
+        let reading = given::reading(&format!("d{n}"), at, None, &[("battery", "20")]);
+        given::register_devices_of(&fleet.store, std::slice::from_ref(&reading)).await;
         let kind = Edit::Set(label(if n == 0 { "plug" } else { "sensor" }));
-        fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;
+        fleet.edit(&reading.device, &DevicePatch { kind, ..DevicePatch::default() }).await;
     }
     let refused = async |asked: &[&str], in_memory| {
         let problem = fleet.walk(asked, 10, in_memory).await.expect_err("refused");

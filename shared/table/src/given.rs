@@ -1,0 +1,125 @@
+//! What tests are given: readings, the devices and rooms that they tell of, and rollups as they are put for the first
+//! time. Holds no state.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use domain::{
+    Bucket, Decimal, Device, DeviceId, DeviceObservation, Quarter, Reading, Rollup, Room,
+    SWEEP_GROUPS, TimeRange, Timestamp,
+};
+
+use crate::{
+    Deadline, Expected, Invocation, KeepRollupState, PutReadings, PutRollups, RegisterDevices,
+    RollupKey, RollupState, StoredRollup,
+};
+
+/// A minute: more than any test takes, so that a slow machine fails none.
+#[must_use]
+pub fn minute() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
+
+/// An invocation of a [`minute`].
+#[must_use]
+pub fn invocation() -> Invocation {
+    Invocation::until(minute())
+}
+
+/// A number.
+#[must_use]
+pub fn number(text: &str) -> Decimal {
+    Decimal::parse(text).expect("a number")
+}
+
+/// A reading of metrics with their numbers.
+#[must_use]
+pub fn reading(
+    device: &str,
+    at: Timestamp,
+    room: Option<&str>,
+    metrics: &[(&str, &str)],
+) -> Reading {
+    let metrics =
+        metrics.iter().map(|(name, value)| (name.parse().expect("a metric's name"), number(value)));
+    let room = room.map(|id| id.parse().expect("an id"));
+    Reading::new(device.parse().expect("an id"), at, room, metrics.collect()).expect("a reading")
+}
+
+/// The device that its readings tell of.
+#[must_use]
+pub fn device_of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Device {
+    let mut readings = readings.into_iter();
+    let first = readings.next().expect("one or more");
+    let mut observation = DeviceObservation::of(first);
+    readings.for_each(|reading| observation.see(reading));
+    observation.new_device(first.device.clone(), |_| true)
+}
+
+/// Registers the devices that readings tell of.
+pub async fn register_devices_of(store: &impl RegisterDevices, readings: &[Reading]) {
+    let mut of_devices: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
+    for reading in readings {
+        of_devices.entry(&reading.device).or_default().push(reading);
+    }
+    for own in of_devices.into_values() {
+        store.register_device(&device_of(own), &invocation()).await.expect("written");
+    }
+}
+
+/// Registers a room, which begins with a timestamp.
+pub async fn register_room(store: &impl RegisterDevices, id: &str, first_seen: Timestamp) {
+    let room = Room::new(id.parse().expect("an id"), first_seen);
+    store.register_room(&room, &invocation()).await.expect("written");
+}
+
+/// Stores readings, and registers the devices and rooms that they tell of.
+pub async fn store_home(store: &(impl PutReadings + RegisterDevices), readings: &[Reading]) {
+    assert!(store.put_readings(readings, None, &invocation()).await.not_stored.is_empty());
+    register_devices_of(store, readings).await;
+    let rooms = readings.iter().rev().filter_map(|it| Some((it.room.as_ref()?.as_str(), it.at)));
+    for (room, at) in rooms.collect::<BTreeMap<_, _>>() {
+        register_room(store, room, at).await;
+    }
+}
+
+/// A rollup as it is put for the first time: that of a day is in UTC.
+#[must_use]
+pub fn stored_rollup(
+    device: &DeviceId,
+    bucket: Bucket,
+    range: TimeRange,
+    rollup: Rollup,
+) -> StoredRollup {
+    StoredRollup {
+        key: RollupKey { device: device.clone(), bucket },
+        range,
+        zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
+        version: 1,
+        settings: 0,
+        raw_until: None,
+        expires: None,
+        is_frozen: false,
+        indexed: None,
+        rollup,
+    }
+}
+
+/// The rollup of a quarter as it is put for the first time.
+#[must_use]
+pub fn stored_quarter(device: &DeviceId, quarter: Quarter, rollup: Rollup) -> StoredRollup {
+    stored_rollup(device, Bucket::Quarter(quarter), quarter.range(), rollup)
+}
+
+/// Begins the state of rollups: all of them are complete up to a timestamp.
+pub async fn seal(store: &impl KeepRollupState, zone: &str, until: Timestamp) {
+    let (zone, since, sealed) = (zone.to_owned(), Timestamp::MIN, [until; SWEEP_GROUPS]);
+    let state = RollupState { zone, since, sealed, queue: None };
+    store.begin_rollups(&state, &invocation()).await.expect("written");
+}
+
+/// Puts a rollup where none is.
+pub async fn put_first(store: &impl PutRollups, rollup: &StoredRollup) {
+    let put = store.put_rollup(rollup, Expected::Absent, &invocation()).await;
+    assert!(put.expect("asked"), "there is one: {:?}", rollup.key);
+}
