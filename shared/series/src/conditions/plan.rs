@@ -31,6 +31,8 @@ const OVERHEAD: f64 = 1.4;
 /// The size of an entry of the index: its keys and rooms, and each metric of the schema, about.
 const ENTRY_BYTES: i64 = 130;
 const ENTRY_METRIC_BYTES: i64 = 25;
+/// What the item of a rollup has for the index, about: its month and address, and the means of the schema's metrics.
+const INDEXED_BYTES: usize = 80;
 
 /// How the episodes came about and what they cost.
 #[derive(Debug, Serialize)]
@@ -169,7 +171,7 @@ fn volume(boxed: &Boxed<'_>) -> f64 {
 
 /// The read units of all quarters of an hour of a device, about.
 pub(crate) fn plain_units(ask: &Ask<'_>) -> f64 {
-    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup;
+    let rollup = ItemSizes::of(ask.device, usize::MAX).rollup + INDEXED_BYTES;
     let bytes = i64::try_from(rollup).unwrap_or(i64::MAX);
     lived(ask).into_iter().map(|month| read_units(quarters(month), bytes)).sum()
 }
