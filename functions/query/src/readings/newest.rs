@@ -49,7 +49,7 @@ pub(crate) async fn newest_of(
 }
 
 pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
-    device.metrics.keys().collect()
+    device.metrics().keys().collect()
 }
 
 /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
@@ -66,7 +66,7 @@ pub(super) async fn newest(
         let after = after.map(ReadingKey::of);
         let order = Order::Descending;
         let query = RangeQuery { range, order, after, limit, consistent: false };
-        store.device_readings(&device.id, &query, invocation).await
+        store.device_readings(device.id(), &query, invocation).await
     };
     let likely = likely_bytes(device);
     // Without a metric it is only asked when the device sent the last reading.
@@ -109,7 +109,7 @@ async fn add_days(
         }
         let dates = (first, last);
         // One more than before, because the day at which the search goes on is read again.
-        let days = store.days(&device.id, dates, Order::Descending, limit + 1, invocation).await?;
+        let days = store.days(device.id(), dates, Order::Descending, limit + 1, invocation).await?;
         for day in &days {
             latest.add(day.range.from(), &day.rollup);
         }
@@ -140,7 +140,7 @@ pub(crate) fn bytes(reading: &Reading) -> usize {
 fn likely_bytes(device: &Device) -> usize {
     const NUMBER: usize = 20;
     let mut metrics: Vec<usize> =
-        device.metrics.keys().map(|name| name.as_str().len() + NUMBER).collect();
+        device.metrics().keys().map(|name| name.as_str().len() + NUMBER).collect();
     metrics.sort_unstable_by(|a, b| b.cmp(a));
     OVERHEAD + metrics.into_iter().take(MAX_METRICS).sum::<usize>()
 }

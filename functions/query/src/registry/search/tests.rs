@@ -147,19 +147,19 @@ impl Fleet {
 
     async fn devices(&self) -> BTreeMap<DeviceId, Device> {
         let devices = self.store.devices(&invocation()).await.expect("memory").found;
-        devices.into_iter().map(|device| (device.id.clone(), device)).collect()
+        devices.into_iter().map(|device| (device.id().clone(), device)).collect()
     }
 
     /// The answer as the devices and their readings have it, one after the other.
     fn expected(&self, devices: &BTreeMap<DeviceId, Device>, asked: &[&str]) -> BTreeSet<String> {
         let is_attribute = |name: &str| {
-            devices.values().flat_map(|it| it.attributes.keys()).any(|it| it.as_str() == name)
+            devices.values().flat_map(|it| it.attributes().keys()).any(|it| it.as_str() == name)
         };
         let holds = |device: &Device, question: &str| {
-            let (battery, at) = self.batteries[device.id.as_str()];
+            let (battery, at) = self.batteries[device.id().as_str()];
             let (parameter, value) = question.split_once('=').expect("a parameter");
             match parameter {
-                "room" => device.place.room().is_some_and(|room| room.as_str() == value),
+                "room" => device.place().room().is_some_and(|room| room.as_str() == value),
                 "silent" => at < now().saturating_add(-TimeDelta::hours(2)),
                 "where" => {
                     let condition: SearchCondition = value.parse().expect("a condition");
@@ -177,7 +177,7 @@ impl Fleet {
             }
         };
         let found = devices.values().filter(|device| asked.iter().all(|it| holds(device, it)));
-        found.map(|device| device.id.to_string()).collect()
+        found.map(|device| device.id().to_string()).collect()
     }
 
     /// All pages of a plan's answer.
@@ -234,7 +234,7 @@ impl Fleet {
             };
             let page = find(&search, &snapshot, &self.store, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
-            found.extend(page.devices.iter().map(|(device, _)| device.id.to_string()));
+            found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
                 Some(place) => cursor = Some(list.cursor_behind(&place)),
                 None => return Ok(found),
@@ -290,8 +290,8 @@ async fn a_name_that_a_sender_taught_is_found_in_memory_only() {
     let id: DeviceId = "d".parse().expect("an id");
     let values = [("t".parse().expect("a name"), decimal(20))];
     let reading = Reading::new(id.clone(), now(), None, values.into()).expect("a reading");
-    let mut device = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
-    device.source.name = Some(label("Meter"));
+    let new = DeviceObservation::of(&reading).new_device(id.clone(), |_| true);
+    let device = new.changed(|it| it.source.name = Some(label("Meter"))).expect("a device");
     fleet.store.register_device(&device, &invocation()).await.expect("memory");
     let kind = Edit::Set(label("plug"));
     fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;
