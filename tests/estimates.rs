@@ -32,10 +32,10 @@ const ROOM: &str = "attic";
 async fn store(store: &DynamoStore, readings: &[Reading]) {
     let (first, invocation) = (&readings[0], &invocation());
     let known = DeviceObservation::of(first).new_device(first.device.clone(), |_| true);
-    let known = readings.iter().fold(known, |mut known, reading| {
+    let known = readings.iter().fold(known, |known, reading| {
         let observed = DeviceObservation::of(reading).new_device(first.device.clone(), |_| true);
-        known.metrics.extend(observed.metrics);
-        known
+        let observed = observed.into_parts().metrics;
+        known.changed(|it| it.metrics.extend(observed)).expect("a device")
     });
     store.register_device(&known, invocation).await.expect("written");
     for some in readings.chunks(500) {

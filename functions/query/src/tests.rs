@@ -474,7 +474,7 @@ async fn bench_beyond_memory() -> Bench {
         let device = observation.new_device(id, |_| true);
         bench.store.register_device(&device, &invocation()).await.expect("memory");
         let id = format!("room-{n:05}").parse().expect("an id");
-        let room = domain::Room::new(id, device.first_seen);
+        let room = domain::Room::new(id, device.first_seen());
         bench.store.register_room(&room, &invocation()).await.expect("memory");
     }
     bench

@@ -34,12 +34,12 @@ impl Density {
 
     /// The density where a day has so many readings, with so many of the device's metrics.
     fn of(device: &Device, metrics: usize, readings: f64) -> Self {
-        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
-        let known = device.metrics.len().max(1);
+        let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
+        let known = device.metrics().len().max(1);
         let metrics = metrics.clamp(1, known);
         let names = as_float(names) * as_float(metrics) / as_float(known);
-        let (id, metrics) = (as_float(device.id.as_str().len()), as_float(metrics));
-        let room = device.place.room().map_or(0.0, |room| as_float(room.as_str().len()));
+        let (id, metrics) = (as_float(device.id().as_str().len()), as_float(metrics));
+        let room = device.place().room().map_or(0.0, |room| as_float(room.as_str().len()));
         Self {
             readings,
             reading: 35.0 + id + 4.0 + room + names + 4.0 * metrics,
@@ -83,7 +83,7 @@ impl Densities {
         dates: (LocalDate, LocalDate),
         invocation: &Invocation,
     ) -> StoreResult<Density> {
-        let key = (device.id.clone(), dates.1);
+        let key = (device.id().clone(), dates.1);
         let density = |day: NewestDay| Density::of(device, day.metrics, day.readings);
         let known = self.known().get(&key).copied();
         if let Some(day) = known.filter(|day| day.date >= dates.0) {
@@ -111,7 +111,7 @@ async fn newest_day(
     dates: (LocalDate, LocalDate),
     invocation: &Invocation,
 ) -> StoreResult<Option<NewestDay>> {
-    let days = store.days(&device.id, dates, Order::Descending, 1, invocation).await?;
+    let days = store.days(device.id(), dates, Order::Descending, 1, invocation).await?;
     let Some(day) = days.first() else { return Ok(None) };
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
     let metrics = &day.rollup.metrics;

@@ -93,14 +93,14 @@ pub(super) async fn select(
             .await?;
     }
     let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
-    let ids = wanted.iter().map(|it| it.device.id.clone());
+    let ids = wanted.iter().map(|it| it.device.id().clone());
     let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
     let mut answer = Vec::new();
     let mut values = 0;
     for measurement in series.chunk_by(|a, b| a.measurement == b.measurement) {
         let of_measurement: Vec<_> = measurement
             .iter()
-            .filter_map(|series| Some((series, found.get(&series.device.id)?)))
+            .filter_map(|series| Some((series, found.get(series.device.id())?)))
             .collect();
         let condition = query.condition.as_ref();
         let groups = grouped(&of_measurement, &query.dimensions, condition, is_by_room);
@@ -175,7 +175,7 @@ fn frame(
     series: &[Series<'_>],
     now: Timestamp,
 ) -> Result<Option<Frame>, QueryError> {
-    let Some(first) = series.iter().map(|it| it.device.first_seen).min() else { return Ok(None) };
+    let Some(first) = series.iter().map(|it| it.device.first_seen()).min() else { return Ok(None) };
     let from = query.range.from.unwrap_or(nanoseconds(first.min(now)));
     let to = query.range.to.unwrap_or(i64::MAX - 1);
     if from > to {
@@ -286,7 +286,7 @@ fn wanted<'a>(series: &'a [Series<'a>], query: &Query) -> Vec<Wanted<'a>> {
     for it in series {
         let device: &'a Device = it.device;
         let wanted = devices
-            .entry(&device.id)
+            .entry(device.id())
             .or_insert_with(|| Wanted { device, metrics: BTreeSet::new() });
         let is_wanted = |field: &str| {
             let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if name == field);
@@ -317,7 +317,7 @@ async fn leave_out_absent<'a>(
     // Of each device the rooms in which it would be wanted; `None` where it is wanted wherever it was.
     let rooms_of = |it: &Wanted<'a>| {
         let own: Vec<&Series<'a>> =
-            series.iter().filter(|series| series.device.id == it.device.id).collect();
+            series.iter().filter(|series| series.device.id() == it.device.id()).collect();
         let may_be_in =
             |room: Option<&RoomId>| own.iter().any(|it| may_hold(it, room, true, condition));
         let rooms: BTreeSet<RoomId> =
@@ -345,9 +345,9 @@ async fn leave_out_absent<'a>(
         let seen = &seen;
         Box::pin(async move {
             let Some(rooms) = rooms else { return Ok(Some(it)) };
-            let is_now = it.device.place.room().is_some_and(|room| rooms.contains(room));
+            let is_now = it.device.place().room().is_some_and(|room| rooms.contains(room));
             let is_seen =
-                |room: &RoomId| seen.get(room).is_some_and(|it_| it_.contains(&it.device.id));
+                |room: &RoomId| seen.get(room).is_some_and(|it_| it_.contains(it.device.id()));
             let is_there = match knowledge {
                 Knowledge::Noted => is_now || rooms.iter().any(is_seen),
                 // Of a device that is asked in vain nothing is lost but units.

@@ -62,7 +62,7 @@ pub(crate) async fn conditions(
     let devices = subject.devices(call)?;
     known(&request.names(), &devices)?;
     let has_all = |device: &&Device| {
-        request.conditions.iter().all(|it| device.metrics.contains_key(&it.metric))
+        request.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
     };
     let devices = devices.into_iter().filter(has_all).collect();
     let names = request.names();
@@ -85,10 +85,10 @@ pub(crate) async fn conditions(
     let explain = request.is_explained.then(|| Explanation::of(&asks, plan, call.invocation));
     let answer = Answer {
         request: &request,
-        devices: devices.iter().map(|device| &device.id).collect(),
+        devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &found,
         left_out,
-        lag: lacking.of(grid.range(), subject.device.as_ref().map(|device| &device.id)),
+        lag: lacking.of(grid.range(), subject.device.as_ref().map(Device::id)),
         knowledge: subject.knowledge,
     };
     let is_lacking = answer.lag.is_some();
@@ -135,7 +135,7 @@ async fn find<'a>(
         if request.is_exact {
             of_device = exact::refined(store, ask, request, of_device, invocation).await?;
         }
-        found.extend(of_device.into_iter().map(|it| (&ask.device.id, it)));
+        found.extend(of_device.into_iter().map(|it| (ask.device.id(), it)));
     }
     found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
     Ok((found, plan))
@@ -184,10 +184,10 @@ async fn by_index(
     let mut indexed = Vec::new();
     for ask in asks {
         let Some(range) = indexed_range(ask) else {
-            return Ok(Err(format!("the rollups of {} are too new", ask.device.id)));
+            return Ok(Err(format!("the rollups of {} are too new", ask.device.id())));
         };
         if !has_oldest(store, ask, range, invocation).await? {
-            return Ok(Err(format!("rollups of {} have expired", ask.device.id)));
+            return Ok(Err(format!("rollups of {} have expired", ask.device.id())));
         }
         indexed.push(Indexed { ask, range });
     }
@@ -213,7 +213,7 @@ const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 /// The part of what is asked of a device that the index has.
 fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
     let rolled_up = ask.rolled_up()?;
-    let sealed = ask.horizon.rolled_up(&ask.device.id)?.to();
+    let sealed = ask.horizon.rolled_up(ask.device.id())?.to();
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }
 
@@ -228,11 +228,11 @@ async fn has_oldest(
     let zone = ask.horizon.zone();
     let dates = (zone.date(range.from()), zone.date(range.last()));
     let order = Order::Ascending;
-    let days = store.days(&ask.device.id, dates, order, 1, invocation).await?;
+    let days = store.days(ask.device.id(), dates, order, 1, invocation).await?;
     let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
     let quarter = Quarter::of(first).range();
-    let found = store.quarters(&ask.device.id, quarter, false, invocation).await?;
+    let found = store.quarters(ask.device.id(), quarter, false, invocation).await?;
     Ok(found.iter().any(|it| !it.is_expired(ask.now)))
 }
 

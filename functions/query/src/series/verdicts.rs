@@ -31,7 +31,7 @@ pub(crate) async fn check_verdicts(
     let mut edited = device.clone();
     patch.apply(&mut edited, now);
     let new = patch.metrics.iter().flat_map(|(name, settings)| {
-        let stored = device.metrics.get(name).map(|info| &info.verdicts);
+        let stored = device.metrics().get(name).map(|info| &info.verdicts);
         let given = match &settings.verdicts {
             Edit::Set(given) => Some(given),
             Edit::Keep | Edit::Clear => None,
@@ -48,7 +48,7 @@ pub(crate) async fn check_verdicts(
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     for (name, at, verdict) in new {
-        let Some(MetricRule::Counter(rule)) = edited.metrics.get(name).map(MetricRule::of) else {
+        let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;
         };
         let step = Step { device: &edited, name, at, now, horizon: &horizon };
@@ -113,7 +113,7 @@ impl Step<'_> {
     ) -> Result<Option<Sample>, Failure> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let page = store.device_readings(&self.device.id, &query, invocation).await?;
+        let page = store.device_readings(self.device.id(), &query, invocation).await?;
         let rule = MetricRule::Counter(rule.clone());
         Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
     }

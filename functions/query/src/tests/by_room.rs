@@ -91,7 +91,7 @@ async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
                 range,
                 zone: matches!(bucket, Bucket::Day(_)).then(|| "UTC".to_owned()),
                 version: 1,
-                settings: device.fold_settings.number,
+                settings: device.fold_settings().number,
                 raw_until: None,
                 expires: None,
                 is_frozen: false,

@@ -80,9 +80,9 @@ fn points() -> Vec<(Device, Vec<Reading>)> {
     let with_device = |(id, readings): (DeviceId, Vec<Reading>)| {
         let mut observation = DeviceObservation::of(&readings[0]);
         readings.iter().for_each(|reading| observation.see(reading));
-        let mut device = observation.new_device(id.clone(), |_| true);
-        device.source = taught.remove(&id).unwrap_or_default();
-        (device, readings)
+        let source = taught.remove(&id).unwrap_or_default();
+        let device = observation.new_device(id, |_| true).changed(|it| it.source = source);
+        (device.expect("a device"), readings)
     };
     devices.into_iter().map(with_device).collect()
 }
@@ -109,7 +109,7 @@ async fn roll_up(
     }
     for (bucket, (range, readings)) in buckets {
         let stored = StoredRollup {
-            key: RollupKey { device: device.id.clone(), bucket },
+            key: RollupKey { device: device.id().clone(), bucket },
             range,
             zone: matches!(bucket, Bucket::Day(_)).then(|| zone.name().to_owned()),
             version: 1,
@@ -131,7 +131,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     for (device, readings) in points() {
         bench.store.put_readings(&readings, None, &invocation()).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
-        if let Some(room) = device.place.room() {
+        if let Some(room) = device.place().room() {
             let room = domain::Room::new(room.clone(), readings[0].at);
             bench.store.register_room(&room, &invocation()).await.expect("memory");
         }

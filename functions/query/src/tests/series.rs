@@ -68,7 +68,7 @@ impl Bench {
     async fn put_day(&self, device: &Device, minute: i64, readings: &[Reading], expired: bool) {
         let (date, now) = (Zone::UTC.date(at(minute)), at(60));
         let stored = StoredRollup {
-            key: RollupKey { device: device.id.clone(), bucket: Bucket::Day(date) },
+            key: RollupKey { device: device.id().clone(), bucket: Bucket::Day(date) },
             range: Zone::UTC.day(date).expect("it exists"),
             zone: Some("UTC".to_owned()),
             version: 1,
