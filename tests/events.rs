@@ -176,7 +176,7 @@ cases! {
         assert_eq!(answer["status"], 201);
         assert_eq!(answer["body"], json!({"accepted": 1}));
         assert_eq!(bench.store.readings().len(), 1);
-        assert_eq!(bench.device("remo-e").await.place.room().expect("a room").as_str(), "chiyoda1-a");
+        assert_eq!(bench.device("remo-e").await.place().room().expect("a room").as_str(), "chiyoda1-a");
     }
     "ingest/array.json" after [] |bench, answer| {
         assert_eq!(answer["body"], json!({"accepted": 3}));
@@ -259,8 +259,8 @@ cases! {
     "ingest/tasmota-plug.json" after [] |bench, answer| {
         assert_eq!(answer["status"], 201);
         let plug = bench.device("plug").await;
-        assert_eq!(plug.place.room().map(domain::RoomId::as_str), Some("kitchen"));
-        let (voltage, energy) = (&plug.metrics[&metric("voltage")], &plug.metrics[&metric("cumulative_kwh_p")]);
+        assert_eq!(plug.place().room().map(domain::RoomId::as_str), Some("kitchen"));
+        let (voltage, energy) = (&plug.metrics()[&metric("voltage")], &plug.metrics()[&metric("cumulative_kwh_p")]);
         assert_eq!((voltage.kind, voltage.unit.clone()), (domain::MetricKind::Gauge, Some(unit("V"))));
         assert_eq!((energy.kind, energy.unit.clone()), (domain::MetricKind::Counter, Some(unit("kWh"))));
         assert_eq!(bench.stored(), [
@@ -293,7 +293,7 @@ cases! {
     "ingest/remo-meter.json" after [] |bench, answer| {
         assert_eq!(answer["status"], 201);
         let meter = bench.device("remo-e").await;
-        let modulus = meter.metrics[&metric("cumulative_kwh_p")].modulus.clone();
+        let modulus = meter.metrics()[&metric("cumulative_kwh_p")].modulus.clone();
         assert_eq!(modulus, domain::Decimal::parse("100000").ok());
         assert_eq!(bench.stored(), [
             "remo-e 2024-09-20T01:46:14.000Z cumulative_kwh_n=0.9 cumulative_kwh_p=8048.1 current_w=599",
@@ -369,7 +369,7 @@ cases! {
     "query/delete-device.json" after [ARRAY] |bench, answer| {
         assert!([200, 202].contains(&answer["status"].as_i64().expect("a status")), "{answer}");
         let (devices, _) = bench.registry().await;
-        assert!(devices.iter().all(|device| device.id.as_str() != "remo-3"));
+        assert!(devices.iter().all(|device| device.id().as_str() != "remo-3"));
     }
     "query/device-readings.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"], json!({"data": [
@@ -430,12 +430,12 @@ cases! {
     "query/edit-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["name"], "Smart meter");
         assert_eq!(answer["body"]["metrics"]["cumulative_kwh_p"]["modulus"], 100_000);
-        assert_eq!(bench.device("remo-e").await.kind, Some(label("power")));
+        assert_eq!(bench.device("remo-e").await.kind().cloned(), Some(label("power")));
     }
     "query/move-device.json" after [ARRAY] |bench, answer| {
         assert_eq!(answer["body"]["room"], "attic");
         assert_eq!(bench.registry().await.1, 2, "the room that a person names exists");
-        let metrics = bench.device("remo-e").await.metrics;
+        let metrics = bench.device("remo-e").await.metrics().clone();
         assert_eq!(metrics.keys().map(domain::MetricName::as_str).collect::<Vec<_>>(), ["cumulative_kwh_p"]);
     }
     "query/search-devices.json" after [ARRAY, "query/edit-device.json"] |bench, answer| {
@@ -484,29 +484,29 @@ cases! {
         assert_eq!(answer, json!({"batchItemFailures": []}));
         let (devices, rooms) = bench.registry().await;
         assert_eq!((devices.len(), rooms), (2, 1));
-        let metrics = bench.device("remo-3").await.metrics;
+        let metrics = bench.device("remo-3").await.metrics().clone();
         assert_eq!(metrics.keys().map(domain::MetricName::as_str).collect::<Vec<_>>(), ["humidity", "temperature"]);
     }
     "registry/new-metric.json" after [NEW_DEVICE] |bench, _answer| {
-        let metrics = bench.device("remo-3").await.metrics;
+        let metrics = bench.device("remo-3").await.metrics().clone();
         let co2 = metrics.iter().find(|(name, _)| name.as_str() == "co2").expect("learned");
         assert_eq!(co2.1.unit, Some(unit("ppm")));
     }
     "registry/moved.json" after [NEW_DEVICE] |bench, _answer| {
-        assert_eq!(bench.device("remo-3").await.place.room().expect("a room").as_str(), "chiyoda1-b");
+        assert_eq!(bench.device("remo-3").await.place().room().expect("a room").as_str(), "chiyoda1-b");
         assert_eq!(bench.registry().await.1, 2);
     }
     "registry/late-reading.json" after [NEW_DEVICE] |bench, _answer| {
         let device = bench.device("remo-3").await;
-        assert_eq!(device.place.room().expect("a room").as_str(), "chiyoda1-a");
-        assert_eq!(device.first_seen.to_string(), "2026-01-11T15:30:00.000Z");
+        assert_eq!(device.place().room().expect("a room").as_str(), "chiyoda1-a");
+        assert_eq!(device.first_seen().to_string(), "2026-01-11T15:30:00.000Z");
     }
     "registry/reordered.json" after [NEW_DEVICE] |bench, _answer| {
-        assert_eq!(bench.device("remo-3").await.place.room().expect("a room").as_str(), "chiyoda1-c");
+        assert_eq!(bench.device("remo-3").await.place().room().expect("a room").as_str(), "chiyoda1-c");
     }
     "registry/expired.json" after [NEW_DEVICE] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));
-        assert_eq!(bench.device("remo-3").await.first_seen.to_string(), "2026-01-11T16:00:00.000Z");
+        assert_eq!(bench.device("remo-3").await.first_seen().to_string(), "2026-01-11T16:00:00.000Z");
     }
     "registry/own-writes.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}));
@@ -515,7 +515,7 @@ cases! {
     "registry/poison.json" after [] |bench, answer| {
         assert_eq!(answer, json!({"batchItemFailures": []}), "poison blocks nothing");
         let (devices, _) = bench.registry().await;
-        assert_eq!(devices.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["remo-9"]);
+        assert_eq!(devices.iter().map(|d| d.id().as_str()).collect::<Vec<_>>(), ["remo-9"]);
         let letters = bench.queue.letters();
         let keys = letters.iter().map(|letter| (letter.pk.as_str(), letter.sk.as_str()));
         let poison = BTreeSet::from([

@@ -267,7 +267,7 @@ async fn without_the_index_by_room_a_room_of_a_fleet_is_answered_by_who_was_seen
         assert!(store.put_readings(&readings, None, invocation).await.not_stored.is_empty());
         let known = device_of(&readings[..1]);
         let rollup = Rollup::fold(&readings[..1], &FoldRules::of(&known));
-        put_first(&store, &stored_quarter(&known.id, quarter, rollup)).await;
+        put_first(&store, &stored_quarter(known.id(), quarter, rollup)).await;
         let seen = Seen::begun(room(&here), device(id), domain::Month::of(at(0)));
         assert!(store.put_seen(&seen, Expected::Absent, invocation).await.expect("written"));
     }

@@ -127,11 +127,11 @@ impl World {
     fn read(&self, task: &mut Task) -> Step {
         let Some(old) = self.table.get(&task.id) else { return Step::Over };
         let change = match &task.patch {
+            Some(patch) if patch.check(old).is_err() => return Step::Over,
             Some(patch) => MeterChange::of(old, patch),
-            None if !old.behind_it.is_empty() => return Step::Over,
-            None => Ok(MeterChange::of_deletion(old)),
+            None if !old.behind_it().is_empty() => return Step::Over,
+            None => MeterChange::of_deletion(old),
         };
-        let Ok(change) = change else { return Step::Over };
         task.read = Some((old.clone(), change));
         Step::GoesOn
     }
@@ -139,7 +139,7 @@ impl World {
     /// Whether all conditions of a transaction hold.
     fn may_write(&self, task: &Task, old: &Device, companions: &[Companion]) -> bool {
         let is_still = |known: &Device| {
-            self.table.get(&known.id).is_some_and(|now| now.version == known.version)
+            self.table.get(known.id()).is_some_and(|now| now.version() == known.version())
         };
         let is_blind = task.patch.is_none() && self.design == Design::BlindDeletion;
         let own = is_still(old) || (is_blind && self.table.contains_key(&task.id));
@@ -148,7 +148,7 @@ impl World {
             Companion::NoteBehind(meter, _) | Companion::ForgetBehind(meter, _) => is_still(meter),
             Companion::StillBehind { .. } if self.design == Design::NearestOnly => true,
             Companion::StillBehind { device, meter } => {
-                self.table.get(device).and_then(|now| now.behind.as_ref()) == meter.as_ref()
+                self.table.get(device).and_then(|now| now.behind()) == meter.as_ref()
             }
             other => panic!("{other:?}"),
         })
@@ -157,13 +157,11 @@ impl World {
     fn write(&mut self, task: &Task, old: &Device, companions: Vec<Companion>) {
         match &task.patch {
             Some(patch) => {
-                let mut new = old.clone();
-                patch.apply(&mut new, at(0));
+                let new = patch.edited(old, at(0)).expect("it was checked");
                 if new == *old && companions.is_empty() {
                     return;
                 }
-                new.version += 1;
-                self.table.insert(new.id.clone(), new);
+                self.table.insert(new.id().clone(), new.next_version());
             }
             None => drop(self.table.remove(&task.id)),
         }
@@ -174,32 +172,36 @@ impl World {
                 Companion::ForgetBehind(meter, device) => (meter, device, false),
                 _ => continue,
             };
-            let Some(meter) = self.table.get_mut(&meter.id) else { continue };
-            meter.version += u64::from(self.design != Design::CheckedBefore);
-            if is_behind {
-                meter.behind_it.insert(device);
-            } else {
-                meter.behind_it.remove(&device);
-            }
+            let Some(meter) = self.table.get_mut(meter.id()) else { continue };
+            let noted = meter.changed(|it| {
+                it.version += u64::from(self.design != Design::CheckedBefore);
+                if is_behind {
+                    it.behind_it.insert(device);
+                } else {
+                    it.behind_it.remove(&device);
+                }
+            });
+            *meter = noted.expect("a device");
         }
     }
 
     fn judge(&mut self) {
-        let up = |it: &Device| it.behind.as_ref().and_then(|meter| self.table.get(meter));
+        let up = |it: &Device| it.behind().and_then(|meter| self.table.get(meter));
         for device in self.table.values() {
             let mut above = std::iter::successors(up(device), |it| up(it)).take(DEVICES.len());
-            if above.any(|it| it.id == device.id) {
-                self.wrong.push(format!("{} is behind itself", device.id));
+            if above.any(|it| it.id() == device.id()) {
+                self.wrong.push(format!("{} is behind itself", device.id()));
             }
-            match &device.behind {
+            match device.behind() {
                 Some(meter) if up(device).is_none() => {
-                    self.wrong.push(format!("{} is behind {meter}, which is not there", device.id));
+                    self.wrong
+                        .push(format!("{} is behind {meter}, which is not there", device.id()));
                 }
                 _ => {}
             }
-            let behind = self.table.values().filter(|it| it.behind.as_ref() == Some(&device.id));
-            if !behind.map(|it| &it.id).eq(&device.behind_it) {
-                self.wrong.push(format!("{} names {:?}", device.id, device.behind_it));
+            let behind = self.table.values().filter(|it| it.behind() == Some(device.id()));
+            if !behind.map(Device::id).eq(device.behind_it()) {
+                self.wrong.push(format!("{} names {:?}", device.id(), *device.behind_it()));
             }
         }
     }

@@ -201,8 +201,7 @@ async fn each_port_asks_what_it_declares() {
         store.is_indexed(invocation),
         store.search(search, invocation));
     check!(MarkIndexed: store.mark_indexed(at(0), invocation));
-    let mut named = new.clone();
-    named.name = Some(label("Kitchen"));
+    let named = new.changed(|it| it.name = Some(label("Kitchen"))).expect("a device");
     let old = DevicePatch { name: Edit::Set(label("Old")), ..DevicePatch::default() };
     store.edit_device(&d, &old, at(0), invocation).await.expect("edited");
     check!(IndexDevices:

@@ -90,23 +90,23 @@ async fn reindex(
         bail!("a device of the registry cannot be read: {unreadable}");
     }
     let mut devices = listing.found;
-    devices.sort_by(|a, b| a.id.cmp(&b.id));
+    devices.sort_by(|a, b| a.id().cmp(b.id()));
     let count = u64::try_from(devices.len())?;
     let bar = ProgressBar::new(count);
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {eta} left";
     bar.set_style(ProgressStyle::with_template(style)?);
     let done =
-        |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id.as_str() <= it);
+        |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id().as_str() <= it);
     let first = devices.iter().take_while(done).count();
     bar.inc(u64::try_from(first)?);
     for some in devices[first..].chunks(CONCURRENCY) {
         let each = some.iter().map(async |device| {
             patiently(async |it| store.index_device(device, it).await)
                 .await
-                .with_context(|| format!("the device {}", device.id))
+                .with_context(|| format!("the device {}", device.id()))
         });
         progress.wrong += try_join_all(each).await?.into_iter().sum::<usize>();
-        progress.after = some.last().map(|device| device.id.to_string());
+        progress.after = some.last().map(|device| device.id().to_string());
         progress_file::replace(file, &serde_json::to_vec(&progress)?).with_context(|| {
             format!("cannot write {}; --state FILE keeps it elsewhere", file.display())
         })?;

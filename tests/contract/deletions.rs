@@ -50,7 +50,7 @@ pub(super) async fn a_deleted_device_is_in_no_list_and_nothing_writes_it(store: 
         store.all_devices(&invocation()).await.expect("read"),
         store.find_devices(&[id.clone(), device("other")], &invocation()).await.expect("read"),
     ] {
-        let found: Vec<_> = listing.found.iter().map(|it| it.id.as_str()).collect();
+        let found: Vec<_> = listing.found.iter().map(|it| it.id().as_str()).collect();
         assert_eq!((found, listing.unreadable.len()), (vec!["other"], 0));
         let deleted: Vec<_> = listing.deleted.iter().map(|it| (&it.id, it.deletion)).collect();
         assert_eq!(deleted, [(&id, deletion.expect("it began"))]);
@@ -119,8 +119,8 @@ pub(super) async fn a_tombstone_gives_way_to_a_new_device(store: &impl Ports) {
     let registration = store.register_device(&first, &invocation()).await.expect("asked");
     let now = device_now(store, "d").await;
     assert_eq!(registration, Registration::Exists(Box::new(now.clone())));
-    assert_eq!(now.fold_settings.number, 1, "it counts on");
-    assert_eq!((&now.metrics, now.version), (&first.metrics, first.version));
+    assert_eq!(now.fold_settings().number, 1, "it counts on");
+    assert_eq!((now.metrics(), now.version()), (first.metrics(), first.version()));
     assert_eq!(store.deletion(&device("d"), &invocation()).await.expect("read"), None);
     let again = store.register_device(&first, &invocation()).await.expect("asked");
     assert_eq!(again, Registration::Exists(Box::new(now)));
@@ -222,7 +222,7 @@ pub(super) async fn a_deleted_device_that_has_readings_again_keeps_them(store: &
     let observed = device_of([&new]);
     store.register_device(&observed, &invocation()).await.expect("asked");
     let now = device_now(store, "d").await;
-    assert_eq!(now.first_seen, at(0).saturating_add(TimeDelta::minutes(1)));
+    assert_eq!(now.first_seen(), at(0).saturating_add(TimeDelta::minutes(1)));
     let left = store.belongings(&device("d"), 10, &invocation()).await.expect("read");
     assert_eq!(left.found.len(), 1);
 }

@@ -42,7 +42,7 @@ fn circle(device_id: &str, meter: &str) -> Outcome {
 async fn meters(store: &impl Ports, ids: &[&str]) -> BTreeMap<DeviceId, Option<DeviceId>> {
     let ids: Vec<DeviceId> = ids.iter().map(|id| device(id)).collect();
     let found = store.find_devices(&ids, &invocation()).await.expect("read").found;
-    found.into_iter().map(|it| (it.id, it.behind)).collect()
+    found.into_iter().map(|it| (it.id().clone(), it.behind().cloned())).collect()
 }
 
 /// A device from which the way up comes back to itself.
@@ -66,7 +66,7 @@ pub(super) async fn a_circle_is_refused_however_long(store: &impl Ports) {
     for meter in ["a", "b", "c"] {
         assert_eq!(behind(store, "d", Edit::Set(meter)).await, circle("d", meter));
     }
-    assert_eq!(device_now(store, "d").await.behind, None);
+    assert_eq!(device_now(store, "d").await.behind(), None);
     // From the top, the other way round makes no circle.
     behind(store, "a", Edit::Clear).await;
     put_behind(store, "d", "a").await;
@@ -111,7 +111,7 @@ pub(super) async fn of_edits_at_once_that_close_a_circle_one_is_refused(store: &
 
 async fn noted(store: &impl Ports, meter: &str) -> Vec<String> {
     let now = device_now(store, meter).await;
-    now.behind_it.iter().map(ToString::to_string).collect()
+    now.behind_it().iter().map(ToString::to_string).collect()
 }
 
 pub(super) async fn a_meter_knows_who_is_behind_it(store: &impl Ports) {
@@ -122,9 +122,10 @@ pub(super) async fn a_meter_knows_who_is_behind_it(store: &impl Ports) {
     put_behind(store, "y", "main").await;
     put_behind(store, "sub", "main").await;
     assert_eq!(noted(store, "main").await, ["sub", "x", "y"]);
-    let versions = (device_now(store, "main").await.version, device_now(store, "x").await.version);
+    let versions =
+        (device_now(store, "main").await.version(), device_now(store, "x").await.version());
     put_behind(store, "x", "main").await;
-    let now = (device_now(store, "main").await.version, device_now(store, "x").await.version);
+    let now = (device_now(store, "main").await.version(), device_now(store, "x").await.version());
     assert_eq!(now, versions, "done twice, the second time changes nothing");
     // To a meter below the one that it leaves: both are written in one transaction.
     put_behind(store, "x", "sub").await;
@@ -149,7 +150,7 @@ pub(super) async fn a_meter_with_devices_behind_it_is_not_deleted(store: &impl P
     put_behind(store, "x", "main").await;
     let both = BegunDeletion::Meter(["x", "y"].map(device).into());
     assert_eq!(begun(store, "main").await, both);
-    assert_eq!(device_now(store, "main").await.behind_it.len(), 2, "nothing has changed");
+    assert_eq!(device_now(store, "main").await.behind_it().len(), 2, "nothing has changed");
     behind(store, "x", Edit::Clear).await;
     assert_eq!(begun(store, "main").await, BegunDeletion::Meter([device("y")].into()));
     // A device that is deleted is behind nothing any more.

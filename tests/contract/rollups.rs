@@ -219,8 +219,8 @@ pub(super) async fn every_device_is_listed(store: &impl Ports) {
     registered(store, "b").await;
     registered(store, "a").await;
     let found = store.all_devices(&invocation()).await.expect("read").found;
-    assert_eq!(found.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert!(found.iter().all(|it| it.metrics.values().all(|it| it.kind == MetricKind::Gauge)));
+    assert_eq!(found.iter().map(|it| it.id().as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(found.iter().all(|it| it.metrics().values().all(|it| it.kind == MetricKind::Gauge)));
 }
 
 pub(super) async fn deleted_twice_is_deleted_once(store: &impl Ports) {

@@ -178,7 +178,7 @@ pub(super) async fn of_edits_at_once_the_entries_are_those_of_the_device(store: 
     });
     join_all(edits).await;
     let now = store.device(&device("d"), &invocation()).await.expect("asked").expect("is there");
-    assert_eq!(now.tags.len(), 2, "at least one edit was made");
+    assert_eq!(now.tags().len(), 2, "at least one edit was made");
     let found = entries(store, "d", &[Subject::Tag, attribute("n")]).await;
     assert_eq!(found, now.search_entries());
 }

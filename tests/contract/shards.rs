@@ -36,12 +36,12 @@ pub(super) async fn pages_hold_every_device_once_and_in_order(store: &impl Ports
         loop {
             let page = store.device_page(after.as_ref(), limit, &invocation()).await.expect("read");
             assert!(page.listing.found.len() <= limit && page.listing.unreadable.is_empty());
-            found.extend(page.listing.found.iter().map(|device| device.id.to_string()));
+            found.extend(page.listing.found.iter().map(|device| device.id().to_string()));
             if !page.has_more {
                 break;
             }
             assert_eq!(page.listing.found.len(), limit, "a page is full unless it is the last");
-            after = page.listing.found.last().map(|device| device.id.clone());
+            after = page.listing.found.last().map(|device| device.id().clone());
             if found.len() / limit == 2 {
                 // A device that is registered during the walk is met if it sorts behind the page.
                 let new = ["0-new-", "z-new-"].map(|prefix| format!("{prefix}{round}"));
@@ -53,7 +53,7 @@ pub(super) async fn pages_hold_every_device_once_and_in_order(store: &impl Ports
         }
         assert_eq!(found, known.iter().cloned().collect::<Vec<_>>(), "{limit}");
         let all = store.devices(&invocation()).await.expect("read").found;
-        known = all.iter().map(|device| device.id.to_string()).collect();
+        known = all.iter().map(|device| device.id().to_string()).collect();
         let same = store.all_devices(&invocation()).await.expect("read").found;
         assert_eq!(all, same);
     }
@@ -100,7 +100,7 @@ pub(super) async fn a_rooms_devices_are_a_list_of_their_own(store: &impl Ports) 
     for limit in [1, 2, 5, 6, 7] {
         let mut found: Vec<Device> = Vec::new();
         loop {
-            let after = found.last().map(|device| &device.id);
+            let after = found.last().map(Device::id);
             let page = store.room_device_page(&room("room-a"), after, limit, &invocation()).await;
             let Some(page) = page.expect("read") else { return };
             found.extend(page.listing.found);
@@ -108,7 +108,7 @@ pub(super) async fn a_rooms_devices_are_a_list_of_their_own(store: &impl Ports) 
                 break;
             }
         }
-        let ids: Vec<_> = found.iter().map(|device| device.id.to_string()).collect();
+        let ids: Vec<_> = found.iter().map(|device| device.id().to_string()).collect();
         assert_eq!(ids, here.iter().cloned().collect::<Vec<_>>(), "{limit}");
     }
 }

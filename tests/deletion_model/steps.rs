@@ -217,7 +217,7 @@ impl Table {
         invocation: &Invocation,
     ) -> StoreResult<Registration> {
         if self.design == Design::IgnoredMark {
-            self.memory.delete_tombstone(&device.id);
+            self.memory.delete_tombstone(device.id());
         }
         self.memory.register_device(device, invocation).await
     }

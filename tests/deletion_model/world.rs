@@ -517,10 +517,10 @@ impl World {
 
     /// The room of a device is registered.
     async fn wrong_room(&self, device: &Device) -> Option<String> {
-        let room = device.place.room()?;
+        let room = device.place().room()?;
         let found = self.memory.find_rooms(std::slice::from_ref(room), &self.invocation).await;
         let is_there = !found.expect("memory").found.is_empty();
-        (!is_there).then(|| format!("{} is in {room}, which is not there", device.id))
+        (!is_there).then(|| format!("{} is in {room}, which is not there", device.id()))
     }
 
     /// Each rollup of 15 minutes is the fold of the readings that there are.
@@ -531,7 +531,7 @@ impl World {
     ) -> Vec<String> {
         let rules = FoldRules::of(device);
         let mut folded: BTreeMap<Quarter, Folded> = BTreeMap::new();
-        for rollup in self.memory.rollups().into_iter().filter(|it| it.key.device == device.id) {
+        for rollup in self.memory.rollups().into_iter().filter(|it| it.key.device == *device.id()) {
             if let Bucket::Quarter(quarter) = rollup.key.bucket {
                 folded.insert(quarter, rollup.rollup);
             }
@@ -544,7 +544,7 @@ impl World {
         };
         let is_wrong = |it: &Quarter| folded.get(it).cloned().unwrap_or_default() != expected(it);
         let wrong = quarters.into_iter().filter(is_wrong);
-        wrong.map(|it| format!("the rollup of {} from {}", device.id, it.start())).collect()
+        wrong.map(|it| format!("the rollup of {} from {}", device.id(), it.start())).collect()
     }
 
     /// What was wrong.

@@ -134,7 +134,7 @@ impl Fleet {
     /// The room of a device.
     async fn room(&self, id: &str) -> Option<String> {
         let found = self.table.store().device(&device(id), &invocation()).await.expect("read");
-        found.and_then(|device| device.place.room().cloned()).map(String::from)
+        found.and_then(|device| device.place().room().cloned()).map(String::from)
     }
 
     /// The rooms in which a device may be: that of the newest reading whose sender named one, and those
@@ -436,7 +436,7 @@ async fn a_damaged_device_takes_no_other_with_a_long_id_down() {
     fleet.deliver(0, &records).await;
     let healthy =
         store.device(&device(&ids[1]), &invocation()).await.expect("read").expect("there");
-    assert_eq!(healthy.metrics.len(), 2);
+    assert_eq!(healthy.metrics().len(), 2);
     let letters = fleet.queue.letters();
     assert_eq!(letters.iter().map(|it| it.sk.as_str()).collect::<Vec<_>>(), [ids[0].as_str()]);
 }

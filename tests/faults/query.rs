@@ -134,11 +134,11 @@ async fn a_device_and_its_new_room_stay_together_through_failures() {
     let UpdateOutcome::Updated(Edited { device: now, .. }) = moved.expect("retried") else {
         panic!("it is registered")
     };
-    assert_eq!(now.place, Place::Chosen(room("attic")));
+    assert_eq!(*now.place(), Place::Chosen(room("attic")));
     let sent = tokens.lock().expect("no test panics with it").clone();
     let [first, again, ..] = sent.as_slice() else { panic!("it is sent again: {sent:?}") };
     assert!(first.is_string() && first == again, "DynamoDB knows the second for the first");
-    assert_eq!(now.stay, Some(Stay::begun(room("attic"), at(0))));
+    assert_eq!(now.stay().cloned(), Some(Stay::begun(room("attic"), at(0))));
     assert_eq!(direct.room(&room("attic"), &invocation()).await.expect("read"), Some(new("attic")));
 
     proxy.replan(|call| {

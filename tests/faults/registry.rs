@@ -116,10 +116,13 @@ fn readings(rng: &mut Rng) -> Vec<Reading> {
 async fn registry_of(store: &impl ReadRegistry) -> (Vec<Device>, Vec<Room>) {
     let mut devices = store.devices(&invocation()).await.expect("read").found;
     for device in &mut devices {
-        if let Place::Learned(_, at) = &mut device.place {
-            *at = Timestamp::MIN;
-        }
-        device.introduced_rooms.clear();
+        let changed = device.changed(|it| {
+            if let Place::Learned(_, at) = &mut it.place {
+                *at = Timestamp::MIN;
+            }
+            it.introduced_rooms.clear();
+        });
+        *device = changed.expect("a device");
     }
     (devices, store.rooms(&invocation()).await.expect("read").found)
 }
@@ -269,7 +272,7 @@ async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
             }
             let mut by_device = Vec::new();
             for device in table.store().devices(&invocation()).await.expect("read").found {
-                let stays = stays_in(&table, &format!("STAYS_OF#{}", device.id)).await;
+                let stays = stays_in(&table, &format!("STAYS_OF#{}", device.id())).await;
                 let apart = |pair: &[(String, Value, Value)]| {
                     pair[0]
                         .2
@@ -277,12 +280,12 @@ async fn both_sides_of_every_stay_agree_under_faults_and_edits() {
                         .is_some_and(|end| pair[0].0.as_str() < end && end <= pair[1].0.as_str())
                 };
                 assert!(stays.windows(2).all(apart), "seed {seed}: {stays:?}");
-                let Some(newest) = device.stay else { continue };
+                let Some(newest) = device.stay().cloned() else { continue };
                 let until = newest.until.map_or(Value::Null, |until| until.to_string().into());
                 let expected = (newest.since.to_string(), newest.room.as_str().into(), until);
                 assert_eq!(stays.last(), Some(&expected), "seed {seed}");
                 by_device.extend(stays.into_iter().map(|(since, room, until)| {
-                    (room.to_string(), since, device.id.to_string(), until.to_string())
+                    (room.to_string(), since, device.id().to_string(), until.to_string())
                 }));
             }
             let mut by_room = Vec::new();

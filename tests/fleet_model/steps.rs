@@ -43,7 +43,7 @@ impl Table {
         stay: &Stay,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let now = self.memory.find_devices(std::slice::from_ref(&known.id), invocation).await?;
+        let now = self.memory.find_devices(std::slice::from_ref(known.id()), invocation).await?;
         let Some(now) = now.found.into_iter().next() else {
             return self.memory.begin_stay(known, stay, invocation).await;
         };

@@ -223,10 +223,11 @@ impl World {
         self.start(0, (0, self.stream.len()));
         self.finish(0).await;
         for device in self.devices().await {
-            let own = self.readings.iter().filter(|it| it.device == device.id);
+            let own = self.readings.iter().filter(|it| it.device == *device.id());
             let newest = own.map(|it| it.at).max().expect("a registered device has readings");
             if let Some(missing) = device.settled(newest) {
-                self.wrong.push(format!("{} has settled, but there is no {missing:?}", device.id));
+                self.wrong
+                    .push(format!("{} has settled, but there is no {missing:?}", device.id()));
             }
         }
     }
@@ -242,10 +243,10 @@ impl World {
     async fn observe(&mut self) {
         for device in self.devices().await {
             let query = StayQuery { range: always(), after: None, limit: 10_000 };
-            let page = self.memory.stays_of(&device.id, &query, &self.invocation).await;
+            let page = self.memory.stays_of(device.id(), &query, &self.invocation).await;
             let history: Vec<Stay> =
                 page.expect("memory").stays.into_iter().map(|of| of.stay).collect();
-            let id = DEVICES[usize::from(device.id.as_str() != DEVICES[0])];
+            let id = DEVICES[usize::from(device.id().as_str() != DEVICES[0])];
             let before = self.histories.insert(id, history.clone()).unwrap_or_default();
             let mut wrong = self.judged(&device, &before, &history);
             self.wrong.append(&mut wrong);
@@ -266,12 +267,12 @@ impl World {
                     && was.ended(at(0)) == is.ended(at(0)))
         });
         expect(is_kept && before.len() <= history.len(), "the history is rewritten");
-        expect(device.stay.as_ref() == history.last(), "the device has another newest stay");
+        expect(device.stay() == history.last(), "the device has another newest stay");
         expect(history.iter().all(|it| it.until.is_none_or(|end| it.since < end)), "an empty stay");
         let is_apart = |pair: &[Stay]| pair[0].until.is_some_and(|end| end <= pair[1].since);
         expect(history.windows(2).all(is_apart), "stays overlap");
         let open = device.open_stay();
-        match &device.place {
+        match device.place() {
             Place::Unknown => expect(open.is_none(), "a stay in a room without a room"),
             Place::Chosen(room) => {
                 expect(open.is_some_and(|it| it.room == *room), "no stay in the chosen room");
@@ -280,8 +281,8 @@ impl World {
         }
         // What readings alone began needs a reading that is so much later.
         let is_new = before.len() < history.len();
-        if let (true, Place::Learned(..), Some(open)) = (is_new, &device.place, open) {
-            let mut own = self.readings.iter().filter(|it| it.device == device.id);
+        if let (true, Place::Learned(..), Some(open)) = (is_new, device.place(), open) {
+            let mut own = self.readings.iter().filter(|it| it.device == *device.id());
             let has_held = own.any(|it| it.at.since(open.since) >= domain::SETTLING);
             expect(has_held, "a stay in a room that has not held");
         }

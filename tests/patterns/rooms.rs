@@ -127,7 +127,7 @@ impl House {
     async fn roll_up(&self, n: usize, bucket: Bucket, range: TimeRange) {
         let known = device_of([&measured(n, 0)]);
         let rollup = Rollup::fold(&readings(n, range), &FoldRules::of(&known));
-        put_first(&self.store, &stored_rollup(&known.id, bucket, range, rollup)).await;
+        put_first(&self.store, &stored_rollup(known.id(), bucket, range, rollup)).await;
     }
 
     /// Asks for the room's last seven days and today, by day, and for their energy. The days that are over cost the

@@ -93,7 +93,7 @@ pub(crate) async fn export(
         });
         let days = days.await?;
         // No quarter is older than the oldest day and than the first reading.
-        let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen]).min();
+        let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen()]).min();
         let begin = begin.map_or(range.from(), |it| it.saturating_add(-TimeDelta::days(1)));
         let (mut at, end) = (range.from().max(begin), range.to().min(now));
         while let Ok(window) = TimeRange::new(at, at.saturating_add(WINDOW).min(end)) {
@@ -147,7 +147,8 @@ pub(crate) async fn restore(
             }
             // The number counts the changes of settings in the table where the rollup was folded. A later
             // fold with the settings of this table has to be able to replace it.
-            let settings = devices.get(&rollup.key.device).map_or(0, |it| it.fold_settings.number);
+            let settings =
+                devices.get(&rollup.key.device).map_or(0, |it| it.fold_settings().number);
             rollup.settings = rollup.settings.min(settings);
             rollup.indexed = indexing.of(rollup.key.bucket, &rollup.rollup);
             batch.push(rollup);
@@ -186,7 +187,7 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
     if let Some(unreadable) = listing.unreadable.first() {
         bail!("a device of the registry cannot be read: {unreadable}");
     }
-    Ok(listing.found.into_iter().map(|device| (device.id.clone(), device)).collect())
+    Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
 fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {

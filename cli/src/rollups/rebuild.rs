@@ -148,18 +148,18 @@ impl<S: Table, C: Clock> RebuildDay<'_, S, C> {
                 let is_anything = rebuilt != Rebuilt::default();
                 return Ok(is_anything.then_some(rebuilt));
             }
-            let ids = [device.id.clone()];
+            let ids = [device.id().clone()];
             let listing =
                 patiently(async |invocation| self.store.find_devices(&ids, invocation).await);
             let listing = listing.await?;
             let found = listing.found.first();
-            let found = found.with_context(|| format!("the device {} is gone", device.id))?;
+            let found = found.with_context(|| format!("the device {} is gone", device.id()))?;
             let indexing = patiently(async |invocation| self.store.indexing(invocation).await);
             rules = DeviceRules::of(found).indexed(&indexing.await?);
         }
         bail!(
             "{}: the rollups of {} are folded with newer settings than the device has",
-            device.id,
+            device.id(),
             day.date
         )
     }

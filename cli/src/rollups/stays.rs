@@ -71,7 +71,7 @@ fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Sta
         _ => stay.clone(),
     };
     let is_known = |stay: &Stay| first.is_some_and(|first| stay.since >= first);
-    let is_there = |stay: &Stay| stay.until.is_some() || device.place.room() == Some(&stay.room);
+    let is_there = |stay: &Stay| stay.until.is_some() || device.place().room() == Some(&stay.room);
     let mut missing: Vec<Stay> =
         stays.iter().filter(|it| !is_known(it)).map(cut).filter(is_there).collect();
     missing.sort_by_key(|stay| stay.since);
@@ -129,7 +129,7 @@ mod tests {
         expected[last] = expected[last].ended(at(500));
         expected.push(learned);
         for restored in [last + 1, 0] {
-            assert_eq!(restore(&store, &device.id, &backup()).await.unwrap(), restored);
+            assert_eq!(restore(&store, device.id(), &backup()).await.unwrap(), restored);
             assert_eq!(history(&store).await, expected);
         }
     }
@@ -139,11 +139,11 @@ mod tests {
         let (store, device) = registered("b").await;
         let failure = || StoreError::Refused("on demand".into());
         store.fail_registry_writes_with([failure()]);
-        restore(&store, &device.id, &backup()).await.unwrap_err();
+        restore(&store, device.id(), &backup()).await.unwrap_err();
         store.fail_after(3, failure());
-        restore(&store, &device.id, &backup()).await.unwrap_err();
+        restore(&store, device.id(), &backup()).await.unwrap_err();
         assert_eq!(history(&store).await.len(), MAX_RESTORED_STAYS, "the newest");
-        restore(&store, &device.id, &backup()).await.unwrap();
+        restore(&store, device.id(), &backup()).await.unwrap();
         assert_eq!(history(&store).await, backup());
     }
 
@@ -151,7 +151,7 @@ mod tests {
     async fn a_stay_that_lasts_is_that_of_a_device_in_its_room() {
         let (store, device) = registered("elsewhere").await;
         let ended = backup().len() - 1;
-        assert_eq!(restore(&store, &device.id, &backup()).await.unwrap(), ended);
+        assert_eq!(restore(&store, device.id(), &backup()).await.unwrap(), ended);
         assert_eq!(history(&store).await, backup()[..ended]);
         let unknown = "unknown".parse().unwrap();
         assert_eq!(restore(&store, &unknown, &backup()).await.unwrap(), 0);

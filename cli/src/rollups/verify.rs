@@ -144,7 +144,7 @@ pub(super) async fn run(
         let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
         comparison.due = due_changes(store, &listing.found).await?;
         let devices: BTreeMap<DeviceId, Device> =
-            listing.found.into_iter().map(|device| (device.id.clone(), device)).collect();
+            listing.found.into_iter().map(|device| (device.id().clone(), device)).collect();
         for key in keys {
             let Some(device) = devices.get(&key.device) else { continue };
             match comparison.bucket(device, key.bucket).await? {
@@ -217,7 +217,8 @@ async fn due_changes(
     devices: &[Device],
 ) -> anyhow::Result<BTreeMap<DeviceId, Extent>> {
     let mut due = BTreeMap::new();
-    for Device { id, fold_settings, .. } in devices {
+    for device in devices {
+        let (id, fold_settings) = (device.id(), device.fold_settings());
         if fold_settings.number > 0 {
             let done = patiently(async |invocation| store.refold(id, invocation).await).await?;
             due.extend(fold_settings.changed_since(done.settings).map(|it| (id.clone(), it)));
@@ -282,13 +283,13 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
                 patiently(async |invocation| self.quarters(device, range, invocation).await);
             for (quarter, (stored, readings)) in buckets.await? {
                 let verdict = self.compare_quarter(device, quarter, stored.as_ref(), &readings);
-                verdicts.push((RollupKey::quarter(device.id.clone(), quarter), verdict));
+                verdicts.push((RollupKey::quarter(device.id().clone(), quarter), verdict));
             }
         }
         if day.is_over {
             let bucket = Bucket::Day(day.date);
             let verdict = self.bucket(device, bucket).await?;
-            verdicts.push((RollupKey { device: device.id.clone(), bucket }, verdict));
+            verdicts.push((RollupKey { device: device.id().clone(), bucket }, verdict));
         }
         verdicts.retain(|(_, verdict)| *verdict != Verdict::Nothing);
         Ok((!verdicts.is_empty()).then_some(verdicts))
@@ -324,11 +325,11 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     ) -> StoreResult<BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)>> {
         let mut buckets: BTreeMap<Quarter, (Option<StoredRollup>, Vec<StoredReading>)> =
             BTreeMap::new();
-        for rollup in self.store.quarters(&device.id, range, true, invocation).await? {
+        for rollup in self.store.quarters(device.id(), range, true, invocation).await? {
             let quarter = Quarter::of(rollup.range.from());
             buckets.entry(quarter).or_default().0 = Some(rollup);
         }
-        for reading in self.store.stored_readings(&device.id, range, invocation).await? {
+        for reading in self.store.stored_readings(device.id(), range, invocation).await? {
             buckets.entry(Quarter::of(reading.reading.at)).or_default().1.push(reading);
         }
         Ok(buckets)
@@ -363,18 +364,18 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
         invocation: &Invocation,
     ) -> StoreResult<Verdict> {
         let now = self.clock.now();
-        let key = RollupKey { device: device.id.clone(), bucket };
+        let key = RollupKey { device: device.id().clone(), bucket };
         let stored = self.store.rollup(&key, invocation).await?;
         // A day of another zone counts as absent, for every reader.
         let is_of_zone =
             |it: &StoredRollup| it.zone.as_deref() == Some(self.zone.name()) && it.range == range;
         let stored = stored.filter(is_of_zone);
-        let mut quarters = self.store.quarters(&device.id, range, true, invocation).await?;
+        let mut quarters = self.store.quarters(device.id(), range, true, invocation).await?;
         let rules = FoldRules::of(device);
         let mut computed = Rollup::default();
         let is_expiring = if quarters.is_empty() {
             // Then the day is the fold of its readings, where these are kept longer.
-            let readings = self.store.stored_readings(&device.id, range, invocation).await?;
+            let readings = self.store.stored_readings(device.id(), range, invocation).await?;
             computed = Rollup::fold(readings.iter().map(|it| &it.reading), &rules);
             readings.iter().any(|it| is_closing(it.expires, now))
         } else {
@@ -404,12 +405,12 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
             _ if is_expiring => return Verdict::Expiring,
             None if computed.is_empty() => return Verdict::Nothing,
             // The sweep has not come to this device's group yet.
-            None if self.state.sealed_of(&device.id) < range.to() => return Verdict::Nothing,
+            None if self.state.sealed_of(device.id()) < range.to() => return Verdict::Nothing,
             None if range.from() < self.state.since => return Verdict::Earlier,
             _ => {}
         }
         let rollup = stored.map(|it| &it.rollup);
-        let found = differences(&device.id, bucket, rollup, computed);
+        let found = differences(device.id(), bucket, rollup, computed);
         if found.is_empty() {
             Verdict::Equal
         } else if stored.is_some_and(|it| self.is_due(device, range, it.settings)) {
@@ -422,9 +423,9 @@ impl<S: Table, C: Clock> Comparison<'_, S, C> {
     /// Returns whether a rollup with these settings is folded again because of newer ones: the days up to the
     /// last that they concern are.
     fn is_due(&self, device: &Device, range: TimeRange, settings: u64) -> bool {
-        let Some(Extent { first, last }) = self.due.get(&device.id).copied() else { return false };
+        let Some(Extent { first, last }) = self.due.get(device.id()).copied() else { return false };
         let end = self.zone.day(self.zone.date(last)).map_or(last, TimeRange::to);
-        settings < device.fold_settings.number && first < range.to() && range.from() < end
+        settings < device.fold_settings().number && first < range.to() && range.from() < end
     }
 }
 

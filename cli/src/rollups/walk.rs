@@ -88,12 +88,12 @@ impl<'a, S: Table> Walk<'a, S> {
             bail!("a device of the registry cannot be read: {unreadable}");
         }
         let mut devices = listing.found;
-        devices.sort_by(|a, b| a.id.cmp(&b.id));
+        devices.sort_by(|a, b| a.id().cmp(b.id()));
         for id in &scope.device {
-            ensure!(devices.iter().any(|device| device.id == *id), "there is no device {id}");
+            ensure!(devices.iter().any(|device| device.id() == id), "there is no device {id}");
         }
         if !scope.device.is_empty() {
-            devices.retain(|device| scope.device.contains(&device.id));
+            devices.retain(|device| scope.device.contains(device.id()));
         }
         Ok(Self { store, zone, devices, range })
     }
@@ -119,7 +119,7 @@ impl<'a, S: Table> Walk<'a, S> {
             begins.push(begin);
         }
         for (device, begin) in self.devices.iter().zip(begins) {
-            let mut at = begin.max(progress.done_until(&device.id).unwrap_or(begin));
+            let mut at = begin.max(progress.done_until(device.id()).unwrap_or(begin));
             bar.inc(days(begin, at.min(self.range.to())));
             while at < self.range.to() {
                 let before = at;
@@ -127,12 +127,12 @@ impl<'a, S: Table> Walk<'a, S> {
                 let visited = try_join_all(batch.iter().map(|day| visit(device, *day))).await?;
                 at = batch.last().map_or(self.range.to(), |day| day.range.to());
                 if visited.iter().all(Option::is_none) {
-                    at = self.next(&device.id, at).await?;
+                    at = self.next(device.id(), at).await?;
                 }
                 for found in visited.into_iter().flatten() {
                     bar.set_message(add(progress.found(), found));
                 }
-                progress.save(&device.id, at)?;
+                progress.save(device.id(), at)?;
                 bar.inc(days(before, at.min(self.range.to())));
             }
         }
@@ -160,11 +160,11 @@ impl<'a, S: Table> Walk<'a, S> {
     async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
         let dates = (self.zone.date(self.range.from()), self.zone.date(self.range.to()));
         let day = patiently(async |invocation| {
-            self.store.days(&device.id, dates, Order::Ascending, 1, invocation).await
+            self.store.days(device.id(), dates, Order::Ascending, 1, invocation).await
         });
         let day = day.await?.first().map(|day| day.range.from());
-        let reading = self.first_reading(&device.id, self.range).await?;
-        let begin = day.into_iter().chain(reading).fold(device.first_seen, Timestamp::min);
+        let reading = self.first_reading(device.id(), self.range).await?;
+        let begin = day.into_iter().chain(reading).fold(device.first_seen(), Timestamp::min);
         Ok(Quarter::of(begin).start().clamp(self.range.from(), self.range.to()))
     }
 

@@ -21,14 +21,14 @@ pub(super) async fn check<S: Table>(
     for device in &walk.devices {
         let dates = (old.date(from), old.date(now));
         let days = patiently(async |invocation| {
-            walk.store.days(&device.id, dates, Order::Ascending, usize::MAX - 1, invocation).await
+            walk.store.days(device.id(), dates, Order::Ascending, usize::MAX - 1, invocation).await
         });
         let is_kept = |it: &StoredRollup| {
             it.range.from() >= from && !it.is_expired(now) && !it.rollup.is_empty()
         };
         let days = days.await?;
         let Some(oldest) = days.iter().find(|it| is_kept(it)) else { continue };
-        let source = walk.first_source(&device.id, oldest.range.from(), now).await?;
+        let source = walk.first_source(device.id(), oldest.range.from(), now).await?;
         if source.is_none_or(|source| source >= oldest.range.to()) {
             let source = source.unwrap_or(now);
             let day = walk.zone.day(walk.zone.date(source)).expect("a timestamp lies in it");

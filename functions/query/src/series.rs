@@ -155,11 +155,11 @@ pub(crate) async fn energy(
     let unread = subject.left_out(&summed, &certain);
     // Apart, a device that no sum holds is a row as well.
     let is_in_sum = |left_out: &[LeftOut<'_>], device: &Device| {
-        request.is_apart || !left_out.iter().any(|it| it.is_of_whole(&device.id))
+        request.is_apart || !left_out.iter().any(|it| it.is_of_whole(device.id()))
     };
     let shown = metered.into_iter().filter_map(|(device, meter)| match meter.is_of_sums() {
         true => Some((device, meter)),
-        false if request.is_apart => Some((device, meter.alone(&device.metrics)?)),
+        false if request.is_apart => Some((device, meter.alone(device.metrics())?)),
         false => None,
     });
     let metered: Vec<_> = shown.filter(|(it, _)| is_in_sum(&unread, it)).collect();
@@ -190,14 +190,14 @@ pub(crate) async fn energy(
     let found = subject.present(found, |(it, _)| it);
     let is_there = |device: &Device| {
         let mut read = found.iter().map(|(it, _)| it.device);
-        unread.iter().any(|it| it.is_of_whole(&device.id)) || read.any(|it| it.id == device.id)
+        unread.iter().any(|it| it.is_of_whole(device.id())) || read.any(|it| it.id() == device.id())
     };
     let summed: Vec<&Device> = summed.into_iter().filter(|it| is_there(it)).collect();
     let meters: Vec<&Device> = meters.into_iter().filter(|it| is_there(it)).collect();
     let mut left_out = subject.left_out(&summed, &meters);
     // Of a device that is not read for a sum, only the registry tells whether it is there.
     let is_named = |device: &Device, meter: &Meter<'_>| {
-        let is_behind = left_out.iter().any(|it| it.is_of_whole(&device.id));
+        let is_behind = left_out.iter().any(|it| it.is_of_whole(device.id()));
         !is_behind && (is_there(device) || !meter.is_of_sums() && subject.has_now(device))
     };
     let roles = explained.iter().filter(|(device, meter)| is_named(device, meter));
@@ -207,7 +207,8 @@ pub(crate) async fn energy(
         found.into_iter().filter(|(it, _)| is_in_sum(&left_out, it.device)).collect();
     let mut found_events = Events::default();
     if request.has_events {
-        let is_shown = |ask: &Ask<'_>| found.iter().any(|(it, _)| it.device.id == ask.device.id);
+        let is_shown =
+            |ask: &Ask<'_>| found.iter().any(|(it, _)| it.device.id() == ask.device.id());
         for (ask, names) in asks.iter().filter(|(ask, _)| is_shown(ask)) {
             let more = events(store, ask, names, invocation).await;
             let more = more.map_err(|failure| problem(failure, call))?;
@@ -259,7 +260,7 @@ pub(crate) async fn device_events(
     let ask = Ask::of(&device, (&grid, &horizon), Level::Days, now);
     let found = events(store, &ask, &names, call.invocation).await;
     let Events { events, has_more } = found.map_err(|failure| problem(failure, call))?;
-    let rollups_lack = lacking.and_then(|it| it.of(grid.range(), Some(&device.id)));
+    let rollups_lack = lacking.and_then(|it| it.of(grid.range(), Some(device.id())));
     let is_lacking = rollups_lack.is_some();
     let columns = || EVENT_COLUMNS.map(ToOwned::to_owned).to_vec();
     let more = More { has_more, rollups_lack };
@@ -308,7 +309,7 @@ fn lack_of<'a>(
         let reach = TimeRange::new(a.from().min(b.from()), a.to().max(b.to()));
         reach.expect("it holds both")
     });
-    lacking?.of(reach, subject.device.as_ref().map(|device| &device.id))
+    lacking?.of(reach, subject.device.as_ref().map(Device::id))
 }
 
 /// The metric that energy is asked for, if one is.
@@ -325,7 +326,8 @@ fn one_metric(request: &SeriesRequest) -> Result<Option<&MetricName>, Problem> {
 
 /// The metrics asked for, if the devices have them.
 fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, Problem> {
-    let is_missing = |name: &&MetricName| !devices.iter().any(|it| it.metrics.contains_key(*name));
+    let is_missing =
+        |name: &&MetricName| !devices.iter().any(|it| it.metrics().contains_key(*name));
     match names.iter().find(is_missing) {
         None => Ok(names.to_vec()),
         Some(name) => {

@@ -73,7 +73,7 @@ pub(crate) async fn apply(
         }
     }
     for (device, seen) in registered {
-        let id = device.id.clone();
+        let id = device.id().clone();
         let applying = Box::pin(apply_observation(store, device, seen, &mut current, invocation));
         let written = catching(applying).await;
         result.note(seen.first_record, (DEVICES, id.as_str()), written, log);
@@ -115,7 +115,7 @@ async fn read(
         rooms => store.find_rooms(rooms, invocation).await?,
     };
     let current = Current {
-        devices: devices.found.into_iter().map(|it| (it.id.clone(), it)).collect(),
+        devices: devices.found.into_iter().map(|it| (it.id().clone(), it)).collect(),
         rooms: rooms.found.into_iter().map(|it| (it.id, it.first_seen)).collect(),
     };
     Ok((current, devices.unreadable.into_iter().chain(rooms.unreadable).collect()))
@@ -167,7 +167,7 @@ async fn apply_observation(
             UpdateOutcome::ConditionFailed(None) => return Ok(()),
         }
     }
-    Err(kept_changing(&device.id))
+    Err(kept_changing(device.id()))
 }
 
 /// A move with the first reading that names the room, as far as the batch tells: a batch may hold days. A room in
@@ -177,7 +177,7 @@ fn begin_of_stay(
     observation: &DeviceObservation,
     (at, room): (Timestamp, RoomId),
 ) -> (Timestamp, RoomId) {
-    let since = match &device.place {
+    let since = match device.place() {
         Place::Learned(known, _) if *known == room => at,
         Place::Learned(_, earliest) => observation.since(&room, at).max(*earliest),
         Place::Unknown | Place::Chosen(_) => observation.since(&room, at),
@@ -200,7 +200,7 @@ async fn settle(
             UpdateOutcome::ConditionFailed(None) => break,
         }
     }
-    Err(kept_changing(&device.id))
+    Err(kept_changing(device.id()))
 }
 
 fn kept_changing(id: &DeviceId) -> StoreError {
@@ -239,17 +239,17 @@ async fn newest_room(
         RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
     let mut newest = None;
     loop {
-        let page = store.device_readings(&device.id, &query, invocation).await?;
+        let page = store.device_readings(device.id(), &query, invocation).await?;
         for reading in &page.readings {
             newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
             // A room that no device could introduce is in readings only; no device moves there.
             if is_registered(store, room, current, invocation).await? {
                 let newer = (reading.at, room.clone());
-                return Ok(Some(newer).filter(|_| device.place.room() != Some(room)));
+                return Ok(Some(newer).filter(|_| device.place().room() != Some(room)));
             }
         }
-        match (page.readings.last(), newest, device.place.room()) {
+        match (page.readings.last(), newest, device.place().room()) {
             (Some(last), _, _) if page.has_more && query.limit == 10 => {
                 query.after = Some(ReadingKey::of(last));
                 query.limit = MAX_SEARCHED_READINGS - 10;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::{Device, DeviceId, FoldRules, FoldSettings, Timestamp};
+use domain::{Device, DeviceId, DeviceParts, FoldRules, FoldSettings, Timestamp};
 use rollups::DeviceRules;
 use table::{Indexing, UnreadableItem};
 
@@ -53,7 +53,7 @@ impl ListedDevice {
             }
             rules
         });
-        let Device { id, fold_settings, first_seen, .. } = device;
+        let DeviceParts { id, fold_settings, first_seen, .. } = device.into_parts();
         Self { id, fold_settings, first_seen, rules }
     }
 

@@ -32,10 +32,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(Rules::new());
         }
         let listing = self.store.find_devices(ids, invocation).await?;
-        self.registered.note(listing.found.iter().map(|device| &device.id));
+        self.registered.note(listing.found.iter().map(domain::Device::id));
         let indexing = &self.store.indexing(invocation).await?;
         let rules = |it| DeviceRules::of(it).indexed(indexing);
-        let found = listing.found.iter().map(|it| (it.id.clone(), Ok(rules(it))));
+        let found = listing.found.iter().map(|it| (it.id().clone(), Ok(rules(it))));
         let mut rules: Rules = found.collect();
         let mut gone = BTreeSet::new();
         for device in &listing.deleted {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::exact::Exact;
+use super::metric_rule::multiple_of;
 use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Unit, Verdict};
 
 /// The rule by which a counter's steps are read.
@@ -27,52 +28,30 @@ struct Rate {
     unit: EnergyUnit,
 }
 
-/// A unit of energy.
+/// A unit of energy: Wh, kWh or `MWh`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnergyUnit {
-    /// Watt-hours.
-    Wh,
-    /// Kilowatt-hours.
-    Kwh,
-    /// Megawatt-hours.
-    Mwh,
+pub struct EnergyUnit {
+    watt_hours: i64,
 }
 
 impl EnergyUnit {
     /// The unit of energy that a metric's unit is, if it is one.
     #[must_use]
     pub fn of(unit: Option<&Unit>) -> Option<Self> {
-        match unit?.as_str() {
-            "Wh" => Some(Self::Wh),
-            "kWh" => Some(Self::Kwh),
-            "MWh" => Some(Self::Mwh),
-            _ => None,
-        }
-    }
-
-    const fn watt_hours(self) -> i64 {
-        match self {
-            Self::Wh => 1,
-            Self::Kwh => 1_000,
-            Self::Mwh => 1_000_000,
-        }
+        multiple_of("Wh", unit).map(|watt_hours| Self { watt_hours })
     }
 
     /// An amount of this unit in kWh, exactly.
     #[must_use]
     pub fn to_kwh(self, amount: &Exact) -> Exact {
-        let watt_hours = amount * self.watt_hours();
+        let watt_hours = amount * self.watt_hours;
         &watt_hours * &Exact::parse("0.001").expect("a number")
     }
 
     /// 1 kWh in this unit.
     fn kwh(self) -> Exact {
-        Exact::parse(match self {
-            Self::Wh => "1000",
-            Self::Kwh => "1",
-            Self::Mwh => "0.001",
-        })
-        .expect("a number")
+        let kwh = Exact::from(1_000_i64).rounded_quotient(&Exact::from(self.watt_hours));
+        kwh.expect("no unit is zero")
     }
 }
 
@@ -301,7 +280,7 @@ impl CounterRule {
         let is_possible = |amount: &Exact| match &self.rate {
             // amount <= max_w x time + tolerance, without a division.
             Some(Rate { max_w, unit }) => {
-                &(&(amount - &tolerance) * unit.watt_hours()) * HOUR <= max_w * millis
+                &(&(amount - &tolerance) * unit.watt_hours) * HOUR <= max_w * millis
             }
             None => true,
         };

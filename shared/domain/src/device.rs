@@ -3,16 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AttributeName, AttributeValues, DeviceId, FoldSettings, Hints, Label, MAX_KNOWN_METRICS,
-    MetricInfo, MetricName, Place, Reading, RoomId, SETTLING, Source, Stay, Tags, Timestamp,
+    AttributeName, AttributeValues, Deletion, DeviceId, FoldSettings, Hints, Label, MAX_BEHIND,
+    MAX_KNOWN_METRICS, MetricInfo, MetricName, Place, Reading, RoomId, SETTLING, Source, Stay,
+    Tags, Timestamp,
 };
 
-/// A device as the registry knows it.
+/// A device as the registry knows it: [`new`](Self::new) checks what belongs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
+pub struct Device(pub(crate) DeviceParts);
+
+/// The members of a [`Device`], unchecked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceParts {
     /// The id in its readings.
     pub id: DeviceId,
-    /// The name that a person set; see [`shown_name`](Self::shown_name).
+    /// The name that a person set; see [`shown_name`](Device::shown_name).
     pub name: Option<Label>,
     /// Its place, which decides where readings without a room are filed.
     pub place: Place,
@@ -37,7 +42,7 @@ pub struct Device {
     /// deleted which others are behind. Those put there by a version before this was noted are missing.
     pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms have the device, where a person said so; see
-    /// [`not_of_room`](Self::not_of_room).
+    /// [`not_of_room`](Device::not_of_room).
     pub in_room_means: Option<bool>,
     /// The number of the settings that rollups are folded with.
     pub fold_settings: FoldSettings,
@@ -46,6 +51,20 @@ pub struct Device {
     /// The number of times that it was edited, that a stay was recorded, that hints were learned, or that a
     /// device was put behind it or taken away. Each of these writes expects the version that it read; what else is learned from readings changes no version.
     pub version: u64,
+}
+
+/// The reasons for which parts make no [`Device`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// The device is its own meter.
+    #[error("is behind itself")]
+    BehindItself,
+    /// It has introduced too many rooms.
+    #[error("has introduced {0} rooms; at most {MAX_INTRODUCED_ROOMS} are allowed")]
+    TooManyRooms(usize),
+    /// Too many devices are directly behind it.
+    #[error("has {0} devices directly behind it; at most {MAX_BEHIND} are allowed")]
+    TooManyBehind(usize),
 }
 
 /// The number of rooms that one device may add to the registry; further rooms stay in its readings.
@@ -140,7 +159,7 @@ impl DeviceObservation {
             .filter(|(room, _)| registered(room))
             .max_by_key(|(room, span)| (span.last, *room))
             .map(|(room, span)| Place::Learned(room.clone(), self.since(room, span.last)));
-        let device = Device {
+        let device = Device(DeviceParts {
             id,
             name: None,
             place: place.unwrap_or_default(),
@@ -162,7 +181,7 @@ impl DeviceObservation {
             fold_settings: FoldSettings::default(),
             stay: None,
             version: 0,
-        };
+        });
         device.described(&self.hints)
     }
 }
@@ -185,29 +204,184 @@ impl DeviceUpdate {
         *self == Self::default()
     }
 
-    /// Applies the changes to a device. A metric that it has keeps its settings.
+    /// Applies the changes to a device. A metric that it has keeps its settings, and it learns no more metrics
+    /// than it may have.
     pub fn apply(&self, device: &mut Device) {
-        device.first_seen = self.first_seen.unwrap_or(device.first_seen);
+        let Device(parts) = device;
+        parts.first_seen = self.first_seen.unwrap_or(parts.first_seen);
         if let Some((at, room)) = &self.room {
-            device.place = Place::Learned(room.clone(), *at);
+            parts.place = Place::Learned(room.clone(), *at);
         }
         for name in &self.metrics {
-            device.metrics.entry(name.clone()).or_insert_with(|| name.into());
+            if parts.metrics.len() < MAX_KNOWN_METRICS {
+                parts.metrics.entry(name.clone()).or_insert_with(|| name.into());
+            }
         }
     }
 }
 
 impl Device {
+    /// The device of these parts.
+    ///
+    /// Of more than [`MAX_KNOWN_METRICS`] metrics it has those with settings first: observations that are
+    /// learned at the same time may store more, and one without settings is folded as an unknown one is.
+    pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
+        if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
+            return Err(DeviceError::BehindItself);
+        }
+        if parts.introduced_rooms.len() > MAX_INTRODUCED_ROOMS {
+            return Err(DeviceError::TooManyRooms(parts.introduced_rooms.len()));
+        }
+        if parts.behind_it.len() > MAX_BEHIND {
+            return Err(DeviceError::TooManyBehind(parts.behind_it.len()));
+        }
+        if parts.metrics.len() > MAX_KNOWN_METRICS {
+            let mut metrics: Vec<_> = parts.metrics.into_iter().collect();
+            metrics.sort_by_key(|(name, info)| *info == MetricInfo::from(name));
+            parts.metrics = metrics.into_iter().take(MAX_KNOWN_METRICS).collect();
+        }
+        Ok(Self(parts))
+    }
+
+    /// The members, for a change of them or to take one.
+    #[must_use]
+    pub fn into_parts(self) -> DeviceParts {
+        self.0
+    }
+
+    /// The device after a change of its members.
+    pub fn changed(&self, change: impl FnOnce(&mut DeviceParts)) -> Result<Self, DeviceError> {
+        let mut parts = self.0.clone();
+        change(&mut parts);
+        Self::new(parts)
+    }
+
+    /// The device after a write that expected its version.
+    #[must_use]
+    pub fn next_version(mut self) -> Self {
+        self.0.version += 1;
+        self
+    }
+
+    /// The device as it is registered again after its deletion: its settings are numbered on.
+    #[must_use]
+    pub fn numbered_after(mut self, deletion: &Deletion) -> Self {
+        self.0.fold_settings.number = deletion.settings;
+        self
+    }
+
+    /// The device after a stay was recorded, in its next version.
+    #[must_use]
+    pub fn with_stay(&self, stay: Option<Stay>) -> Self {
+        Self(DeviceParts { stay, ..self.0.clone() }).next_version()
+    }
+
+    /// See [`DeviceParts::id`].
+    #[must_use]
+    pub const fn id(&self) -> &DeviceId {
+        &self.0.id
+    }
+
+    /// See [`DeviceParts::name`].
+    #[must_use]
+    pub const fn name(&self) -> Option<&Label> {
+        self.0.name.as_ref()
+    }
+
+    /// See [`DeviceParts::place`].
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.0.place
+    }
+
+    /// See [`DeviceParts::kind`].
+    #[must_use]
+    pub const fn kind(&self) -> Option<&Label> {
+        self.0.kind.as_ref()
+    }
+
+    /// See [`DeviceParts::tags`].
+    #[must_use]
+    pub const fn tags(&self) -> &Tags {
+        &self.0.tags
+    }
+
+    /// See [`DeviceParts::attributes`].
+    #[must_use]
+    pub const fn attributes(&self) -> &BTreeMap<AttributeName, AttributeValues> {
+        &self.0.attributes
+    }
+
+    /// See [`DeviceParts::metrics`].
+    #[must_use]
+    pub const fn metrics(&self) -> &BTreeMap<MetricName, MetricInfo> {
+        &self.0.metrics
+    }
+
+    /// See [`DeviceParts::source`].
+    #[must_use]
+    pub const fn source(&self) -> &Source {
+        &self.0.source
+    }
+
+    /// See [`DeviceParts::first_seen`].
+    #[must_use]
+    pub const fn first_seen(&self) -> Timestamp {
+        self.0.first_seen
+    }
+
+    /// See [`DeviceParts::introduced_rooms`].
+    #[must_use]
+    pub const fn introduced_rooms(&self) -> &BTreeSet<RoomId> {
+        &self.0.introduced_rooms
+    }
+
+    /// See [`DeviceParts::behind`].
+    #[must_use]
+    pub const fn behind(&self) -> Option<&DeviceId> {
+        self.0.behind.as_ref()
+    }
+
+    /// See [`DeviceParts::behind_it`].
+    #[must_use]
+    pub const fn behind_it(&self) -> &BTreeSet<DeviceId> {
+        &self.0.behind_it
+    }
+
+    /// See [`DeviceParts::in_room_means`].
+    #[must_use]
+    pub const fn in_room_means(&self) -> Option<bool> {
+        self.0.in_room_means
+    }
+
+    /// See [`DeviceParts::fold_settings`].
+    #[must_use]
+    pub const fn fold_settings(&self) -> &FoldSettings {
+        &self.0.fold_settings
+    }
+
+    /// See [`DeviceParts::stay`].
+    #[must_use]
+    pub const fn stay(&self) -> Option<&Stay> {
+        self.0.stay.as_ref()
+    }
+
+    /// See [`DeviceParts::version`].
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.0.version
+    }
+
     /// Whether the registry keeps no further metric of the device.
     #[must_use]
     pub fn knows_enough_metrics(&self) -> bool {
-        self.metrics.len() >= MAX_KNOWN_METRICS
+        self.metrics().len() >= MAX_KNOWN_METRICS
     }
 
     /// The stay that lasts.
     #[must_use]
     pub fn open_stay(&self) -> Option<&Stay> {
-        self.stay.as_ref().filter(|stay| stay.until.is_none())
+        self.stay().filter(|stay| stay.until.is_none())
     }
 
     /// The stay to be recorded of a device that has settled where readings say that it is: the room has held
@@ -217,11 +391,11 @@ impl Device {
     /// may name after a person took the device out of its room, counts from the end of that stay.
     #[must_use]
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
-        let Place::Learned(room, at) = &self.place else { return None };
+        let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {
             return None;
         }
-        let since = self.stay.as_ref().map_or(*at, |stay| stay.earliest_next().max(*at));
+        let since = self.stay().map_or(*at, |stay| stay.earliest_next().max(*at));
         (newest.since(since) >= SETTLING).then(|| Stay::begun(room.clone(), since))
     }
 
@@ -237,14 +411,14 @@ impl Device {
         is_registered: impl Fn(&RoomId) -> bool,
     ) -> DeviceUpdate {
         let moved = |(room, span): &(&RoomId, &Span)| {
-            self.place.is_moved_by(room, span.last) && is_registered(room)
+            self.place().is_moved_by(room, span.last) && is_registered(room)
         };
         let room =
             observation.rooms.iter().filter(moved).max_by_key(|(room, span)| (span.last, *room));
-        let unknown = |name: &&MetricName| !self.metrics.contains_key(*name);
-        let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics.len());
+        let unknown = |name: &&MetricName| !self.metrics().contains_key(*name);
+        let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics().len());
         DeviceUpdate {
-            first_seen: (observation.first < self.first_seen).then_some(observation.first),
+            first_seen: (observation.first < self.first_seen()).then_some(observation.first),
             room: room.map(|(room, span)| (span.last, room.clone())),
             metrics: observation.metrics.iter().filter(unknown).take(room_for).cloned().collect(),
         }
@@ -285,7 +459,7 @@ mod tests {
         }
         assert_eq!(one.first.as_millis(), 1);
         let device = one.new_device("d".parse().expect("an id"), |_| true);
-        assert_eq!(device.place.room().map(RoomId::as_str), Some("b"));
+        assert_eq!(device.place().room().map(RoomId::as_str), Some("b"));
     }
 
     #[test]
@@ -309,7 +483,7 @@ mod tests {
         let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
             .new_device("d".parse().expect("an id"), |_| true);
         let unit: Unit = "K".parse().expect("a unit");
-        let known = device.metrics.values_mut().next().expect("one");
+        let known = device.0.metrics.values_mut().next().expect("one");
         known.unit = Some(unit.clone());
         let mut observation = DeviceObservation::of(&reading(6, Some("b"), "t"));
         observation.see(&reading(4, None, "u"));
@@ -317,9 +491,9 @@ mod tests {
         assert_eq!(update.metrics.len(), 1);
         update.metrics.insert("t".parse().expect("a name"));
         update.apply(&mut device);
-        assert_eq!(device.first_seen.as_millis(), 4);
-        assert_eq!(device.place.room().map(RoomId::as_str), Some("b"));
-        assert_eq!(device.metrics.values().next().map(|info| &info.unit), Some(&Some(unit)));
+        assert_eq!(device.first_seen().as_millis(), 4);
+        assert_eq!(device.place().room().map(RoomId::as_str), Some("b"));
+        assert_eq!(device.metrics().values().next().map(|info| &info.unit), Some(&Some(unit)));
         assert!(device.diff(&observation, |_| true).is_empty());
     }
 
@@ -329,7 +503,7 @@ mod tests {
         observation.metrics =
             (0..300).map(|n| format!("m{n:03}").parse().expect("a name")).collect();
         let device = observation.new_device("d".parse().expect("an id"), |_| true);
-        assert_eq!(device.metrics.len(), MAX_KNOWN_METRICS);
+        assert_eq!(device.metrics().len(), MAX_KNOWN_METRICS);
         assert!(
             device.diff(&observation, |_| true).is_empty(),
             "and nothing is written again and again"
@@ -343,16 +517,56 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_cannot_be_together_make_no_device() {
+        let device = DeviceObservation::of(&reading(5, Some("a"), "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        let itself = || device.id().clone();
+        assert_eq!(device.changed(|it| it.behind = Some(itself())), Err(DeviceError::BehindItself));
+        assert_eq!(
+            device.changed(|it| it.behind_it.extend([itself()])),
+            Err(DeviceError::BehindItself)
+        );
+        let ids = |n: usize| (0..n).map(|n| format!("x{n}"));
+        let rooms = |n| {
+            device.changed(|it| {
+                it.introduced_rooms = ids(n).map(|id| id.parse().expect("an id")).collect();
+            })
+        };
+        assert!(rooms(MAX_INTRODUCED_ROOMS).is_ok());
+        assert_eq!(rooms(33), Err(DeviceError::TooManyRooms(33)));
+        let behind_it = |n| {
+            device
+                .changed(|it| it.behind_it = ids(n).map(|id| id.parse().expect("an id")).collect())
+        };
+        assert!(behind_it(MAX_BEHIND).is_ok());
+        assert_eq!(behind_it(201), Err(DeviceError::TooManyBehind(201)));
+    }
+
+    #[test]
+    fn of_too_many_stored_metrics_those_with_settings_stay() {
+        let device = DeviceObservation::of(&reading(5, None, "t"))
+            .new_device("d".parse().expect("an id"), |_| true);
+        let full = device.changed(|it| {
+            let names = (0..400).map(|n| format!("m{n:03}").parse().expect("a name"));
+            it.metrics = names.map(|name: MetricName| (name.clone(), (&name).into())).collect();
+            it.metrics.values_mut().skip(300).for_each(|info| info.is_net = true);
+        });
+        let metrics = full.expect("a device").into_parts().metrics;
+        assert_eq!(metrics.len(), MAX_KNOWN_METRICS);
+        assert_eq!(metrics.values().filter(|info| info.is_net).count(), 100);
+    }
+
+    #[test]
     fn a_filled_in_room_teaches_nothing() {
         let known = DeviceObservation::of(&reading(1, Some("a"), "t"));
         let mut filled = reading(5, None, "t");
         let known = known.new_device("d".parse().expect("an id"), |_| false);
-        filled.fill_in_room(known.place.room().expect("learned"), false);
+        filled.fill_in_room(known.place().room().expect("learned"), false);
         assert_eq!(filled.room.as_ref().map(RoomId::as_str), Some("a"));
         let observation = DeviceObservation::of(&filled);
         assert!(observation.rooms.is_empty());
         assert_eq!(
-            observation.new_device("d".parse().expect("an id"), |_| false).place,
+            *observation.new_device("d".parse().expect("an id"), |_| false).place(),
             Place::Unknown
         );
     }
@@ -364,23 +578,23 @@ mod tests {
             observation.see(&reading(n, Some(&format!("r{n:02}")), "t"));
         }
         let device = observation.new_device("d".parse().expect("an id"), |_| false);
-        assert_eq!(device.introduced_rooms.len(), MAX_INTRODUCED_ROOMS);
-        assert_eq!(device.place.room().map(RoomId::as_str), Some("r31"));
+        assert_eq!(device.introduced_rooms().len(), MAX_INTRODUCED_ROOMS);
+        assert_eq!(device.place().room().map(RoomId::as_str), Some("r31"));
         let device = observation.new_device("d".parse().expect("an id"), |_| true);
-        assert!(device.introduced_rooms.is_empty(), "who names a known room introduces none");
-        assert_eq!(device.place.room().map(RoomId::as_str), Some("r39"));
+        assert!(device.introduced_rooms().is_empty(), "who names a known room introduces none");
+        assert_eq!(device.place().room().map(RoomId::as_str), Some("r39"));
     }
 
     #[test]
     fn a_persons_room_is_newer_than_any_reading() {
         let mut device = DeviceObservation::of(&reading(5, Some("a"), "t"))
             .new_device("d".parse().expect("an id"), |_| true);
-        device.place = Place::Chosen("a".parse().expect("an id"));
+        device.0.place = Place::Chosen("a".parse().expect("an id"));
         assert!(
             device.diff(&DeviceObservation::of(&reading(9, Some("b"), "t")), |_| true).is_empty()
         );
         let mut named = reading(9, Some("b"), "t");
-        named.fill_in_room(device.place.room().expect("chosen"), true);
+        named.fill_in_room(device.place().room().expect("chosen"), true);
         assert_eq!(named.room.as_ref().map(RoomId::as_str), Some("a"), "in new readings too");
         assert_eq!(
             named.named_room.as_ref().map(RoomId::as_str),

@@ -80,15 +80,26 @@ impl DevicePatchError {
 }
 
 impl DevicePatch {
+    /// The device after the edit. An edit that is made twice changes the device once.
+    pub fn edited(&self, device: &Device, now: Timestamp) -> Result<Device, DevicePatchError> {
+        self.check(device)?;
+        let mut edited = device.clone();
+        self.apply(&mut edited, now);
+        Ok(edited)
+    }
+
     /// Refuses an edit that the device, as it is, cannot take. Whether it may be put behind a meter depends on
     /// other devices too.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
-        if let Some(name) = self.metrics.keys().find(|name| !device.metrics.contains_key(*name)) {
+        if let Some(name) = self.metrics.keys().find(|name| !device.metrics().contains_key(*name)) {
             return Err(DevicePatchError::UnknownMetric(name.clone()));
         }
         self.check_attributes(device)?;
         self.check_meaning(device)?;
-        let (Some(since), Some(stay)) = (self.room_since, &device.stay) else { return Ok(()) };
+        if self.is_behind_itself(device) {
+            return Err(BehindError::Itself.into());
+        }
+        let (Some(since), Some(stay)) = (self.room_since, device.stay()) else { return Ok(()) };
         let Stay { room, since: begun, until } = stay.clone();
         match &self.room {
             Edit::Set(into) if until.is_none() && *into == room => {
@@ -107,7 +118,7 @@ impl DevicePatch {
 
     fn check_meaning(&self, device: &Device) -> Result<(), MeaninglessSetting> {
         for (name, settings) in &self.metrics {
-            let Some(mut info) = device.metrics.get(name).cloned() else { continue };
+            let Some(mut info) = device.metrics().get(name).cloned() else { continue };
             settings.apply(name, &mut info);
             settings.check(name, &info)?;
         }
@@ -121,7 +132,7 @@ impl DevicePatch {
         let set =
             self.attributes.iter().filter_map(|(name, values)| values.as_ref().and(Some(name)));
         let is_metric =
-            |name: &&AttributeName| device.metrics.keys().any(|it| it.as_str() == name.as_str());
+            |name: &&AttributeName| device.metrics().keys().any(|it| it.as_str() == name.as_str());
         if let Some(name) = set.clone().find(is_metric) {
             return Err(DevicePatchError::AttributeIsMetric(name.clone()));
         }
@@ -132,6 +143,10 @@ impl DevicePatch {
             return Err(DevicePatchError::TooManyValues(entries));
         }
         Ok(())
+    }
+
+    fn is_behind_itself(&self, device: &Device) -> bool {
+        matches!(&self.behind, Edit::Set(meter) if meter == device.id())
     }
 
     /// Whether the edit changes what the device is found by.
@@ -145,52 +160,54 @@ impl DevicePatch {
 
     /// Applies the edit of what the device is found by.
     fn apply_searchable(&self, device: &mut Device) {
-        self.name.apply(&mut device.name);
-        self.kind.apply(&mut device.kind);
-        self.tags.apply_or_empty(&mut device.tags);
+        self.name.apply(&mut device.0.name);
+        self.kind.apply(&mut device.0.kind);
+        self.tags.apply_or_empty(&mut device.0.tags);
         for (name, values) in &self.attributes {
             match values {
-                Some(values) => device.attributes.insert(name.clone(), values.clone()),
-                None => device.attributes.remove(name),
+                Some(values) => device.0.attributes.insert(name.clone(), values.clone()),
+                None => device.0.attributes.remove(name),
             };
         }
     }
 
-    /// Applies the edit to a device that it [may be applied to](Self::check). Applied twice, it changes the
-    /// device once.
+    /// Applies the edit, unchecked; [`edited`](Self::edited) checks it first. Applied twice, it changes the
+    /// device once, and it never puts a device behind itself.
     pub fn apply(&self, device: &mut Device, now: Timestamp) {
         self.apply_searchable(device);
         self.apply_room(device, now);
-        self.behind.apply(&mut device.behind);
-        self.in_room_means.apply(&mut device.in_room_means);
-        let before = device.metrics.clone();
+        if !self.is_behind_itself(device) {
+            self.behind.apply(&mut device.0.behind);
+        }
+        self.in_room_means.apply(&mut device.0.in_room_means);
+        let before = device.metrics().clone();
         for (name, patch) in &self.metrics {
-            let Some(info) = device.metrics.get_mut(name) else { continue };
+            let Some(info) = device.0.metrics.get_mut(name) else { continue };
             patch.apply(name, info);
         }
-        device.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
-        if let Some(extent) = extent_of_change(&before, &device.metrics) {
-            device.fold_settings.note(extent);
+        device.0.metrics.retain(|name, _| !self.dropped_metrics.contains(name));
+        if let Some(extent) = extent_of_change(&before, device.metrics()) {
+            device.0.fold_settings.note(extent);
         }
     }
 
     /// A stay that was learned may have begun after `now`, by the clock of the device; without `room_since`
     /// the edit then counts from the next millisecond on.
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
-        let earliest = device.stay.as_ref().map_or(now, |stay| stay.earliest_next().max(now));
+        let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);
         match &self.room {
             Edit::Keep => {}
             Edit::Clear => {
-                device.place = Place::Unknown;
+                device.0.place = Place::Unknown;
                 if let Some(stay) = device.open_stay() {
-                    device.stay = Some(stay.ended(since));
+                    device.0.stay = Some(stay.ended(since));
                 }
             }
             Edit::Set(room) => {
-                device.place = Place::Chosen(room.clone());
+                device.0.place = Place::Chosen(room.clone());
                 if device.open_stay().is_none_or(|stay| stay.room != *room) {
-                    device.stay = Some(Stay::begun(room.clone(), since));
+                    device.0.stay = Some(Stay::begun(room.clone(), since));
                 }
             }
         }

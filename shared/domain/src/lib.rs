@@ -56,7 +56,9 @@ pub use conditions::{
 pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
-pub use device::{Device, DeviceObservation, DeviceUpdate, MAX_INTRODUCED_ROOMS, Span};
+pub use device::{
+    Device, DeviceError, DeviceObservation, DeviceParts, DeviceUpdate, MAX_INTRODUCED_ROOMS, Span,
+};
 pub use device_patch::{DevicePatch, DevicePatchError};
 pub use edit::Edit;
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};

@@ -54,10 +54,15 @@ impl MetricRule {
 /// The watts of a unit of power; `None` for other units.
 #[must_use]
 pub fn watts(unit: Option<&Unit>) -> Option<i64> {
-    match unit?.as_str() {
-        "W" => Some(1),
-        "kW" => Some(1_000),
-        "MW" => Some(1_000_000),
+    multiple_of("W", unit)
+}
+
+/// How many of the base a unit is, if it is the base, its thousand or its million.
+pub(crate) fn multiple_of(base: &str, unit: Option<&Unit>) -> Option<i64> {
+    match unit?.as_str().strip_suffix(base)? {
+        "" => Some(1),
+        "k" => Some(1_000),
+        "M" => Some(1_000_000),
         _ => None,
     }
 }

@@ -78,7 +78,8 @@ impl FoldRules {
     /// The rules for a device.
     #[must_use]
     pub fn of(device: &Device) -> Self {
-        let rules = device.metrics.iter().map(|(name, info)| (name.clone(), MetricRule::of(info)));
+        let rules =
+            device.metrics().iter().map(|(name, info)| (name.clone(), MetricRule::of(info)));
         Self { known: rules.collect() }
     }
 

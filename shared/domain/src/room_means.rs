@@ -89,7 +89,7 @@ impl Device {
     /// kind. Powers and counters are added up and never left out: the fridge's plug uses the room's energy.
     #[must_use]
     pub fn not_of_room(&self, metric: &MetricName) -> Option<NotOfRoom> {
-        let info = self.metrics.get(metric)?;
+        let info = self.metrics().get(metric)?;
         if MetricRule::of(info) != MetricRule::Gauge {
             return None;
         }
@@ -100,7 +100,7 @@ impl Device {
         if metric.is_of_thing() {
             return Some(NotOfRoom::Metric);
         }
-        match self.in_room_means {
+        match self.in_room_means() {
             Some(is_in) => said(is_in),
             None => self.has_inside().then_some(NotOfRoom::Kind),
         }
@@ -109,9 +109,9 @@ impl Device {
     /// Whether one of its kind's words is of a thing with an inside, in any case: `Deep freezer`. The processor
     /// of a Tasmota was a part of the device once, and is of that kind.
     fn has_inside(&self) -> bool {
-        let kind = self.kind.as_ref().map(|kind| kind.as_str().to_lowercase()).unwrap_or_default();
+        let kind = self.kind().map(|kind| kind.as_str().to_lowercase()).unwrap_or_default();
         kind.split(|c: char| !c.is_alphanumeric()).any(|word| KINDS.contains(&word))
-            || self.id.as_str().ends_with(PROCESSOR)
+            || self.id().as_str().ends_with(PROCESSOR)
     }
 }
 
@@ -153,13 +153,13 @@ mod tests {
             ("thermometer", None),
             ("ovenbird", None),
         ] {
-            thing.kind = Some(kind.parse().expect("a label"));
+            thing.0.kind = Some(kind.parse().expect("a label"));
             assert_eq!(reason(&thing, "temperature"), expected, "{kind}");
             assert_eq!(reason(&thing, "humidity"), expected, "{kind}");
         }
-        thing.kind = None;
+        thing.0.kind = None;
         for (id, expected) in [("plug:ESP32", Some(NotOfRoom::Kind)), ("ESP32", None)] {
-            thing.id = id.parse().expect("an id");
+            thing.0.id = id.parse().expect("an id");
             assert_eq!(reason(&thing, "temperature"), expected, "{id}");
         }
         for (metric, is_of_thing) in [
@@ -185,9 +185,9 @@ mod tests {
             let (is_thing, has_kind) = (bits / 9 % 2 == 1, bits / 18 == 1);
             let name = if is_thing { "device_temperature" } else { "temperature" };
             let mut it = device(&[name]);
-            it.in_room_means = of_device;
-            it.kind = has_kind.then(|| "fridge".parse().expect("a label"));
-            it.metrics.values_mut().for_each(|info| info.in_room_means = metric);
+            it.0.in_room_means = of_device;
+            it.0.kind = has_kind.then(|| "fridge".parse().expect("a label"));
+            it.0.metrics.values_mut().for_each(|info| info.in_room_means = metric);
             let expected = match (metric, is_thing, of_device, has_kind) {
                 (Some(true), ..) | (None, false, Some(true), _) | (None, false, None, false) => {
                     None
@@ -207,11 +207,11 @@ mod tests {
     #[test]
     fn what_is_added_up_is_never_left_out() {
         let mut plug = device(&["current_w", "cumulative_kwh_p", "water", "temperature"]);
-        plug.kind = Some("fridge".parse().expect("a label"));
-        plug.in_room_means = Some(false);
+        plug.0.kind = Some("fridge".parse().expect("a label"));
+        plug.0.in_room_means = Some(false);
         let water: MetricName = "water".parse().expect("a name");
-        plug.metrics.get_mut(&water).expect("it has sent it").kind = MetricKind::Counter;
-        plug.metrics.values_mut().for_each(|info| info.in_room_means = Some(false));
+        plug.0.metrics.get_mut(&water).expect("it has sent it").kind = MetricKind::Counter;
+        plug.0.metrics.values_mut().for_each(|info| info.in_room_means = Some(false));
         for metric in ["current_w", "cumulative_kwh_p", "water", "unknown"] {
             assert_eq!(reason(&plug, metric), None, "{metric}");
         }

@@ -201,12 +201,12 @@ impl Device {
     pub fn search_entries(&self) -> BTreeSet<SearchEntry> {
         let entry = |subject, value| SearchEntry { subject, value };
         let mut entries = BTreeSet::new();
-        let labels = self.name.iter().map(|name| (Subject::Name, name));
-        let labels = labels.chain(self.kind.iter().map(|kind| (Subject::Kind, kind)));
-        for (subject, text) in labels.chain(self.tags.iter().map(|tag| (Subject::Tag, tag))) {
+        let labels = self.name().into_iter().map(|name| (Subject::Name, name));
+        let labels = labels.chain(self.kind().into_iter().map(|kind| (Subject::Kind, kind)));
+        for (subject, text) in labels.chain(self.tags().iter().map(|tag| (Subject::Tag, tag))) {
             entries.insert(entry(subject, SearchValue::text(text.as_str())));
         }
-        for (name, values) in &self.attributes {
+        for (name, values) in self.attributes() {
             let subject = || Subject::Attribute(name.clone());
             for value in values.iter() {
                 entries.insert(entry(subject(), SearchValue::text(value.as_str())));

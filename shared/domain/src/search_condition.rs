@@ -73,9 +73,9 @@ impl SearchCondition {
         let text = |text: &str| self.holds_for_value(text, || None);
         match &self.subject {
             Subject::Name => device.shown_name().is_some_and(|name| text(name.as_str())),
-            Subject::Kind => device.kind.as_ref().is_some_and(|kind| text(kind.as_str())),
-            Subject::Tag => device.tags.iter().any(|tag| text(tag.as_str())),
-            Subject::Attribute(name) => device.attributes.get(name).is_some_and(|values| {
+            Subject::Kind => device.kind().is_some_and(|kind| text(kind.as_str())),
+            Subject::Tag => device.tags().iter().any(|tag| text(tag.as_str())),
+            Subject::Attribute(name) => device.attributes().get(name).is_some_and(|values| {
                 values.iter().any(|it| self.holds_for_value(it.as_str(), || it.number()))
             }),
         }
@@ -178,15 +178,15 @@ mod tests {
         );
         let observation = DeviceObservation::of(&reading.expect("a reading"));
         let mut device = observation.new_device("d".parse().expect("an id"), |_| true);
-        device.name = Some("Küche #2".parse().expect("a label"));
-        device.tags = vec!["Window".parse().expect("a label")].try_into().expect("tags");
+        device.0.name = Some("Küche #2".parse().expect("a label"));
+        device.0.tags = vec!["Window".parse().expect("a label")].try_into().expect("tags");
         let text = |text: &str| AttributeValue::Text(text.parse().expect("a label"));
         let number = |text| AttributeValue::Number(Decimal::parse(text).expect("a number"));
         for (name, values) in
             [("firmware", vec![text("1.10")]), ("serves", vec![text("Hall"), number("4")])]
         {
             let values = AttributeValues::try_from(values).expect("values");
-            device.attributes.insert(name.parse().expect("a name"), values);
+            device.0.attributes.insert(name.parse().expect("a name"), values);
         }
         device
     }

@@ -1,49 +1,49 @@
 //! What a sender teaches of a device beside the values, and how it is shown. No I/O.
 
 use super::fold_settings::extent_of_change;
-use super::{Device, Hints, Label, MAX_KNOWN_METRICS};
+use super::{Device, DeviceParts, Hints, Label, MAX_KNOWN_METRICS};
 
 impl Device {
     /// The device after the hints, if they teach anything: what is known already stays.
     #[must_use]
     pub fn taught(&self, hints: &Hints) -> Option<Self> {
         let mut device = self.clone();
-        device.source.learn(hints);
+        device.0.source.learn(hints);
         for (name, hints) in &hints.metrics {
-            if let Some(info) = device.metrics.get_mut(name) {
+            if let Some(info) = device.0.metrics.get_mut(name) {
                 hints.apply(info);
-            } else if device.metrics.len() < MAX_KNOWN_METRICS {
+            } else if device.metrics().len() < MAX_KNOWN_METRICS {
                 let mut info = name.into();
                 hints.apply(&mut info);
-                device.metrics.insert(name.clone(), info);
+                device.0.metrics.insert(name.clone(), info);
             }
         }
         if device == *self {
             return None;
         }
         // Its readings may be folded already.
-        if let Some(extent) = extent_of_change(&self.metrics, &device.metrics) {
-            device.fold_settings.note(extent);
+        if let Some(extent) = extent_of_change(self.metrics(), device.metrics()) {
+            device.0.fold_settings.note(extent);
         }
-        device.version += 1;
+        device.0.version += 1;
         Some(device)
     }
 
     /// A device that is being registered, with what the hints teach.
     #[must_use]
     pub fn described(self, hints: &Hints) -> Self {
-        let Self { fold_settings, version, .. } = self.clone();
+        let DeviceParts { fold_settings, version, .. } = self.0.clone();
         // Nothing of it is folded yet.
-        let mut device =
-            self.taught(hints).map_or(self, |taught| Self { fold_settings, version, ..taught });
-        device.source.introduced_by.clone_from(&hints.introduced_by);
+        let taught = self.taught(hints).unwrap_or(self);
+        let mut device = Self(DeviceParts { fold_settings, version, ..taught.0 });
+        device.0.source.introduced_by.clone_from(&hints.introduced_by);
         device
     }
 
     /// The name that people see: the one that a person set, else the sender's.
     #[must_use]
     pub fn shown_name(&self) -> Option<&Label> {
-        self.name.as_ref().or(self.source.name.as_ref())
+        self.name().or(self.source().name.as_ref())
     }
 }
 
@@ -83,16 +83,16 @@ mod tests {
     #[test]
     fn hints_are_learned_once_and_note_a_change_of_the_fold() {
         let taught = device().taught(&hints()).expect("news");
-        assert_eq!((taught.version, taught.fold_settings.number), (1, 1));
-        assert_eq!(taught.metrics[&metric("energy")].kind, MetricKind::Counter);
+        assert_eq!((taught.0.version, taught.fold_settings().number), (1, 1));
+        assert_eq!(taught.0.metrics[&metric("energy")].kind, MetricKind::Counter);
         assert_eq!(taught.shown_name().map(Label::as_str), Some("Meter"));
         assert_eq!(taught.taught(&hints()), None);
         let new = device().described(&hints());
         assert_eq!(
-            Device { version: 1, fold_settings: taught.fold_settings.clone(), ..new.clone() },
-            taught
+            new.changed(|it| (it.version, it.fold_settings) = (1, taught.fold_settings().clone())),
+            Ok(taught)
         );
-        assert_eq!((new.version, new.fold_settings), (0, FoldSettings::default()));
+        assert_eq!((new.0.version, new.0.fold_settings), (0, FoldSettings::default()));
     }
 
     #[test]
@@ -100,10 +100,10 @@ mod tests {
         let mut device = device();
         let gauge = MetricPatch { kind: Edit::Set(MetricKind::Gauge), ..MetricPatch::default() };
         let name = metric("energy");
-        gauge.apply(&name, device.metrics.get_mut(&name).expect("it has sent it"));
-        device.name = Some("Cellar".parse().expect("a label"));
+        gauge.apply(&name, device.0.metrics.get_mut(&name).expect("it has sent it"));
+        device.0.name = Some("Cellar".parse().expect("a label"));
         let taught = device.taught(&hints()).expect("tags and the field");
-        assert_eq!(taught.metrics, device.metrics);
+        assert_eq!(taught.0.metrics, device.0.metrics);
         assert_eq!(taught.shown_name().map(Label::as_str), Some("Cellar"));
     }
 
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(taught.taught(&hints), None);
         hints.tags = (0..1_000).map(|n| (format!("t{n:03}"), "x".repeat(100))).collect();
         let full = taught.taught(&hints).expect("news");
-        assert!(full.source.size() <= MAX_SOURCE && full.source.tags.len() > 50);
+        assert!(full.source().size() <= MAX_SOURCE && full.source().tags.len() > 50);
         assert_eq!(full.taught(&hints), None, "and nothing is written again and again");
     }
 }

@@ -37,25 +37,23 @@ impl EditRegistry for DynamoStore {
                 return Ok(UpdateOutcome::ConditionFailed(None));
             };
             let refused = |why| Ok(UpdateOutcome::ConditionFailed(Some(why)));
-            let change = patch.check(&old).and_then(|()| Ok(MeterChange::of(&old, patch)?));
-            let meters = match change {
-                Ok(change) => self.meter_companions(change, invocation).await?,
+            let new = match patch.edited(&old, now) {
+                Ok(new) => new,
                 Err(why) => return refused(why),
             };
-            let mut beside = match meters {
+            let change = MeterChange::of(&old, patch);
+            let mut beside = match self.meter_companions(change, invocation).await? {
                 Ok(companions) => companions,
                 Err(why) => return refused(why.into()),
             };
-            let mut new = old.clone();
-            patch.apply(&mut new, now);
             if new == old && beside.is_empty() {
                 return Ok(UpdateOutcome::Updated(Edited { device: new, room: None }));
             }
-            new.version += 1;
+            let new = new.next_version();
             beside.extend(companions(&old, &new));
             let mut room = None;
             if let Edit::Set(into) = &patch.room
-                && old.place.room() != Some(into)
+                && old.place().room() != Some(into)
             {
                 room = self.room(into, invocation).await?;
                 if room.is_none() {
@@ -117,13 +115,13 @@ impl DynamoStore {
 
 /// An update that sets what the patch names: what readings teach meanwhile stays.
 fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device) -> Update {
-    let mut update = Update::of(layout.device_key(&new.id));
-    if new.fold_settings != old.fold_settings {
-        for (name, value) in item::from_fold_settings(&new.fold_settings) {
+    let mut update = Update::of(layout.device_key(new.id()));
+    if new.fold_settings() != old.fold_settings() {
+        for (name, value) in item::from_fold_settings(new.fold_settings()) {
             update.set(&[name], value);
         }
     }
-    if let Some(stay) = new.stay.as_ref().filter(|_| new.stay != old.stay) {
+    if let Some(stay) = new.stay().filter(|_| new.stay() != old.stay()) {
         update.set(&[STAY], item::newest_stay(stay));
     }
     edit(&mut update, &[BEHIND], &patch.behind, text);
@@ -131,11 +129,11 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
     edit(&mut update, &[NAME], &patch.name, text);
     edit(&mut update, &[KIND], &patch.kind, text);
     edit(&mut update, &[TAGS], &patch.tags, item::tags);
-    if new.attributes != old.attributes {
-        update.set(&[ATTRIBUTES], item::attributes(&new.attributes));
+    if new.attributes() != old.attributes() {
+        update.set(&[ATTRIBUTES], item::attributes(new.attributes()));
     }
     if patch.room != Edit::Keep {
-        for (name, value) in item::from_place(&new.place) {
+        for (name, value) in item::from_place(new.place()) {
             match value {
                 Some(value) => update.set(&[name], value),
                 None => update.remove(&[name]),
@@ -145,7 +143,7 @@ fn device_update(layout: Layout, patch: &DevicePatch, old: &Device, new: &Device
     // Each metric whole, in one clause: an expression has 4 KB at most, and the version is that of `old`.
     // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
     for name in patch.metrics.keys() {
-        let Some(info) = new.metrics.get(name) else { continue };
+        let Some(info) = new.metrics().get(name) else { continue };
         update.only_if_present(&[METRICS, name.as_str()]);
         update.set(&[METRICS, name.as_str()], item::metric(info));
     }

@@ -37,8 +37,8 @@ impl IndexDevices for DynamoStore {
     async fn index_device(&self, device: &Device, invocation: &Invocation) -> StoreResult<usize> {
         let mut device = device.clone();
         for _ in 0..MAX_ATTEMPTS {
-            let stored = self.stored_entries(&device.id, invocation).await?;
-            let wrong = entry_companions(&device.id, &stored, &device.search_entries());
+            let stored = self.stored_entries(device.id(), invocation).await?;
+            let wrong = entry_companions(device.id(), &stored, &device.search_entries());
             let mut is_still = true;
             for some in wrong.chunks(MAX_ENTRIES) {
                 is_still = is_still && self.write_entries(&device, some, invocation).await?;
@@ -46,13 +46,13 @@ impl IndexDevices for DynamoStore {
             if is_still {
                 return Ok(wrong.len());
             }
-            let id = &device.id;
+            let id = device.id();
             match self.device(id, invocation).await? {
                 Some(now) => device = now,
                 None => return Ok(0),
             }
         }
-        Err(StoreError::Contended(format!("the device {}", device.id)))
+        Err(StoreError::Contended(format!("the device {}", device.id())))
     }
 
     async fn end_index(
@@ -154,10 +154,10 @@ impl DynamoStore {
         entries: &[Companion],
         invocation: &Invocation,
     ) -> StoreResult<bool> {
-        let version = (device.version > 0).then(|| device.version.to_string());
+        let version = (device.version() > 0).then(|| device.version().to_string());
         let check = ConditionCheck::builder()
             .table_name(&self.table)
-            .set_key(Some(to_sdk(item::key(&self.layout.device_key(&device.id)))))
+            .set_key(Some(to_sdk(item::key(&self.layout.device_key(device.id())))))
             .expression_attribute_names("#v", DEVICE_VERSION)
             .expression_attribute_names("#p", PK)
             .condition_expression(match version {

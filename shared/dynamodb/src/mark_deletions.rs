@@ -46,7 +46,7 @@ impl MarkDeletions for DynamoStore {
             let companions = companions.expect("it is put behind no meter");
             match self.write(update, companions, invocation).await? {
                 ItemWrite::Done(_) => {
-                    let begun = Deletion::begin(at, device.fold_settings.number);
+                    let begun = Deletion::begin(at, device.fold_settings().number);
                     return Ok(BegunDeletion::Deletion(begun));
                 }
                 // Somebody has done the same, or has changed something.
@@ -99,13 +99,13 @@ impl DynamoStore {
         meter: &Device,
         invocation: &Invocation,
     ) -> StoreResult<Vec<DeviceId>> {
-        if meter.behind_it.is_empty() {
+        if meter.behind_it().is_empty() {
             return Ok(Vec::new());
         }
-        let noted: Vec<DeviceId> = meter.behind_it.iter().cloned().collect();
+        let noted: Vec<DeviceId> = meter.behind_it().iter().cloned().collect();
         let found = self.find_devices(&noted, invocation).await?.found;
-        let behind = found.into_iter().filter(|it| it.behind.as_ref() == Some(&meter.id));
-        let mut behind: Vec<DeviceId> = behind.map(|it| it.id).collect();
+        let behind = found.into_iter().filter(|it| it.behind() == Some(meter.id()));
+        let mut behind: Vec<DeviceId> = behind.map(|it| it.id().clone()).collect();
         behind.sort();
         Ok(behind)
     }

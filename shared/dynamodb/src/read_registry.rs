@@ -63,7 +63,7 @@ impl ListDevices for DynamoStore {
         let mut merged = Listing::default();
         loop {
             // Behind this one no device belongs to the page; it only tells that there are more.
-            let last = merged.found.get(limit).map(|it: &Device| it.id.as_str());
+            let last = merged.found.get(limit).map(|it: &Device| it.id().as_str());
             let asked: Vec<_> = lanes
                 .iter_mut()
                 .filter(|lane| lane.may_precede(last))
@@ -79,7 +79,7 @@ impl ListDevices for DynamoStore {
                 merged.unreadable.extend(answer.unreadable);
                 merged.deleted.extend(answer.deleted);
             }
-            merged.found.sort_by(|a, b| a.id.cmp(&b.id));
+            merged.found.sort_by(|a, b| a.id().cmp(b.id()));
             merged.found.truncate(limit.saturating_add(1));
         }
         Ok(page_of(merged, limit))

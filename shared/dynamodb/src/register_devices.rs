@@ -29,8 +29,7 @@ impl RegisterDevices for DynamoStore {
             InsertOutcome::Exists(DeviceItem::Deleted(DeletedDevice { deletion, .. })) => deletion,
         };
         let Some(ended) = deletion.ended else { return Ok(Registration::Deleted(deletion)) };
-        let mut device = device.clone();
-        device.fold_settings.number = deletion.settings;
+        let device = device.clone().numbered_after(&deletion);
         let put = Put::new(item::from_device(&device, self.layout), Expected::Tombstone(ended));
         match put.send(self, invocation).await? {
             UpdateOutcome::Updated(()) => Ok(Registration::Exists(Box::new(device))),

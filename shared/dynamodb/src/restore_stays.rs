@@ -15,12 +15,11 @@ impl RestoreStays for DynamoStore {
         stays: &[Stay],
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let stay = known.stay.as_ref().or(stays.last()).cloned();
-        let new = Device { stay, version: known.version + 1, ..known.clone() };
-        let mut update = Update::of(self.layout.device_key(&known.id));
-        new.stay.iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
+        let new = known.with_stay(known.stay().or(stays.last()).cloned());
+        let mut update = Update::of(self.layout.device_key(known.id()));
+        new.stay().into_iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
         let keep = |stay: &Stay| {
-            Companion::KeepStay(DeviceStay { device: known.id.clone(), stay: stay.clone() })
+            Companion::KeepStay(DeviceStay { device: known.id().clone(), stay: stay.clone() })
         };
         let companions = stays.iter().map(keep).collect();
         let written = self.write_device((known, &new), update, companions, invocation).await?;

@@ -18,17 +18,17 @@ impl TeachDevice for DynamoStore {
         let Some(new) = known.taught(hints) else {
             return Ok(UpdateOutcome::Updated(known.clone()));
         };
-        let mut update = Update::of(self.layout.device_key(&known.id));
-        if new.source != known.source {
-            update.set(&[SOURCE], item::source(&new.source));
+        let mut update = Update::of(self.layout.device_key(known.id()));
+        if new.source() != known.source() {
+            update.set(&[SOURCE], item::source(new.source()));
         }
-        for (name, info) in &new.metrics {
-            if known.metrics.get(name) != Some(info) {
+        for (name, info) in new.metrics() {
+            if known.metrics().get(name) != Some(info) {
                 update.set(&[METRICS, name.as_str()], item::metric(info));
             }
         }
-        if new.fold_settings != known.fold_settings {
-            for (name, value) in item::from_fold_settings(&new.fold_settings) {
+        if new.fold_settings() != known.fold_settings() {
+            for (name, value) in item::from_fold_settings(new.fold_settings()) {
                 update.set(&[name], value);
             }
         }

@@ -21,7 +21,7 @@ impl UpdateRegistry for DynamoStore {
         learned: &DeviceUpdate,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let key = || self.layout.device_key(&known.id);
+        let key = || self.layout.device_key(known.id());
         let mut update = Update::of(key());
         if let Some(first_seen) = learned.first_seen {
             earlier(&mut update, first_seen);
@@ -31,7 +31,7 @@ impl UpdateRegistry for DynamoStore {
                 value.into_iter().for_each(|value| update.set(&[name], value));
             }
             // Which reading is the newest was asked for this room; for another, it must be asked again.
-            only_if_still_in(&mut update, &known.place);
+            only_if_still_in(&mut update, known.place());
         }
         for (n, name) in learned.metrics.iter().enumerate() {
             if n > 0 && n % METRICS_CHUNK == 0 {
@@ -54,11 +54,10 @@ impl UpdateRegistry for DynamoStore {
         stay: &Stay,
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
-        let stay = Some(stay.clone());
-        let new = Device { stay, version: known.version + 1, ..known.clone() };
-        let mut update = Update::of(self.layout.device_key(&known.id));
-        only_if_still_in(&mut update, &known.place);
-        new.stay.iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
+        let new = known.with_stay(Some(stay.clone()));
+        let mut update = Update::of(self.layout.device_key(known.id()));
+        only_if_still_in(&mut update, known.place());
+        new.stay().into_iter().for_each(|stay| update.set(&[STAY], item::newest_stay(stay)));
         let companions = companions(known, &new);
         let written = self.write_device((known, &new), update, companions, invocation).await?;
         Ok(match written {

@@ -64,7 +64,7 @@ impl DynamoStore {
         invocation: &Invocation,
     ) -> StoreResult<DeviceWrite> {
         only_if_version(&mut update, old);
-        update.set(&[DEVICE_VERSION], version(new.version));
+        update.set(&[DEVICE_VERSION], version(new.version()));
         Ok(match self.write(update, companions, invocation).await? {
             ItemWrite::Done(Some(now)) => DeviceWrite::Done(attribute::read(now)?),
             ItemWrite::Done(None) => DeviceWrite::Done(new.clone()),
@@ -173,9 +173,9 @@ impl DynamoStore {
 
     /// An update of a device that is still what was read.
     fn next_version(&self, known: &Device) -> Update {
-        let mut update = Update::of(self.layout.device_key(&known.id));
+        let mut update = Update::of(self.layout.device_key(known.id()));
         only_if_version(&mut update, known);
-        update.set(&[DEVICE_VERSION], version(known.version + 1));
+        update.set(&[DEVICE_VERSION], version(known.version() + 1));
         update
     }
 
@@ -219,7 +219,8 @@ impl DynamoStore {
 
 /// Lets an update fail where the device's version is not the one of `known`.
 pub(super) fn only_if_version(update: &mut Update, known: &Device) {
-    update.only_if_still(&[DEVICE_VERSION], (known.version > 0).then(|| version(known.version)));
+    update
+        .only_if_still(&[DEVICE_VERSION], (known.version() > 0).then(|| version(known.version())));
 }
 
 fn version(version: u64) -> Attribute {

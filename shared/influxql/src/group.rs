@@ -59,7 +59,7 @@ pub(crate) fn float(decimal: &Decimal) -> f64 {
 /// Whether functions take a value of a metric.
 pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
     let is_counter = device
-        .metrics
+        .metrics()
         .get(metric)
         .is_some_and(|info| info.kind == MetricKind::Counter && !info.is_net);
     !is_counter || value.is_positive()

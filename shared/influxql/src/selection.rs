@@ -88,7 +88,7 @@ impl<'a> Selection<'a> {
         for it in &self.series {
             let device = it.device;
             let wanted = devices
-                .entry(&device.id)
+                .entry(device.id())
                 .or_insert_with(|| Wanted { device, metrics: BTreeSet::new() });
             let is_wanted = |field: &str| {
                 let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if name == field);
@@ -108,7 +108,7 @@ impl<'a> Selection<'a> {
         device: &Device,
         rooms: impl Iterator<Item = &'r RoomId>,
     ) -> Option<BTreeSet<RoomId>> {
-        let own: Vec<_> = self.series.iter().filter(|it| it.device.id == device.id).collect();
+        let own: Vec<_> = self.series.iter().filter(|it| it.device.id() == device.id()).collect();
         let condition = self.query.condition.as_ref();
         let may_be_in =
             |room: Option<&RoomId>| own.iter().any(|it| may_hold(it, room, true, condition));
@@ -128,7 +128,7 @@ impl<'a> Selection<'a> {
         let Query { dimensions, condition, series: page, .. } = &self.query;
         let measurements = self.series.chunk_by(|a, b| a.measurement == b.measurement);
         measurements.flat_map(move |series| {
-            let found = series.iter().filter_map(|it| Some((it, found.get(&it.device.id)?)));
+            let found = series.iter().filter_map(|it| Some((it, found.get(it.device.id())?)));
             let found: Vec<_> = found.collect();
             let groups = grouped(&found, dimensions, condition.as_ref(), self.is_by_room);
             // As InfluxDB has it, SOFFSET without SLIMIT leaves nothing.
@@ -227,7 +227,7 @@ fn frame(
     series: &[Series<'_>],
     now: Timestamp,
 ) -> Result<Option<Frame>, QueryError> {
-    let Some(first) = series.iter().map(|it| it.device.first_seen).min() else { return Ok(None) };
+    let Some(first) = series.iter().map(|it| it.device.first_seen()).min() else { return Ok(None) };
     let from = query.range.from.unwrap_or(nanoseconds(first.min(now)));
     let to = query.range.to.unwrap_or(i64::MAX - 1);
     if from > to {

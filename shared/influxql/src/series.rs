@@ -50,12 +50,12 @@ pub(crate) fn series_of_all<'a>(
 fn series_of(device: &Device) -> Vec<Series<'_>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
-    for metric in device.metrics.keys() {
-        if let Some(from) = device.source.fields.get(metric) {
+    for metric in device.metrics().keys() {
+        if let Some(from) = device.source().fields.get(metric) {
             let series = written.entry(&from.measurement).or_insert_with(|| Series {
                 device,
                 measurement: from.measurement.clone(),
-                tags: device.source.tags.clone(),
+                tags: device.source().tags.clone(),
                 fields: BTreeMap::new(),
                 has_rooms: false,
             });
@@ -64,7 +64,7 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
             native.push(Series {
                 device,
                 measurement: metric.to_string(),
-                tags: [(DEVICE.to_owned(), device.id.to_string())].into(),
+                tags: [(DEVICE.to_owned(), device.id().to_string())].into(),
                 fields: [(VALUE.to_owned(), metric)].into(),
                 has_rooms: true,
             });
@@ -90,7 +90,7 @@ impl Series<'_> {
 
     /// The room in which the registry has the device.
     pub(crate) fn room_now(&self) -> Option<&RoomId> {
-        self.device.place.room().filter(|_| self.has_rooms)
+        self.device.place().room().filter(|_| self.has_rooms)
     }
 }
 

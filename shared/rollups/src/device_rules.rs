@@ -21,9 +21,9 @@ impl DeviceRules {
     #[must_use]
     pub fn of(device: &Device) -> Self {
         Self {
-            id: device.id.clone(),
+            id: device.id().clone(),
             rules: FoldRules::of(device),
-            settings: device.fold_settings.number,
+            settings: device.fold_settings().number,
             indexing: Indexing::Off,
         }
     }

@@ -56,7 +56,7 @@ pub async fn find<'a>(
         if question.is_exact {
             of_device = exact::refined(store, ask, question, of_device, invocation).await?;
         }
-        found.extend(of_device.into_iter().map(|it| (&ask.device.id, it)));
+        found.extend(of_device.into_iter().map(|it| (ask.device.id(), it)));
     }
     found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
     Ok((found, plan))
@@ -105,10 +105,10 @@ async fn by_index(
     let mut indexed = Vec::new();
     for ask in asks {
         let Some(range) = indexed_range(ask) else {
-            return Ok(Err(format!("the rollups of {} are too new", ask.device.id)));
+            return Ok(Err(format!("the rollups of {} are too new", ask.device.id())));
         };
         if !has_oldest(store, ask, range, invocation).await? {
-            return Ok(Err(format!("rollups of {} have expired", ask.device.id)));
+            return Ok(Err(format!("rollups of {} have expired", ask.device.id())));
         }
         indexed.push(Indexed { ask, range });
     }
@@ -134,7 +134,7 @@ const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 /// The part of what is asked of a device that the index has.
 fn indexed_range(ask: &Ask<'_>) -> Option<TimeRange> {
     let rolled_up = ask.rolled_up()?;
-    let sealed = ask.horizon.rolled_up(&ask.device.id)?.to();
+    let sealed = ask.horizon.rolled_up(ask.device.id())?.to();
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }
 
@@ -149,10 +149,10 @@ async fn has_oldest(
     let zone = ask.horizon.zone();
     let dates = (zone.date(range.from()), zone.date(range.last()));
     let order = Order::Ascending;
-    let days = store.days(&ask.device.id, dates, order, 1, invocation).await?;
+    let days = store.days(ask.device.id(), dates, order, 1, invocation).await?;
     let first = days.iter().flat_map(|day| day.rollup.metrics.values()).map(|it| it.first.at).min();
     let Some(first) = first.filter(|first| range.contains(*first)) else { return Ok(true) };
     let quarter = Quarter::of(first).range();
-    let found = store.quarters(&ask.device.id, quarter, false, invocation).await?;
+    let found = store.quarters(ask.device.id(), quarter, false, invocation).await?;
     Ok(found.iter().any(|it| !it.is_expired(ask.now)))
 }

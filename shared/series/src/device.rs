@@ -57,8 +57,8 @@ pub async fn device_values<'a>(
     invocation: &Invocation,
 ) -> Result<DeviceValues<'a>, Failure> {
     let names: Vec<MetricName> =
-        names.iter().filter(|name| ask.device.metrics.contains_key(*name)).cloned().collect();
-    let rule = |name: &MetricName| MetricRule::of(&ask.device.metrics[name]);
+        names.iter().filter(|name| ask.device.metrics().contains_key(*name)).cloned().collect();
+    let rule = |name: &MetricName| MetricRule::of(&ask.device.metrics()[name]);
     let spanning = names.iter().map(|name| (name.clone(), rule(name)));
     let spanning: BTreeMap<_, _> = spanning.filter(|(_, rule)| spans(rule)).collect();
     let (gathered, beside);

@@ -35,7 +35,7 @@ impl Amount {
 
 /// What a row has of one metric.
 fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
-    let unit = device.metrics.get(name)?.unit.as_ref();
+    let unit = device.metrics().get(name)?.unit.as_ref();
     if let Some(unit) = EnergyUnit::of(unit) {
         let kwh = unit.to_kwh(row.increase.amount.as_ref()?);
         return Some(Amount { kwh, watt_millis: Exact::zero() });

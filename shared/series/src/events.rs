@@ -92,7 +92,7 @@ pub async fn events(
     names: &[MetricName],
     invocation: &Invocation,
 ) -> Result<Events, Failure> {
-    let counters = ask.device.metrics.iter().filter(|(name, _)| names.contains(name));
+    let counters = ask.device.metrics().iter().filter(|(name, _)| names.contains(name));
     let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
     let counters: std::collections::BTreeMap<_, _> =
         counters.filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
@@ -200,7 +200,7 @@ impl<S: Store> Look<'_, S> {
         let value = |it: &Sample| Some(Value { timestamp: it.at, value: it.value.clone() });
         self.found.push(Event {
             timestamp: to.at,
-            device_id: device.id.clone(),
+            device_id: device.id().clone(),
             metric: self.name.clone(),
             events: vec![flag.as_str()],
             amount: Some(step.amount),
@@ -218,7 +218,7 @@ impl<S: Store> Look<'_, S> {
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
         self.found.push(Event {
             timestamp: range.from(),
-            device_id: device.id.clone(),
+            device_id: device.id().clone(),
             metric: self.name.clone(),
             events: flags.iter().map(Flag::as_str).collect(),
             amount: None,

@@ -114,7 +114,7 @@ impl<'a> Ask<'a> {
     /// The part of the range that rollups serve.
     #[must_use]
     pub fn rolled_up(&self) -> Option<TimeRange> {
-        let rolled_up = self.horizon.rolled_up(&self.device.id);
+        let rolled_up = self.horizon.rolled_up(self.device.id());
         let rolled_up = rolled_up.filter(|_| self.coarsest > Level::Readings);
         rolled_up.and_then(|it| intersection(it, self.grid.range()))
     }
@@ -234,7 +234,7 @@ struct Gathering<'a> {
 impl<'a> Gathering<'a> {
     fn new(ask: &'a Ask<'a>, has_day_before: bool) -> Result<Self, Failure> {
         let readings = uncovered(ask.grid.range(), ask.rolled_up());
-        let first = ask.device.first_seen.min(ask.now);
+        let first = ask.device.first_seen().min(ask.now);
         let lived = TimeRange::new(first, ask.now).ok();
         let long = |part: &TimeRange| {
             let part = lived.and_then(|lived| intersection(*part, lived));
@@ -340,7 +340,7 @@ impl<'a> Gathering<'a> {
             let length = Quarter::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
             let asked = parts.map(|part| async move {
-                store.quarters(&self.ask.device.id, part, false, invocation).await
+                store.quarters(self.ask.device.id(), part, false, invocation).await
             });
             let asked: Vec<_> = asked.collect();
             let found: Vec<_> = stream::iter(asked).buffered(GAP_CONCURRENCY).try_collect().await?;
@@ -362,7 +362,7 @@ impl<'a> Gathering<'a> {
         let zone = self.ask.horizon.zone();
         let dates = (zone.date(range.from()), zone.date(range.last()));
         let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
-        let mut days = store.days(&self.ask.device.id, dates, order, limit, invocation).await?;
+        let mut days = store.days(self.ask.device.id(), dates, order, limit, invocation).await?;
         days.retain(|day| !day.is_expired(self.ask.now));
         Ok(days)
     }
@@ -383,7 +383,7 @@ impl<'a> Gathering<'a> {
 
     /// Whether a day ends where the range begins, and its last values are those of its readings.
     fn has_neighbours(&self, day: &StoredRollup) -> bool {
-        let rolled_up = self.ask.horizon.rolled_up(&self.ask.device.id);
+        let rolled_up = self.ask.horizon.rolled_up(self.ask.device.id());
         self.has_day_before
             && day.range.to() == self.ask.grid.range().from()
             && rolled_up.is_some_and(|it| intersection(it, day.range) == Some(day.range))
@@ -422,7 +422,7 @@ impl<'a> Gathering<'a> {
         let limit = usize::try_from(quarters).unwrap_or(0) * rollup / reading;
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
-        let page = store.device_readings(&self.ask.device.id, &query, invocation).await?;
+        let page = store.device_readings(self.ask.device.id(), &query, invocation).await?;
         self.gathered.read.add_readings(&page.readings);
         if page.has_more {
             return Ok(false);
@@ -469,7 +469,7 @@ impl<'a> Gathering<'a> {
 
     /// Whether a change of the settings since the fold concerns the bucket.
     fn is_outdated(&self, stored: &StoredRollup) -> bool {
-        let changed = self.ask.device.fold_settings.changed_since(stored.settings);
+        let changed = self.ask.device.fold_settings().changed_since(stored.settings);
         changed.is_some_and(|it| it.first < stored.range.to() && stored.range.from() <= it.last)
     }
 
@@ -507,7 +507,7 @@ impl<'a> Gathering<'a> {
         format!(
             "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
              more; those before {reached} are as many. Narrow from and to{coarser}.",
-            self.ask.device.id
+            self.ask.device.id()
         )
     }
 
@@ -522,7 +522,7 @@ impl<'a> Gathering<'a> {
         Err(Failure::OutOfReach(format!(
             "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
              days of the home's time zone, {}, by 1d, 1w, 1mo or 1y.",
-            self.ask.device.id,
+            self.ask.device.id(),
             silent.to().min(day.range.to()),
             self.ask.horizon.zone()
         )))
@@ -556,7 +556,7 @@ impl<'a> Gathering<'a> {
         let Ok(silent) = TimeRange::new(range.from(), first) else { return Ok(()) };
         let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
         let silent = TimeRange::new(silent.from(), day).expect("not empty");
-        let quarters = store.quarters(&self.ask.device.id, silent, false, invocation).await?;
+        let quarters = store.quarters(self.ask.device.id(), silent, false, invocation).await?;
         let expired = |it: &&StoredRollup| !it.rollup.is_empty() && !self.has_readings(it);
         match quarters.iter().find(expired) {
             Some(it) => Err(Failure::OutOfReach(readings_expired(it, self.ask.now))),
@@ -615,13 +615,13 @@ pub async fn readings(
     let mut query = RangeQuery { range, order, after: None, limit, consistent };
     let mut readings: Vec<Reading> = Vec::new();
     loop {
-        let page = store.device_readings(&ask.device.id, &query, invocation).await?;
+        let page = store.device_readings(ask.device.id(), &query, invocation).await?;
         readings.extend(page.readings);
         if readings.len() > MAX_READINGS {
             return Err(Failure::OutOfReach(format!(
                 "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
                  from and to.",
-                ask.device.id
+                ask.device.id()
             )));
         }
         if !page.has_more {
@@ -654,8 +654,8 @@ fn too_long(ask: &Ask<'_>) -> String {
         Some(state) => format!(
             "The rollups of {} reach only to {}, and one request reads at most {days} days of \
              readings. Narrow from and to; the log of the rollup function says why it is behind.",
-            ask.device.id,
-            state.sealed_of(&ask.device.id)
+            ask.device.id(),
+            state.sealed_of(ask.device.id())
         ),
     }
 }

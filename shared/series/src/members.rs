@@ -55,7 +55,7 @@ pub async fn may_have_been_in(
     horizon: &Horizon,
     invocation: &Invocation,
 ) -> Result<bool, Failure> {
-    let is_now = device.place.room().is_some_and(|room| rooms.contains(room));
+    let is_now = device.place().room().is_some_and(|room| rooms.contains(room));
     Ok(is_now || was_in(store, device, rooms, range, horizon, invocation).await?)
 }
 
@@ -69,8 +69,8 @@ async fn was_in(
     horizon: &Horizon,
     invocation: &Invocation,
 ) -> Result<bool, Failure> {
-    let Some(rolled_up) = horizon.rolled_up(&device.id) else { return Ok(true) };
-    let Ok(range) = TimeRange::new(range.from().max(device.first_seen), range.to()) else {
+    let Some(rolled_up) = horizon.rolled_up(device.id()) else { return Ok(true) };
+    let Ok(range) = TimeRange::new(range.from().max(device.first_seen()), range.to()) else {
         return Ok(false);
     };
     if range.from() < rolled_up.from() {
@@ -81,14 +81,15 @@ async fn was_in(
     let may_be_of = |stored: &[StoredRollup]| stored.iter().any(|it| it.rollup.may_be_of(rooms));
     if let Ok(days) = TimeRange::new(range.from(), range.to().min(last_day)) {
         let dates = (zone.date(days.from()), zone.date(days.last()));
-        let days = store.days(&device.id, dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
+        let days =
+            store.days(device.id(), dates, Order::Ascending, MAX_ROLLUPS, invocation).await?;
         if may_be_of(&days) {
             return Ok(true);
         }
     }
     let since = Quarter::of(range.from().max(last_day)).start();
     if let Ok(quarters) = TimeRange::new(since, range.to().min(rolled_up.to()))
-        && may_be_of(&store.quarters(&device.id, quarters, false, invocation).await?)
+        && may_be_of(&store.quarters(device.id(), quarters, false, invocation).await?)
     {
         return Ok(true);
     }
@@ -98,7 +99,7 @@ async fn was_in(
     let order = Order::Descending;
     let query =
         RangeQuery { range: newest, order, after: None, limit: MAX_READINGS, consistent: false };
-    let page = store.device_readings(&device.id, &query, invocation).await?;
+    let page = store.device_readings(device.id(), &query, invocation).await?;
     Ok(page.has_more
         || page.readings.iter().any(|it| it.room.as_ref().is_some_and(|it| rooms.contains(it))))
 }
@@ -108,7 +109,7 @@ impl<'a> LeftOut<'a> {
     #[must_use]
     pub const fn behind_meter(device: &'a Device, behind: &'a DeviceId) -> Self {
         let (reason, behind) = ("behind", Some(behind));
-        Self { device_id: &device.id, reason, behind, metrics: Vec::new(), is_whole: true }
+        Self { device_id: device.id(), reason, behind, metrics: Vec::new(), is_whole: true }
     }
 
     /// That metrics of a device are left out for their roles, one for each role.
@@ -122,7 +123,7 @@ impl<'a> LeftOut<'a> {
         }
         let is_whole = !meter.is_of_sums();
         let each = |(role, metrics): (Role, _)| Self {
-            device_id: &device.id,
+            device_id: device.id(),
             reason: role.as_str(),
             behind: None,
             metrics,

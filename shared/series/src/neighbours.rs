@@ -165,7 +165,7 @@ impl<S: Store> Search<'_, S> {
             return Ok(None);
         };
         let query = RangeQuery { range, order: self.order, after: None, limit, consistent: false };
-        let device = &self.ask.device.id;
+        let device = self.ask.device.id();
         let page = self.store.device_readings(device, &query, self.invocation).await?;
         for reading in &page.readings {
             if !self.missing.is_empty() && !self.rooms.contains(&reading.room) {
@@ -197,7 +197,7 @@ impl<S: Store> Search<'_, S> {
 
     /// Searches one stretch on from `at`; the place from which to go on.
     async fn stride(&mut self, at: Timestamp) -> Result<Option<Timestamp>, Failure> {
-        let rolled_up = self.ask.horizon.rolled_up(&self.ask.device.id);
+        let rolled_up = self.ask.horizon.rolled_up(self.ask.device.id());
         let is_back = self.order == Order::Descending;
         match rolled_up {
             Some(it) if is_back && it.from() < at && at <= it.to() => {
@@ -250,7 +250,7 @@ impl<S: Store> Search<'_, S> {
         let Some(range) = self.span(near, far).filter(|_| !self.missing.is_empty()) else {
             return Ok(());
         };
-        let device = &self.ask.device.id;
+        let device = self.ask.device.id();
         let mut found = self.store.quarters(device, range, false, self.invocation).await?;
         if self.order == Order::Descending {
             found.reverse();
@@ -300,7 +300,7 @@ impl<S: Store> Search<'_, S> {
             if self.missing.is_empty() {
                 return Ok(true);
             }
-            let device = &self.ask.device.id;
+            let device = self.ask.device.id();
             let days = self.store.days(device, (from, to), self.order, limit, self.invocation);
             let days = days.await?;
             for day in &days {

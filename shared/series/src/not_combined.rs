@@ -28,6 +28,6 @@ impl<'a> NotCombined<'a> {
     pub fn of(device: &'a Device, metric: &'a MetricName) -> Option<Self> {
         let reason = device.not_of_room(metric)?;
         let not_of_room = reason.as_str();
-        Some(Self::NotOfRoom { device_id: &device.id, metric, not_of_room })
+        Some(Self::NotOfRoom { device_id: device.id(), metric, not_of_room })
     }
 }

@@ -62,13 +62,13 @@ pub async fn places<'a>(
 
 /// Whether a device is in no room, and has been in none: of what no room has nothing is lost.
 fn is_in_none(values: &DeviceValues<'_>) -> bool {
-    values.device.place.room().is_none()
+    values.device.place().room().is_none()
         && values.gathered.pieces.iter().any(|piece| piece.rollup.rooms.contains(&None))
 }
 
 /// Whether what is read of a device for a room has anything of the room.
 fn was_in(values: &DeviceValues<'_>, room: &RoomId) -> bool {
-    values.device.place.room() == Some(room)
+    values.device.place().room() == Some(room)
         || values.gathered.pieces.iter().any(|piece| !piece.is_elsewhere)
         || values.has_share()
 }
@@ -85,7 +85,7 @@ enum Rooms<'a> {
 impl<'a> Rooms<'a> {
     fn of(values: &DeviceValues<'_>, asked: &'a [BTreeSet<RoomId>]) -> Self {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup);
-        let now = values.device.place.room();
+        let now = values.device.place().room();
         let beside = || values.rooms_beside.iter().flatten();
         let may_be_of = |room: &&BTreeSet<RoomId>| {
             now.into_iter().chain(beside()).any(|it| room.contains(it))
@@ -111,8 +111,9 @@ fn grouped<'a>(
     mut of_rooms: Vec<(RoomId, DeviceValues<'a>)>,
     alone: Vec<DeviceValues<'a>>,
 ) -> Vec<Place<'a>> {
-    of_rooms
-        .sort_by(|(room, it), (other, next)| (room, &it.device.id).cmp(&(other, &next.device.id)));
+    of_rooms.sort_by(|(room, it), (other, next)| {
+        (room, it.device.id()).cmp(&(other, next.device.id()))
+    });
     let mut places: Vec<Place<'a>> = Vec::new();
     for (room, values) in of_rooms {
         match places.last_mut().filter(|place| place.room.as_ref() == Some(&room)) {

@@ -128,11 +128,11 @@ impl Home {
         rollup: Rollup,
     ) {
         let stored = StoredRollup {
-            key: RollupKey { device: self.device.id.clone(), bucket },
+            key: RollupKey { device: self.device.id().clone(), bucket },
             range,
             zone: zone.map(ToOwned::to_owned),
             version: 1,
-            settings: self.device.fold_settings.number,
+            settings: self.device.fold_settings().number,
             raw_until: None,
             expires: None,
             is_frozen: false,
@@ -215,7 +215,7 @@ impl Home {
 
     /// The rows as a fold of all readings has them.
     fn expected(&self, grid: &Grid, name: &MetricName, now: Timestamp) -> Vec<RowValues> {
-        let rule = MetricRule::of(&self.device.metrics[name]);
+        let rule = MetricRule::of(&self.device.metrics()[name]);
         let samples = || {
             let values = self.readings.iter().filter_map(|it| {
                 let value = it.metrics().get(name)?.clone();
@@ -436,10 +436,15 @@ async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_
     let mut home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, days * DAY)), || true).await;
     let whole = |days: i64| range(first, plus(first, days * DAY));
-    let power = home.device.metrics.get_mut(&metric(POWER)).expect("it has sent it");
-    power.hold = Some(TimeDelta::hours(1));
-    let concerning = |extent| FoldSettings { number: 1, changes: [(1, extent)].into() };
-    home.device.fold_settings = concerning(Extent::ALL);
+    let concerning = |device: &Device, extent| {
+        let changed = device.changed(|it| {
+            let power = it.metrics.get_mut(&metric(POWER)).expect("it has sent it");
+            power.hold = Some(TimeDelta::hours(1));
+            it.fold_settings = FoldSettings { number: 1, changes: [(1, extent)].into() };
+        });
+        changed.expect("a device")
+    };
+    home.device = concerning(&home.device, Extent::ALL);
 
     let month = home.gathered(whole(31), now).await.expect("within reach");
     assert_eq!((month.levels, month.outdated), ([Level::Readings].into(), 0));
@@ -454,7 +459,8 @@ async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_
     assert_eq!(more.outdated, 9);
 
     let third = range(plus(first, 2 * DAY), plus(first, 3 * DAY));
-    home.device.fold_settings = concerning(Extent { first: third.from(), last: third.from() });
+    let extent = Extent { first: third.from(), last: third.from() };
+    home.device = concerning(&home.device, extent);
     let one = home.gathered(whole(days), now).await.expect("within reach");
     let read = one.pieces.iter().filter(|piece| piece.level == Level::Readings);
     assert_eq!((read.map(|piece| piece.range).collect(), one.outdated), (vec![third], 0));

@@ -75,7 +75,7 @@ impl Step<'_> {
     ) -> Result<Option<Sample>, Failure> {
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit: 1, consistent: true };
-        let page = store.device_readings(&self.device.id, &query, invocation).await?;
+        let page = store.device_readings(self.device.id(), &query, invocation).await?;
         let rule = MetricRule::Counter(rule.clone());
         Ok(page.readings.iter().find_map(|reading| rule.sample(reading, self.name)))
     }

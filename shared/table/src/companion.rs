@@ -32,21 +32,21 @@ pub enum Companion {
 /// of them tells.
 #[must_use]
 pub fn companions(old: &Device, new: &Device) -> Vec<Companion> {
-    if old.stay == new.stay {
+    if old.stay() == new.stay() {
         return Vec::new();
     }
-    let ended = old.open_stay().zip(new.stay.as_ref()).and_then(|(open, newest)| {
+    let ended = old.open_stay().zip(new.stay()).and_then(|(open, newest)| {
         // Another stay begins where the open one ends; the same one is ended by itself.
         (newest.since != open.since).then(|| open.ended(newest.since))
     });
-    let stays = ended.into_iter().chain(new.stay.clone());
-    stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id.clone(), stay })).collect()
+    let stays = ended.into_iter().chain(new.stay().cloned());
+    stays.map(|stay| Companion::KeepStay(DeviceStay { device: new.id().clone(), stay })).collect()
 }
 
 /// The companions of such a write in a table that has its index of attributes. Values that stay are not written.
 #[must_use]
 pub fn search_companions(old: &Device, new: &Device) -> Vec<Companion> {
-    entry_companions(&new.id, &old.search_entries(), &new.search_entries())
+    entry_companions(new.id(), &old.search_entries(), &new.search_entries())
 }
 
 /// The companions that make the stored values of a device those that it has.
@@ -84,7 +84,8 @@ mod tests {
                 Edit::Set(room) => Edit::Set(room.parse().expect("an id")),
             };
             let old = device.clone();
-            DevicePatch { room, ..DevicePatch::default() }.apply(device, at(now));
+            let patch = DevicePatch { room, ..DevicePatch::default() };
+            *device = patch.edited(device, at(now)).expect("a room");
             let companions = companions(&old, device).into_iter();
             let kept = companions.map(|it| match it {
                 Companion::KeepStay(DeviceStay { stay, .. }) => stay,

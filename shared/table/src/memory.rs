@@ -23,8 +23,8 @@ use super::{
     keys,
 };
 use domain::{
-    BehindError, DeletedDevice, Deletion, Device, DeviceId, DevicePatch, DevicePatchError,
-    DeviceUpdate, Edit, Hints, MAX_INTRODUCED_ROOMS, Order, Reading, Room, RoomId, RoomPatch, Stay,
+    BehindError, DeletedDevice, Deletion, Device, DeviceId, DeviceParts, DevicePatch,
+    DevicePatchError, DeviceUpdate, Edit, Hints, Order, Reading, Room, RoomId, RoomPatch, Stay,
     Timestamp, Token, TokenHash,
 };
 
@@ -219,24 +219,21 @@ impl State {
         now: Timestamp,
     ) -> UpdateOutcome<Edited, DevicePatchError> {
         let Some(old) = self.devices.get(id) else { return UpdateOutcome::ConditionFailed(None) };
-        let meters = || -> Result<Vec<Companion>, DevicePatchError> {
-            patch.check(old)?;
-            self.meter_companions(MeterChange::of(old, patch)?).map_err(DevicePatchError::from)
-        };
-        let mut beside = match meters() {
-            Ok(companions) => companions,
+        let edited = patch.edited(old, now);
+        let edited = edited
+            .and_then(|device| Ok((device, self.meter_companions(MeterChange::of(old, patch))?)));
+        let (device, mut beside) = match edited {
+            Ok(edited) => edited,
             Err(why) => return UpdateOutcome::ConditionFailed(Some(why)),
         };
-        let mut device = old.clone();
-        patch.apply(&mut device, now);
         if device == *old && beside.is_empty() {
             return UpdateOutcome::Updated(Edited { device, room: None });
         }
-        device.version += 1;
+        let device = device.next_version();
         beside.extend(companions(old, &device));
         let mut room = None;
         if let Edit::Set(into) = &patch.room
-            && old.place.room() != Some(into)
+            && old.place().room() != Some(into)
         {
             let new = Room::new(into.clone(), now);
             let known = self.rooms.get(into).cloned();
@@ -258,7 +255,7 @@ impl State {
     }
 
     fn write_device(&mut self, device: Device, companions: Vec<Companion>) {
-        self.devices.insert(device.id.clone(), device);
+        self.devices.insert(device.id().clone(), device);
         self.write_companions(companions);
     }
 
@@ -272,10 +269,10 @@ impl State {
                 | Companion::StillBehind { .. } => {}
                 Companion::KeepStay(of) => drop(self.stays.insert(StayKey::of(&of), of.stay)),
                 Companion::NoteBehind(meter, device) => {
-                    self.note(&meter.id, |it| it.behind_it.insert(device));
+                    self.note(meter.id(), |it| it.behind_it.extend([device]));
                 }
                 Companion::ForgetBehind(meter, device) => {
-                    self.note(&meter.id, |it| it.behind_it.remove(&device));
+                    self.note(meter.id(), |it| it.behind_it.retain(|it| *it != device));
                 }
             }
         }
@@ -283,10 +280,10 @@ impl State {
 }
 
 impl State {
-    fn note(&mut self, meter: &DeviceId, note: impl FnOnce(&mut Device) -> bool) {
+    fn note(&mut self, meter: &DeviceId, note: impl FnOnce(&mut DeviceParts)) {
         let meter = self.devices.get_mut(meter).expect("it was read");
-        note(meter);
-        meter.version += 1;
+        let noted = meter.changed(note).expect("a change was checked");
+        *meter = noted.next_version();
     }
 
     /// Stores the readings that are to be stored.
@@ -446,7 +443,7 @@ impl PageRegistry for MemoryStore {
         limit: usize,
         _invocation: &Invocation,
     ) -> StoreResult<Option<ListPage<Device>>> {
-        let is_asked = |it: &Device| it.place.room() == Some(room) && Some(&it.id) > after;
+        let is_asked = |it: &Device| it.place().room() == Some(room) && Some(it.id()) > after;
         Ok(Some(page::list_page(self.read()?.devices.values(), is_asked, limit)))
     }
 }
@@ -517,7 +514,7 @@ impl SearchDevices for MemoryStore {
         let hits_of = |device: &Device| -> Vec<SearchHit> {
             let entries = device.search_entries().into_iter();
             let entries = entries.filter(|it| it.subject == *query.subject);
-            entries.map(|it| SearchHit { value: it.value, device: device.id.clone() }).collect()
+            entries.map(|it| SearchHit { value: it.value, device: device.id().clone() }).collect()
         };
         let mut hits: Vec<SearchHit> = devices.values().flat_map(hits_of).collect();
         hits.retain(|hit| (&first..=&last).contains(&&hit.place()));
@@ -575,20 +572,22 @@ impl RegisterDevices for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<Registration> {
         let mut state = self.write()?;
-        if let Some(known) = state.devices.get(&device.id) {
+        if let Some(known) = state.devices.get(device.id()) {
             return Ok(Registration::Exists(Box::new(known.clone())));
         }
-        let mut new = device.clone();
-        let replaced = match state.deletions.get(&device.id) {
+        let (new, registration) = match state.deletions.get(device.id()) {
             Some(deletion) if deletion.ended.is_none() => {
                 return Ok(Registration::Deleted(*deletion));
             }
-            deletion => deletion.map(|it| it.settings),
+            Some(deletion) => {
+                let new = device.clone().numbered_after(deletion);
+                (new.clone(), Registration::Exists(Box::new(new)))
+            }
+            None => (device.clone(), Registration::Inserted),
         };
-        state.deletions.remove(&device.id);
-        new.fold_settings.number = replaced.unwrap_or(new.fold_settings.number);
-        state.devices.insert(device.id.clone(), new.clone());
-        Ok(replaced.map_or(Registration::Inserted, |_| Registration::Exists(Box::new(new))))
+        state.deletions.remove(device.id());
+        state.devices.insert(device.id().clone(), new);
+        Ok(registration)
     }
 
     async fn register_room(
@@ -614,12 +613,11 @@ impl RegisterDevices for MemoryStore {
         let Some(device) = state.devices.get_mut(device) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        let introduced = &mut device.introduced_rooms;
-        if introduced.contains(room) || introduced.len() < MAX_INTRODUCED_ROOMS {
-            introduced.insert(room.clone());
-            return Ok(UpdateOutcome::Updated(device.clone()));
+        match device.changed(|it| it.introduced_rooms.extend([room.clone()])) {
+            Ok(introduced) => device.clone_from(&introduced),
+            Err(_) => return Ok(UpdateOutcome::ConditionFailed(Some(device.clone()))),
         }
-        Ok(UpdateOutcome::ConditionFailed(Some(device.clone())))
+        Ok(UpdateOutcome::Updated(device.clone()))
     }
 }
 
@@ -634,15 +632,17 @@ impl TeachDevice for MemoryStore {
             return Ok(UpdateOutcome::Updated(known.clone()));
         };
         let mut state = self.write()?;
-        let Some(device) = state.devices.get_mut(&known.id) else {
+        let Some(device) = state.devices.get_mut(known.id()) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        if device.version != known.version {
+        if device.version() != known.version() {
             return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
         }
-        let Device { source, fold_settings, version, metrics, .. } = taught;
-        device.metrics.extend(metrics);
-        *device = Device { source, fold_settings, version, ..device.clone() };
+        let DeviceParts { source, fold_settings, version, metrics, .. } = taught.into_parts();
+        let mut parts = device.clone().into_parts();
+        parts.metrics.extend(metrics);
+        let taught = DeviceParts { source, fold_settings, version, ..parts };
+        *device = Device::new(taught).expect("no setting of a person is taught");
         Ok(UpdateOutcome::Updated(device.clone()))
     }
 }
@@ -655,11 +655,11 @@ impl UpdateRegistry for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
-        let Some(device) = state.devices.get_mut(&known.id) else {
+        let Some(device) = state.devices.get_mut(known.id()) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen);
-        let is_there_still = device.place == known.place;
+        let earlier = learned.first_seen.is_none_or(|at| at < device.first_seen());
+        let is_there_still = device.place() == known.place();
         if !(earlier && (learned.room.is_none() || is_there_still)) {
             return Ok(UpdateOutcome::ConditionFailed(Some(device.clone())));
         }
@@ -674,14 +674,13 @@ impl UpdateRegistry for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
-        let Some(old) = state.devices.get(&known.id) else {
+        let Some(old) = state.devices.get(known.id()) else {
             return Ok(UpdateOutcome::ConditionFailed(None));
         };
-        if (old.version, &old.place) != (known.version, &known.place) {
+        if (old.version(), old.place()) != (known.version(), known.place()) {
             return Ok(UpdateOutcome::ConditionFailed(Some(old.clone())));
         }
-        let version = old.version + 1;
-        let device = Device { stay: Some(stay.clone()), version, ..old.clone() };
+        let device = old.with_stay(Some(stay.clone()));
         let companions = companions(old, &device);
         state.write_device(device.clone(), companions);
         Ok(UpdateOutcome::Updated(device))

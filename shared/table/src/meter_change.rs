@@ -33,32 +33,31 @@ pub struct MeterChange {
 
 impl MeterChange {
     /// The change that an edit makes; nothing is to be read for one that makes none.
-    pub fn of(old: &Device, patch: &DevicePatch) -> Result<Self, BehindError> {
+    #[must_use]
+    pub fn of(old: &Device, patch: &DevicePatch) -> Self {
         let into = match &patch.behind {
-            Edit::Set(meter) if *meter == old.id => return Err(BehindError::Itself),
             Edit::Set(meter) => Some(meter.clone()),
             Edit::Keep | Edit::Clear => None,
         };
-        let is_left = |meter: &&DeviceId| {
-            patch.behind != Edit::Keep && into.as_ref() != Some(meter) && **meter != old.id
-        };
-        let left = old.behind.as_ref().filter(is_left).cloned();
-        Ok(Self::new(old, into, left))
+        let is_left =
+            |meter: &&DeviceId| patch.behind != Edit::Keep && into.as_ref() != Some(meter);
+        let left = old.behind().filter(is_left).cloned();
+        Self::new(old, into, left)
     }
 
     /// The change that a device's deletion makes.
     #[must_use]
     pub fn of_deletion(old: &Device) -> Self {
-        Self::new(old, None, old.behind.clone().filter(|meter| *meter != old.id))
+        Self::new(old, None, old.behind().cloned())
     }
 
     fn new(old: &Device, into: Option<DeviceId>, left: Option<DeviceId>) -> Self {
         Self {
-            device: old.id.clone(),
+            device: old.id().clone(),
             next: into.clone().or_else(|| left.clone()),
             into,
             left,
-            was_behind: old.behind.clone(),
+            was_behind: old.behind().cloned(),
             above: Vec::new(),
             left_as_read: None,
             is_noted: false,
@@ -75,9 +74,9 @@ impl MeterChange {
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
         let Some(id) = self.next.take() else { return Ok(()) };
         let is_climbing = self.into.as_ref().is_some_and(|into| {
-            self.above.last().map_or(*into == id, |(_, it)| {
-                it.as_ref().and_then(|it| it.behind.as_ref()) == Some(&id)
-            })
+            self.above
+                .last()
+                .map_or(*into == id, |(_, it)| it.as_ref().and_then(|it| it.behind()) == Some(&id))
         });
         if !is_climbing {
             self.left_as_read = found;
@@ -85,16 +84,16 @@ impl MeterChange {
         }
         if self.above.is_empty() {
             let meter = found.as_ref().ok_or_else(|| BehindError::NoMeter(id.clone()))?;
-            let is_noted = meter.behind_it.contains(&self.device);
+            let is_noted = meter.behind_it().contains(&self.device);
             if self.was_behind.as_ref() == Some(&id) && is_noted {
                 self.is_noted = true;
                 return Ok(());
             }
-            if meter.behind_it.len() >= MAX_BEHIND && !is_noted {
+            if meter.behind_it().len() >= MAX_BEHIND && !is_noted {
                 return Err(BehindError::Full(id));
             }
         }
-        let further = found.as_ref().and_then(|it| it.behind.clone());
+        let further = found.as_ref().and_then(|it| it.behind().cloned());
         self.above.push((id, found));
         let meter = || self.above[0].0.clone();
         if further.as_ref() == Some(&self.device) {
@@ -118,14 +117,14 @@ impl MeterChange {
             return Vec::new();
         }
         let forget = |meter: Device| {
-            let is_noted = meter.behind_it.contains(&device);
+            let is_noted = meter.behind_it().contains(&device);
             is_noted.then(|| Companion::ForgetBehind(Box::new(meter), device.clone()))
         };
         let mut companions: Vec<Companion> = left_as_read.and_then(forget).into_iter().collect();
         for (place, (id, found)) in above.into_iter().enumerate() {
             let still = Companion::StillBehind {
                 device: id.clone(),
-                meter: found.as_ref().and_then(|it| it.behind.clone()),
+                meter: found.as_ref().and_then(|it| it.behind().cloned()),
             };
             let written = match found {
                 Some(meter) if place == 0 => {

@@ -29,10 +29,10 @@ impl ItemSizes {
     /// Those of items with so many of the device's metrics.
     #[must_use]
     pub fn of(device: &Device, metrics: usize) -> Self {
-        let names: usize = device.metrics.keys().map(|name| name.as_str().len()).sum();
-        let known = device.metrics.len().max(1);
+        let names: usize = device.metrics().keys().map(|name| name.as_str().len()).sum();
+        let known = device.metrics().len().max(1);
         let metrics = metrics.clamp(1, known);
-        let texts = device.id.as_str().len() + room_bytes(device) + names * metrics / known;
+        let texts = device.id().as_str().len() + room_bytes(device) + names * metrics / known;
         Self {
             reading: READING + texts + VALUE * metrics,
             rollup: ROLLUP + texts + METRIC * metrics,
@@ -53,12 +53,12 @@ pub fn of_reading(reading: &Reading) -> usize {
 /// About how many bytes the item of a device's largest reading has: that of its longest metrics with the longest values.
 #[must_use]
 pub fn of_largest_reading(device: &Device) -> usize {
-    let mut names: Vec<usize> = device.metrics.keys().map(|name| name.as_str().len()).collect();
+    let mut names: Vec<usize> = device.metrics().keys().map(|name| name.as_str().len()).collect();
     names.sort_unstable_by(|a, b| b.cmp(a));
     let metrics: usize = names.into_iter().take(MAX_METRICS).map(|name| name + LONGEST_VALUE).sum();
-    READING + device.id.as_str().len() + room_bytes(device) + metrics
+    READING + device.id().as_str().len() + room_bytes(device) + metrics
 }
 
 fn room_bytes(device: &Device) -> usize {
-    device.place.room().map_or(0, |room| room.as_str().len())
+    device.place().room().map_or(0, |room| room.as_str().len())
 }

@@ -134,7 +134,7 @@ pub(crate) async fn look_up<C: Clock>(
             } else {
                 places.keep(&device);
             }
-            known.devices.insert(device.id.clone(), device);
+            known.devices.insert(device.id().clone(), device);
         }
     }
     Ok(known)

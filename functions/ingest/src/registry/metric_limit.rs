@@ -46,7 +46,7 @@ impl MetricLimit {
     ) {
         let mut all_added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         timed.refuse(rejected, |reading| {
-            let registered = known.device(&reading.device).map(|device| &device.metrics);
+            let registered = known.device(&reading.device).map(domain::Device::metrics);
             let is_registered =
                 |name: &MetricName| registered.is_some_and(|it| it.contains_key(name));
             let added = all_added.remove(&reading.device);

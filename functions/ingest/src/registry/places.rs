@@ -30,7 +30,7 @@ pub(crate) struct KnownPlace {
 impl KnownPlace {
     /// The place of a device.
     pub(crate) fn of(device: &Device) -> Self {
-        let place = &device.place;
+        let place = device.place();
         Self { room: place.room().cloned(), is_chosen: place.chosen_room().is_some() }
     }
 
@@ -101,7 +101,7 @@ impl<C: Clock> KnownPlaces<C> {
         let mut places = self.places();
         let number = room.map_or(0, |room| places.number(&room, self.now()) + 1);
         let room = 2 * number + u32::from(is_chosen);
-        let hash = self.hasher.hash_one(device.id.as_str());
+        let hash = self.hasher.hash_one(device.id().as_str());
         places.put(Slot { hash, room, looked_up: self.now() });
     }
 
@@ -211,7 +211,8 @@ mod tests {
         let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
         let any = Reading::stored(id.parse().expect("an id"), Timestamp::MIN, None, metrics.into());
         let new = DeviceObservation::of(&any.expect("a reading"));
-        Device { place, ..new.new_device(id.parse().expect("an id"), |_| true) }
+        let new = new.new_device(id.parse().expect("an id"), |_| true);
+        new.changed(|it| it.place = place).expect("a device")
     }
 
     fn room(n: usize) -> RoomId {
@@ -232,20 +233,20 @@ mod tests {
             device("b", Place::Learned(room(0), Timestamp::MIN)),
             device("c", Place::Chosen(room(1))),
         ];
-        assert_eq!(places.get(&devices[0].id), None);
+        assert_eq!(places.get(devices[0].id()), None);
         devices.iter().for_each(|device| places.keep(device));
         for device in &devices {
-            assert_eq!(places.get(&device.id), Some(KnownPlace::of(device)));
+            assert_eq!(places.get(device.id()), Some(KnownPlace::of(device)));
         }
         assert!(places.has_room(&room(0)) && !places.has_room(&room(2)));
         clock.advance(Duration::from_secs(3_599));
         let moved = device("b", Place::Learned(room(2), Timestamp::MAX));
         places.keep(&moved);
         clock.advance(Duration::from_secs(1));
-        assert_eq!(places.get(&devices[0].id), None);
-        assert_eq!(places.get(&moved.id), Some(KnownPlace::of(&moved)));
+        assert_eq!(places.get(devices[0].id()), None);
+        assert_eq!(places.get(moved.id()), Some(KnownPlace::of(&moved)));
         clock.set(Timestamp::MIN);
-        assert_eq!(places.get(&moved.id), None, "by a clock that was set back");
+        assert_eq!(places.get(moved.id()), None, "by a clock that was set back");
     }
 
     #[test]
@@ -268,12 +269,12 @@ mod tests {
     fn half_as_many_devices_as_slots_are_known_and_more_take_no_more_memory() {
         let places = KnownPlaces::new(Duration::from_secs(60), clock());
         *places.places() = Places::of_at_most(1 << 13);
-        let mut one = device("d", Place::Unknown);
+        let one = device("d", Place::Unknown);
         let id = |n: usize| format!("d{n}").parse::<DeviceId>().expect("an id");
         let mut keep = |n: usize| {
-            one.id = id(n);
-            one.place = Place::Learned(room(n % 100), Timestamp::MIN);
-            places.keep(&one);
+            let place = Place::Learned(room(n % 100), Timestamp::MIN);
+            let one = one.changed(|it| (it.id, it.place) = (id(n), place));
+            places.keep(&one.expect("a device"));
         };
         let known = |n: usize| places.get(&id(n)).map(|known| known.room);
         (0..1 << 12).for_each(&mut keep);
@@ -293,9 +294,9 @@ mod tests {
         let device = device("d", Place::Learned(room(0), Timestamp::MIN));
         places.keep(&device);
         (1..MAX_ROOMS).for_each(|n| places.keep_room(&room(n)));
-        assert!(places.has_room(&room(0)) && places.get(&device.id).is_some());
+        assert!(places.has_room(&room(0)) && places.get(device.id()).is_some());
         places.keep_room(&room(MAX_ROOMS));
-        assert!(!places.has_room(&room(0)) && places.get(&device.id).is_none());
+        assert!(!places.has_room(&room(0)) && places.get(device.id()).is_none());
         assert_eq!(places.places().rooms.len(), 1);
     }
 }

@@ -110,9 +110,9 @@ pub(crate) fn keep_learned<C: Clock>(
     // Most readings change nothing, and this test is cheaper than a summary.
     let is_news = |reading: &&Reading| {
         device_now(&reading.device).is_some_and(|device| {
-            let is_elsewhere = |room| device.place.room() != Some(room);
+            let is_elsewhere = |room| device.place().room() != Some(room);
             reading.named_room.as_ref().is_some_and(is_elsewhere)
-                || reading.metrics().keys().any(|name| !device.metrics.contains_key(name))
+                || reading.metrics().keys().any(|name| !device.metrics().contains_key(name))
         })
     };
     for (id, observation) in observations(stored.iter().filter(is_news)) {
@@ -194,7 +194,7 @@ fn introducers<'a>(known: &Known, stored: &'a [Reading]) -> BTreeMap<&'a RoomId,
         };
         let free = free.entry(&reading.device).or_insert_with(|| {
             let device = known.device(&reading.device);
-            MAX_INTRODUCED_ROOMS.saturating_sub(device.map_or(0, |it| it.introduced_rooms.len()))
+            MAX_INTRODUCED_ROOMS.saturating_sub(device.map_or(0, |it| it.introduced_rooms().len()))
         });
         if *free > 0 && !introduced_by.contains_key(room) {
             *free -= 1;

@@ -37,7 +37,7 @@ impl Bench {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let id: DeviceId = id.parse().expect("an id");
         let found = self.store.devices(&invocation).await.expect("memory").found;
-        found.into_iter().find(|device| device.id == id).expect("registered")
+        found.into_iter().find(|device| *device.id() == id).expect("registered")
     }
 }
 
@@ -356,11 +356,11 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     };
     assert_eq!(bench.lines("/write?precision=s", &line(1_768_147_200, "")).await.0, 204);
     let device = bench.device("sensor.meter:Living_Room").await;
-    let info = device.metrics.values().next().expect("one");
+    let info = device.metrics().values().next().expect("one");
     assert_eq!(info.kind, domain::MetricKind::Counter);
     assert_eq!(info.unit.as_ref().map(domain::Unit::as_str), Some("kWh"));
     assert_eq!(device.shown_name().map(domain::Label::as_str), Some("Meter"));
-    assert_eq!(device.source.tags["area"], "Living Room");
+    assert_eq!(device.source().tags["area"], "Living Room");
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let rooms = bench.store.rooms(&invocation).await.expect("memory").found;
     assert_eq!(rooms[0].name.as_ref().map(domain::Label::as_str), Some("Living Room"));
@@ -381,16 +381,16 @@ async fn what_lines_teach_is_registered_and_taught_once_and_never_over_a_person(
     };
     bench
         .store
-        .edit_device(&device.id, &patch, bench.clock.now(), &invocation)
+        .edit_device(device.id(), &patch, bench.clock.now(), &invocation)
         .await
         .expect("edited");
     for n in 2..4 {
         bench.lines("/write?precision=s", &line(1_768_147_200 + n, ",battery=5")).await;
     }
     let device = bench.device("sensor.meter:Living_Room").await;
-    assert_eq!(device.metrics.len(), 2);
+    assert_eq!(device.metrics().len(), 2);
     let kinds: Vec<_> =
-        device.metrics.iter().map(|(name, it)| format!("{name} {}", it.kind.as_str())).collect();
+        device.metrics().iter().map(|(name, it)| format!("{name} {}", it.kind.as_str())).collect();
     assert_eq!(kinds, ["attr_battery gauge", "energy gauge"]);
 }
 
@@ -427,7 +427,7 @@ async fn a_device_has_no_more_metrics_in_a_race() {
     let (status, text) = write(&line(255, 257, 4)).await;
     assert_eq!(status, 400, "of the same instance: {text}");
     assert_eq!(write(&line(0, 256, 4)).await.0, 204);
-    assert_eq!(bench.device("a::m").await.metrics.len(), 256);
+    assert_eq!(bench.device("a::m").await.metrics().len(), 256);
     assert_eq!(write(&line(256, 257, 5)).await.0, 400, "the registry knows them now");
 }
 
@@ -461,7 +461,7 @@ async fn what_is_refused_teaches_nothing_and_with_accept_partial_false_stores_no
         assert!(!text.contains("partial"), "{text}");
     }
     assert_eq!(bench.lines("/write", &refused).await.0, 400);
-    assert_eq!(bench.device("a::m").await.metrics.len(), 250);
+    assert_eq!(bench.device("a::m").await.metrics().len(), 250);
     assert_eq!(bench.stored().len(), 1);
     assert_eq!(bench.lines("/write", &line("a", 250, 256)).await.0, 204);
 }
@@ -507,7 +507,7 @@ async fn a_device_is_taught_by_those_of_its_lines_that_are_stored() {
         refused += lines.len() - taught_by.len();
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let devices = bench.store.devices(&invocation).await.expect("memory").found;
-        let tags = &devices[0].source.tags;
+        let tags = &devices[0].source().tags;
         let of: Vec<usize> =
             (0..lines.len()).filter(|n| tags.contains_key(&format!("tag{n}"))).collect();
         assert_eq!(of, taught_by, "{text}");

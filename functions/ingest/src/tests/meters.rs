@@ -14,8 +14,8 @@ impl Bench {
             names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("+")
         };
         let shown = |it: &domain::Device| {
-            let meter = Meter::of(&it.metrics)?;
-            Some(format!("{}: {}/{}", it.id, names(&meter.used), names(&meter.sold)))
+            let meter = Meter::of(it.metrics())?;
+            Some(format!("{}: {}/{}", it.id(), names(&meter.used), names(&meter.sold)))
         };
         let mut shown: Vec<String> = devices.iter().filter_map(shown).collect();
         shown.sort();
@@ -177,7 +177,7 @@ async fn home_assistant_teaches_counters_and_the_roles_that_names_leave_no_doubt
     expected.extend([("roof", "gauge", Some("production")), ("solar_return", "gauge", None)]);
     for (entity, kind, role) in expected {
         let device = bench.device(&format!("sensor.{entity}")).await;
-        let (_, info) = device.metrics.iter().next().expect("one");
+        let (_, info) = device.metrics().iter().next().expect("one");
         let net = if info.is_net { " net" } else { "" };
         assert_eq!(format!("{}{net}", info.kind.as_str()), kind, "{entity}");
         assert_eq!(info.role.map(domain::Role::as_str), role, "{entity}");
@@ -211,7 +211,7 @@ async fn a_role_that_a_person_set_is_not_taught_again_and_a_known_device_learns_
             bench.clock.advance(Duration::from_secs(61));
             assert_eq!(bench.lines("/write?precision=s", &line(second + n)).await.0, 204);
         }
-        bench.device("sensor.solar").await.metrics.values().next().expect("one").role
+        bench.device("sensor.solar").await.metrics().values().next().expect("one").role
     };
     bench.lines("/write?precision=s", &line(0)).await;
     // It was described before roles were known; a person handed it back.
@@ -236,12 +236,12 @@ fn any_metrics_of_the_vocabulary_together_count_once() {
             .map(|name| (name.parse().expect("a name"), Decimal::parse("1").expect("a number")));
         let reading = Reading::new(id.clone(), Timestamp::MIN, None, metrics.collect());
         let observation = domain::DeviceObservation::of(&reading.expect("a reading"));
-        let mut device = observation.new_device(id.clone(), |_| true);
-        for (name, info) in &mut device.metrics {
+        let mut metrics = observation.new_device(id.clone(), |_| true).into_parts().metrics;
+        for (name, info) in &mut metrics {
             let (kind, unit) = formats::vocabulary::meaning(name.as_str()).expect("known");
             (info.kind, info.unit) = (kind, unit);
         }
-        let meter = Meter::of(&device.metrics).expect("it measures");
+        let meter = Meter::of(&metrics).expect("it measures");
         // Of a kind: the total, where it is there with the first of its parts or alone; else all.
         let of_kind = |kind: &str| -> Vec<&str> {
             let of_it = names.iter().copied().filter(|name| name.starts_with(kind));

@@ -266,7 +266,7 @@ async fn a_device_is_called_as_people_named_it() {
     assert!(device.as_str().starts_with("K_che:Lampe__1-"), "{device:?}");
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     let known = bench.store.devices(&invocation).await.expect("memory").found;
-    assert_eq!(known[0].source.name.as_ref().map(Label::as_str), Some("Küche/Lampe &1"));
+    assert_eq!(known[0].source().name.as_ref().map(Label::as_str), Some("Küche/Lampe &1"));
 }
 
 #[tokio::test]
@@ -315,9 +315,9 @@ async fn parts_have_ids_of_their_own_whatever_they_are_called() {
     let shown: Vec<_> = known
         .iter()
         .map(|device| {
-            let id = device.id.as_str();
+            let id = device.id().as_str();
             let id = id.split_once('-').map_or(id.to_owned(), |(shown, _)| format!("{shown}-*"));
-            let name = device.source.name.as_ref().map(Label::as_str);
+            let name = device.source().name.as_ref().map(Label::as_str);
             format!("{id} {}", name.unwrap_or_default())
         })
         .collect();

@@ -61,7 +61,7 @@ impl ListRequest {
         with_latest: bool,
     ) -> (Vec<&'a Device>, Option<String>) {
         let bytes = |device: &Device| if with_latest { latest_bytes(device) } else { 0 };
-        self.paginate(all, has_more, |device| device.id.as_str(), bytes)
+        self.paginate(all, has_more, |device| device.id().as_str(), bytes)
     }
 
     /// The entries of the page, and the cursor behind them where there are more.
@@ -102,7 +102,7 @@ pub(crate) fn fitting<'a>(devices: impl Iterator<Item = &'a Device>) -> usize {
 /// The largest size of a device's newest values: of a metric its name, 46 characters of number, a timestamp,
 /// punctuation.
 fn latest_bytes(device: &Device) -> usize {
-    device.metrics.keys().map(|name: &MetricName| name.as_str().len() + 110).sum()
+    device.metrics().keys().map(|name: &MetricName| name.as_str().len() + 110).sum()
 }
 
 /// Refuses what is answered from all rooms where memory does not hold them.

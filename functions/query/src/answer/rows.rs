@@ -177,20 +177,20 @@ impl<'a> MetricRow<'a> {
 
 impl<'a> From<&'a Device> for DeviceRow<'a> {
     fn from(device: &'a Device) -> Self {
-        let metrics = device.metrics.iter();
+        let metrics = device.metrics().iter();
         let metrics = metrics.map(|(name, info)| (name, MetricRow::of(device, name, info)));
         Self {
-            device_id: &device.id,
+            device_id: device.id(),
             name: device.shown_name(),
-            room: device.place.room(),
-            room_pinned: device.place.chosen_room().is_some(),
-            kind: device.kind.as_ref(),
-            tags: &device.tags,
-            attributes: &device.attributes,
-            behind: device.behind.as_ref(),
-            in_room_means: device.in_room_means,
+            room: device.place().room(),
+            room_pinned: device.place().chosen_room().is_some(),
+            kind: device.kind(),
+            tags: device.tags(),
+            attributes: device.attributes(),
+            behind: device.behind(),
+            in_room_means: device.in_room_means(),
             metrics: metrics.collect(),
-            first_seen: device.first_seen,
+            first_seen: device.first_seen(),
             latest: Latest::Unasked,
         }
     }

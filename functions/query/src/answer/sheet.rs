@@ -116,7 +116,7 @@ pub(crate) fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u
 /// The names of all metrics of some devices, sorted: the columns that stay the same on every page.
 pub(crate) fn metrics_of<'a>(devices: impl Iterator<Item = &'a Device>) -> Vec<MetricName> {
     let names: std::collections::BTreeSet<&MetricName> =
-        devices.flat_map(|device| device.metrics.keys()).collect();
+        devices.flat_map(|device| device.metrics().keys()).collect();
     names.into_iter().cloned().collect()
 }
 

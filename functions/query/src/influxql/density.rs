@@ -77,7 +77,7 @@ impl Densities {
         dates: (LocalDate, LocalDate),
         invocation: &Invocation,
     ) -> StoreResult<Density> {
-        let key = (device.id.clone(), dates.1);
+        let key = (device.id().clone(), dates.1);
         let density = |day: NewestDay| Density::of(device, day.metrics, day.readings);
         let known = self.known().get(&key).copied();
         if let Some(day) = known.filter(|day| day.date >= dates.0) {
@@ -105,7 +105,7 @@ async fn newest_day(
     dates: (LocalDate, LocalDate),
     invocation: &Invocation,
 ) -> StoreResult<Option<NewestDay>> {
-    let days = store.days(&device.id, dates, Order::Descending, 1, invocation).await?;
+    let days = store.days(device.id(), dates, Order::Descending, 1, invocation).await?;
     let Some(day) = days.first() else { return Ok(None) };
     let Bucket::Day(date) = day.key.bucket else { return Ok(None) };
     let metrics = &day.rollup.metrics;

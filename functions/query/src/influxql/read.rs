@@ -87,7 +87,7 @@ impl Plan<'_> {
 
     /// The part of the range in which the device may have readings.
     fn lived(&self, device: &Device) -> TimeDelta {
-        let from = self.range.from().max(device.first_seen);
+        let from = self.range.from().max(device.first_seen());
         // Forecasts may lie ahead, but not many.
         let to = self.range.to().min(self.now);
         to.since(from).max(TimeDelta::zero())
@@ -193,7 +193,7 @@ impl Plan<'_> {
             };
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
-            let page = store.device_readings(&wanted.device.id, &query, invocation).await?;
+            let page = store.device_readings(wanted.device.id(), &query, invocation).await?;
             found.extend(page.readings);
             if !page.has_more || wanted.lacking(&found, number).is_empty() {
                 break;
@@ -222,7 +222,7 @@ impl Plan<'_> {
     ) -> Result<Vec<Reading>, Failure> {
         let zone = self.horizon.zone();
         let dates = (zone.date(self.range.from()), zone.date(self.range.last()));
-        let days = store.days(&wanted.device.id, dates, order, MAX_DAYS, invocation).await?;
+        let days = store.days(wanted.device.id(), dates, order, MAX_DAYS, invocation).await?;
         let lacking = wanted.lacking(found, 1);
         let with = |metric: &MetricName| {
             days.iter().find(|day| day.rollup.metrics.contains_key(metric)).map(|day| day.range)

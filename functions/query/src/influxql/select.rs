@@ -53,7 +53,7 @@ pub(super) async fn select(
         wanted = without_absent(wanted, &selection, store, context, invocation).await?;
     }
     let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
-    let ids = wanted.iter().map(|it| it.device.id.clone());
+    let ids = wanted.iter().map(|it| it.device.id().clone());
     let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
     let mut answer = selection.answer();
     for mut group in selection.groups(&found) {
@@ -93,9 +93,9 @@ async fn without_absent<'a>(
         let seen = &seen;
         Box::pin(async move {
             let Some(rooms) = rooms else { return Ok(Some(it)) };
-            let is_now = it.device.place.room().is_some_and(|room| rooms.contains(room));
+            let is_now = it.device.place().room().is_some_and(|room| rooms.contains(room));
             let is_seen =
-                |room: &RoomId| seen.get(room).is_some_and(|ids| ids.contains(&it.device.id));
+                |room: &RoomId| seen.get(room).is_some_and(|ids| ids.contains(it.device.id()));
             let is_there = match knowledge {
                 Knowledge::Noted => is_now || rooms.iter().any(is_seen),
                 // Of a device that is asked in vain nothing is lost but units.

@@ -27,10 +27,10 @@ pub(crate) async fn of_device(
     let values = latest.ok_or_else(|| {
         Problem::new(
             ProblemKind::NotFound,
-            format!("The device {:?} has no readings.", device.id.as_str()),
+            format!("The device {:?} has no readings.", device.id().as_str()),
         )
     })?;
-    Ok(Response::json(200, &LatestRow { device_id: &device.id, values }))
+    Ok(Response::json(200, &LatestRow { device_id: device.id(), values }))
 }
 
 /// `GET /rooms/{id}/latest`
@@ -67,7 +67,7 @@ async fn page_of_latest(
     let rows: Vec<LatestRow<'_>> = devices
         .iter()
         .zip(latest)
-        .filter_map(|(device, values)| Some(LatestRow { device_id: &device.id, values: values? }))
+        .filter_map(|(device, values)| Some(LatestRow { device_id: device.id(), values: values? }))
         .collect();
     let known = || metrics_of(all.iter().copied());
     let columns = || Columns { own: &LATEST_COLUMNS, known: known() };

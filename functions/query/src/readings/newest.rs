@@ -48,7 +48,7 @@ pub(crate) async fn newest_of(
 }
 
 pub(super) fn all_metrics(device: &Device) -> Vec<&MetricName> {
-    device.metrics.keys().collect()
+    device.metrics().keys().collect()
 }
 
 /// The newest value of each metric among the newest readings; of a metric that is wanted and they lack,
@@ -65,7 +65,7 @@ pub(super) async fn newest(
         let after = after.map(ReadingKey::of);
         let order = Order::Descending;
         let query = RangeQuery { range, order, after, limit, consistent: false };
-        store.device_readings(&device.id, &query, invocation).await
+        store.device_readings(device.id(), &query, invocation).await
     };
     let likely = of_largest_reading(device);
     // Without a metric it is only asked when the device sent the last reading.
@@ -108,7 +108,7 @@ async fn add_days(
         }
         let dates = (first, last);
         // One more than before, because the day at which the search goes on is read again.
-        let days = store.days(&device.id, dates, Order::Descending, limit + 1, invocation).await?;
+        let days = store.days(device.id(), dates, Order::Descending, limit + 1, invocation).await?;
         for day in &days {
             latest.add(day.range.from(), &day.rollup);
         }

@@ -134,9 +134,9 @@ impl RangeOf<'_> {
         invocation: &Invocation,
     ) -> StoreResult<Page> {
         match self {
-            Self::Device(device) => store.device_readings(&device.id, query, invocation).await,
+            Self::Device(device) => store.device_readings(device.id(), query, invocation).await,
             Self::Room(room, devices) => {
-                let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
+                let ids: Vec<_> = devices.iter().map(|device| device.id().clone()).collect();
                 store.room_readings(room, &ids, query, invocation).await
             }
         }

@@ -39,7 +39,7 @@ pub(crate) async fn readings(
     // One more is told by `has_more`.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
-    let page = store.device_readings(&device.id, &query, call.invocation).await;
+    let page = store.device_readings(device.id(), &query, call.invocation).await;
     let page = page.map_err(|error| call.failed(&error))?;
     let keys: Vec<ReadingKey> =
         page.readings.iter().take(MAX_DELETED).map(ReadingKey::of).collect();

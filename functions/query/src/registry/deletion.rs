@@ -134,8 +134,8 @@ async fn begin(
     // The meter itself names who is behind it, but not who was put there by a version that did not note it.
     let now = registry.refresh(store, call.invocation, call.log).await;
     let now = now.map_err(|error| call.failed(&error))?;
-    let is_behind = |it: &&domain::Device| it.behind.as_ref() == Some(id);
-    let behind: Vec<_> = now.devices.values().filter(is_behind).map(|it| &it.id).collect();
+    let is_behind = |it: &&domain::Device| it.behind() == Some(id);
+    let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));
     }
@@ -266,11 +266,11 @@ async fn ensure_empty(
     let now = now.map_err(|error| call.failed(&error))?;
     let page;
     let devices: Vec<&DeviceId> = if now.has_all_devices {
-        now.devices_in(id).map(|device| &device.id).collect()
+        now.devices_in(id).map(domain::Device::id).collect()
     } else {
         let rooms = [id.clone()].into();
         page = lookup::devices_of_rooms(store, &rooms, None, MAX_NAMED + 1, call).await?;
-        page.listing.found.iter().map(|device| &device.id).collect()
+        page.listing.found.iter().map(domain::Device::id).collect()
     };
     if devices.is_empty() {
         return Ok(());

@@ -80,8 +80,8 @@ async fn page_of_devices(
 ) -> Result<Response, Problem> {
     let with_latest = call.params.flag("latest");
     let (devices, rest) = list.devices(devices, has_more, with_latest);
-    let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id.to_string());
-    let places: Vec<&str> = devices.iter().map(|device| device.id.as_str()).collect();
+    let rest = devices.last().filter(|_| rest.is_some()).map(|last| last.id().to_string());
+    let places: Vec<&str> = devices.iter().map(|device| device.id().as_str()).collect();
     let page = DevicePage { devices, rest, plan: None };
     let response = write_devices(store, call, list, page, |row| places[row]).await?;
     Ok(if with_latest { response } else { with_cache_headers(call.request, response) })

@@ -182,7 +182,7 @@ impl Members {
             Self::Read(page) => (page.listing.found.iter().collect(), page.has_more),
             Self::Known { rooms, snapshot } => {
                 let is_member =
-                    |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
+                    |it: &&Device| it.place().room().is_some_and(|room| rooms.contains(room));
                 (snapshot.devices.values().filter(is_member).collect(), false)
             }
         }
@@ -235,9 +235,9 @@ pub(crate) async fn indexed_devices_of_rooms(
         all.has_more |= page.has_more;
     }
     let found = &mut all.listing.found;
-    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found.sort_by(|a, b| a.id().cmp(b.id()));
     // The index follows a move after a moment, so a device may have been found in both rooms.
-    found.dedup_by(|a, b| a.id == b.id);
+    found.dedup_by(|a, b| a.id() == b.id());
     all.has_more |= found.len() > limit;
     found.truncate(limit);
     Ok(Some(readable(all, call)))
@@ -266,7 +266,7 @@ pub(crate) async fn add_meters(
         return Ok(());
     }
     let mut waiting: Vec<DeviceId> =
-        devices.values().filter_map(|device| device.behind.clone()).collect();
+        devices.values().filter_map(|device| device.behind().cloned()).collect();
     while let Some(id) = waiting.pop() {
         if devices.contains_key(&id) {
             continue;
@@ -277,7 +277,7 @@ pub(crate) async fn add_meters(
         }
         let found = Box::pin(store.device(&id, call.invocation)).await;
         if let Some(device) = found.map_err(|error| call.failed(&error))? {
-            waiting.extend(device.behind.clone());
+            waiting.extend(device.behind().cloned());
             devices.insert(id, device);
         }
     }

@@ -125,15 +125,15 @@ pub(crate) async fn in_rooms(
     let mut knowledge = knowledge.map_err(|error| call.failed(&error))?;
     let (mut ids, mut read) = (BTreeSet::new(), BTreeMap::new());
     if snapshot.has_all_devices {
-        let is_there = |it: &&Device| it.place.room().is_some_and(|room| rooms.contains(room));
-        ids.extend(snapshot.devices.values().filter(is_there).map(|it| it.id.clone()));
+        let is_there = |it: &&Device| it.place().room().is_some_and(|room| rooms.contains(room));
+        ids.extend(snapshot.devices.values().filter(is_there).map(|it| it.id().clone()));
     } else {
         let limit = MAX_DEVICES + 1;
         let page = lookup::indexed_devices_of_rooms(store, rooms, None, limit, call).await?;
         let is_past = |state: &RollupState| range.to() <= horizon.believed(state.sealed());
         match page {
             Some(page) => {
-                read.extend(page.listing.found.into_iter().map(|it| (it.id.clone(), it)));
+                read.extend(page.listing.found.into_iter().map(|it| (it.id().clone(), it)));
                 ids.extend(read.keys().cloned());
             }
             // Who was there in past time is noted, whoever is there now.
@@ -160,7 +160,7 @@ pub(crate) async fn in_rooms(
         if !unread.is_empty() {
             let found = store.find_devices(&unread, invocation).await;
             let found = found.map_err(|error| call.failed(&error))?.found;
-            read.extend(found.into_iter().map(|it| (it.id.clone(), it)));
+            read.extend(found.into_iter().map(|it| (it.id().clone(), it)));
         }
         ids.retain(|id| read.contains_key(id));
     }
@@ -177,7 +177,7 @@ async fn asked(
 ) -> Result<BTreeSet<DeviceId>, Failure> {
     let asked = snapshot.devices.values().map(|device| async move {
         let is_in = may_have_been_in(store, device, rooms, range, horizon, invocation).await?;
-        Ok::<_, Failure>(is_in.then(|| device.id.clone()))
+        Ok::<_, Failure>(is_in.then(|| device.id().clone()))
     });
     let asked: Vec<_> = asked.collect();
     let found: Vec<_> = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await?;

@@ -22,7 +22,7 @@ pub(crate) async fn of_device(
     call: &mut Call<'_>,
 ) -> Result<Response, Problem> {
     let query = query(call, now)?;
-    let device: DeviceId = lookup::device(registry, store, call).await?.id;
+    let device: DeviceId = lookup::device(registry, store, call).await?.id().clone();
     let page = store.stays_of(&device, &query, call.invocation).await;
     let page = page.map_err(|error| call.failed(&error))?;
     Ok(respond(call, &query, &page))

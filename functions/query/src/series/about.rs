@@ -121,7 +121,7 @@ impl Explanation {
     pub(crate) fn with_meters(mut self, meters: &[(&Device, Meter<'_>)]) -> Self {
         let names = |names: &[&MetricName]| names.iter().map(|name| (*name).clone()).collect();
         let meters = meters.iter().map(|(device, meter)| ExplainedMeter {
-            device_id: device.id.clone(),
+            device_id: device.id().clone(),
             used: names(&meter.used),
             sold: names(&meter.sold),
             not_counted: meter

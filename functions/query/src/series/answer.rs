@@ -79,12 +79,12 @@ impl Columns {
     ) -> Result<Self, Problem> {
         let mut columns = BTreeMap::new();
         for name in names {
-            let having = || devices.iter().filter(|it| it.metrics.contains_key(name));
+            let having = || devices.iter().filter(|it| it.metrics().contains_key(name));
             // What is left out says nothing of the others, unless nothing else is there.
             let is_shown = |it: &&&domain::Device| !is_combined || it.not_of_room(name).is_none();
             let are_shown = having().any(|it| is_shown(&it));
             let shown = having().filter(|it| !are_shown || is_shown(it));
-            let infos: Vec<_> = shown.map(|it| &it.metrics[name]).collect();
+            let infos: Vec<_> = shown.map(|it| &it.metrics()[name]).collect();
             let Some(first) = infos.first() else { continue };
             // One device that counts makes the metric a sum.
             let rules = infos.iter().map(|info| MetricRule::of(info));
@@ -180,7 +180,7 @@ impl<'a> Group<'a> {
         (columns, behind): &'a (Columns, Vec<LeftOut<'a>>),
     ) -> Self {
         match (&place.room, &place.devices[..]) {
-            (None, [device]) => Self::one(RowOf::OneOf(&device.device.id), columns, device),
+            (None, [device]) => Self::one(RowOf::OneOf(device.device.id()), columns, device),
             (None, devices) => Self::combined(RowOf::All, columns, devices, behind),
             (Some(room), devices) => Self::combined(RowOf::Room(room), columns, devices, behind),
         }
@@ -189,7 +189,7 @@ impl<'a> Group<'a> {
     /// One device.
     pub(crate) fn one(of: RowOf<'a>, columns: &'a Columns, device: &'a DeviceValues<'a>) -> Self {
         let counted = columns.0.iter().map(|_| vec![device]).collect();
-        let (covering, devices) = (vec![device], vec![&device.device.id]);
+        let (covering, devices) = (vec![device], vec![device.device.id()]);
         Self { of, columns, counted, covering, devices, left_out: Vec::new() }
     }
 
@@ -210,7 +210,7 @@ impl<'a> Group<'a> {
             .map(|(name, column)| {
                 let is_behind = |it: &DeviceValues<'_>| {
                     column.combine == Combine::Sum
-                        && behind.iter().any(|of| of.is_of_whole(&it.device.id))
+                        && behind.iter().any(|of| of.is_of_whole(it.device.id()))
                 };
                 let having = devices.iter().filter(|it| it.metrics.contains_key(name));
                 let (apart, together): (Vec<_>, Vec<_>) =
@@ -221,10 +221,10 @@ impl<'a> Group<'a> {
             })
             .collect();
         let is_counted = |it: &&DeviceValues<'_>| {
-            counted.iter().flatten().any(|counted| counted.device.id == it.device.id)
+            counted.iter().flatten().any(|counted| counted.device.id() == it.device.id())
         };
         let covering = devices.iter().filter(is_counted).collect();
-        let devices = devices.iter().map(|it| &it.device.id).collect();
+        let devices = devices.iter().map(|it| it.device.id()).collect();
         Self { of, columns, counted, covering, devices, left_out }
     }
 
@@ -297,14 +297,15 @@ impl<'a> Series<'a> {
         let groups = match (is_shared, request.is_apart) {
             (true, false) => vec![Group::combined(RowOf::All, columns, devices, behind)],
             (true, true) => {
-                let one =
-                    |it: &'a DeviceValues<'a>| Group::one(RowOf::OneOf(&it.device.id), columns, it);
+                let one = |it: &'a DeviceValues<'a>| {
+                    Group::one(RowOf::OneOf(it.device.id()), columns, it)
+                };
                 devices.iter().map(one).collect()
             }
             (false, _) => devices.iter().map(|it| Group::one(RowOf::Device, columns, it)).collect(),
         };
         let source = sources(devices).join("+");
-        let devices = devices.iter().map(|it| &it.device.id).collect();
+        let devices = devices.iter().map(|it| it.device.id()).collect();
         Self { request, grid, columns, source, devices, groups, now }
     }
 

@@ -44,7 +44,7 @@ pub(crate) async fn conditions(
     let devices = subject.devices(call)?;
     known(&request.question.names(), &devices)?;
     let has_all = |device: &&Device| {
-        request.question.conditions.iter().all(|it| device.metrics.contains_key(&it.metric))
+        request.question.conditions.iter().all(|it| device.metrics().contains_key(&it.metric))
     };
     let devices = devices.into_iter().filter(has_all).collect();
     let names = request.question.names();
@@ -59,10 +59,10 @@ pub(crate) async fn conditions(
     let explain = request.is_explained.then(|| Explanation::of(&asks, plan, call.invocation));
     let answer = Answer {
         request: &request,
-        devices: devices.iter().map(|device| &device.id).collect(),
+        devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &found,
         left_out,
-        lag: lacking.of(grid.range(), subject.device.as_ref().map(|device| &device.id)),
+        lag: lacking.of(grid.range(), subject.device.as_ref().map(Device::id)),
         knowledge: subject.knowledge,
     };
     let is_lacking = answer.lag.is_some();

@@ -120,7 +120,7 @@ impl<'a> Energy<'a> {
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
         let is_counted =
-            |device: &Device| self.left_out.iter().all(|it| !it.is_of_whole(&device.id));
+            |device: &Device| self.left_out.iter().all(|it| !it.is_of_whole(device.id()));
         let counting: Vec<_> =
             self.devices.iter().filter(|(it, _)| is_counted(it.device)).collect();
         let total = self.total(&counting);
@@ -130,7 +130,7 @@ impl<'a> Energy<'a> {
             let (it, meter) = pair;
             let total = self.total(&[pair]);
             Counted {
-                device_id: &it.device.id,
+                device_id: it.device.id(),
                 metric: meter.names().next(),
                 metrics: &meter.used,
                 metric_sold: meter.sold.first().copied(),
@@ -166,14 +166,14 @@ impl<'a> Energy<'a> {
         let is_meter_of_others =
             |id: &DeviceId| self.left_out.iter().any(|it| it.behind() == Some(id));
         let unsure = counting.iter().filter(|(it, meter)| {
-            let is_told = it.device.behind.is_some() || is_meter_of_others(&it.device.id);
-            let fields = &it.device.source.fields;
+            let is_told = it.device.behind().is_some() || is_meter_of_others(it.device.id());
+            let fields = &it.device.source().fields;
             let is_of_one_value =
                 |name: &&MetricName| fields.get(*name).is_some_and(|it| it.field == "value");
             meter.is_unsure && !is_told && meter.used.iter().all(is_of_one_value)
         });
         unsure
-            .map(|(it, meter)| Unsure { device_id: &it.device.id, metrics: &meter.used })
+            .map(|(it, meter)| Unsure { device_id: it.device.id(), metrics: &meter.used })
             .collect()
     }
 
@@ -206,7 +206,7 @@ impl<'a> Energy<'a> {
         let each = |(place, range): (usize, &TimeRange)| {
             let range = *range;
             let row = move |(it, meter): &'a (DeviceValues<'a>, Meter<'a>)| {
-                self.row(range, Some(&it.device.id), &RowEnergy::of(it, meter, place))
+                self.row(range, Some(it.device.id()), &RowEnergy::of(it, meter, place))
             };
             self.devices.iter().map(row).collect::<Vec<_>>()
         };

@@ -152,7 +152,7 @@ impl Subject {
     /// Whether a device is in the rooms now.
     pub(super) fn has_now(&self, device: &Device) -> bool {
         let Some(rooms) = &self.rooms else { return true };
-        device.place.room().is_some_and(|room| rooms.contains(room))
+        device.place().room().is_some_and(|room| rooms.contains(room))
     }
 
     /// The meter of a device. A device that is asked about by itself tells what it measures, whatever the role.
@@ -161,7 +161,7 @@ impl Subject {
         device: &'a Device,
         asked: Option<&MetricName>,
     ) -> Option<Meter<'a>> {
-        let metrics = &device.metrics;
+        let metrics = device.metrics();
         match (asked, self.is_shared()) {
             (None, true) => Meter::of(metrics),
             (None, false) => Meter::of(metrics)?.alone(metrics),
@@ -186,10 +186,10 @@ impl Subject {
         devices: &[&'a Device],
         counted: &[&Device],
     ) -> Vec<LeftOut<'a>> {
-        let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id == *id);
-        let behind_of = |id: &DeviceId| self.known(id)?.behind.as_ref();
+        let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id() == id);
+        let behind_of = |id: &DeviceId| self.known(id)?.behind();
         let behind = devices.iter().filter_map(|device| {
-            Some(LeftOut::behind_meter(device, meter_of(&device.id, behind_of, is_counted)?))
+            Some(LeftOut::behind_meter(device, meter_of(device.id(), behind_of, is_counted)?))
         });
         if self.is_shared() { behind.collect() } else { Vec::new() }
     }

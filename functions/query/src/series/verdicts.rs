@@ -23,7 +23,7 @@ pub(crate) async fn check_verdicts(
     let mut edited = device.clone();
     patch.apply(&mut edited, now);
     let new = patch.metrics.iter().flat_map(|(name, settings)| {
-        let stored = device.metrics.get(name).map(|info| &info.verdicts);
+        let stored = device.metrics().get(name).map(|info| &info.verdicts);
         let given = match &settings.verdicts {
             Edit::Set(given) => Some(given),
             Edit::Keep | Edit::Clear => None,
@@ -40,7 +40,7 @@ pub(crate) async fn check_verdicts(
     let horizon = known_state.horizon(store, now, call.invocation).await;
     let horizon = horizon.map_err(|error| call.failed(&error))?;
     for (name, at, verdict) in new {
-        let Some(MetricRule::Counter(rule)) = edited.metrics.get(name).map(MetricRule::of) else {
+        let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;
         };
         let step = Step { device: &edited, name, at, now, horizon: &horizon };

@@ -86,7 +86,7 @@ async fn stored(readings: &[Reading], sealed: Option<i64>) -> Bench {
             }
         }
         for (bucket, range) in buckets {
-            let settings = device.fold_settings.number;
+            let settings = device.fold_settings().number;
             let stored = given::stored_rollup(id, bucket, range, fold(range));
             given::put_first(&bench.store, &StoredRollup { settings, ..stored }).await;
         }

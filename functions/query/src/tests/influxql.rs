@@ -76,9 +76,9 @@ fn points() -> Vec<(Device, Vec<Reading>)> {
         devices.entry(id).or_default().push(reading);
     }
     let with_device = |(id, readings): (DeviceId, Vec<Reading>)| {
-        let mut device = given::device_of(&readings);
-        device.source = taught.remove(&id).unwrap_or_default();
-        (device, readings)
+        let source = taught.remove(&id).unwrap_or_default();
+        let device = given::device_of(&readings).changed(|it| it.source = source);
+        (device.expect("a device"), readings)
     };
     devices.into_iter().map(with_device).collect()
 }
@@ -106,7 +106,7 @@ async fn roll_up(
     for (bucket, (range, readings)) in buckets {
         let rollup = Rollup::fold(readings, &rules);
         let zone = matches!(bucket, Bucket::Day(_)).then(|| zone.name().to_owned());
-        let stored = given::stored_rollup(&device.id, bucket, range, rollup);
+        let stored = given::stored_rollup(device.id(), bucket, range, rollup);
         given::put_first(store, &StoredRollup { zone, ..stored }).await;
     }
 }
@@ -118,7 +118,7 @@ async fn home(rolled_up: Option<(&str, &str)>) -> Bench {
     for (device, readings) in points() {
         bench.store.put_readings(&readings, None, &invocation()).await;
         bench.store.register_device(&device, &invocation()).await.expect("memory");
-        if let Some(room) = device.place.room() {
+        if let Some(room) = device.place().room() {
             given::register_room(&bench.store, room.as_str(), readings[0].at).await;
         }
         if let Some((zone, to)) = rolled_up {

@@ -57,8 +57,10 @@ async fn devices_are_found_by_all_that_is_said_of_them() {
 #[tokio::test]
 async fn the_name_that_a_sender_taught_is_found_until_a_person_sets_another() {
     let bench = Bench::empty();
-    let mut device = given::device_of([&reading("d", 0, "r")]);
-    device.source.name = Some("Meter in the cellar".parse().expect("a name"));
+    let name = "Meter in the cellar".parse().expect("a name");
+    let device =
+        given::device_of([&reading("d", 0, "r")]).changed(|it| it.source.name = Some(name));
+    let device = device.expect("a device");
     bench.store.register_device(&device, &invocation()).await.expect("memory");
     let row = bench.get("/devices").await.json()["data"][0].clone();
     assert_eq!(row["name"], "Meter in the cellar");

@@ -43,7 +43,7 @@ impl Bench {
         let date = Zone::UTC.date(at(minute));
         let day = Zone::UTC.day(date).expect("it exists");
         let rollup = Rollup::fold(readings, &FoldRules::of(device));
-        let stored = given::stored_rollup(&device.id, Bucket::Day(date), day, rollup);
+        let stored = given::stored_rollup(device.id(), Bucket::Day(date), day, rollup);
         let raw_until = expired.then_some(at(60));
         given::put_first(&self.store, &StoredRollup { raw_until, ..stored }).await;
     }

@@ -414,13 +414,11 @@ fn a_row_that_no_two_values_tell_anything_of_has_no_amount() {
 
 #[test]
 fn every_unit_of_energy_has_the_same_limits() {
-    for (unit, just, too_much, kwh) in [
-        ("Wh", "51000", "51000.001", EnergyUnit::Wh),
-        ("kWh", "51", "51.000001", EnergyUnit::Kwh),
-        ("MWh", "0.051", "0.051000001", EnergyUnit::Mwh),
-    ] {
+    for (unit, just, too_much) in
+        [("Wh", "51000", "51000.001"), ("kWh", "51", "51.000001"), ("MWh", "0.051", "0.051000001")]
+    {
         let info = meter_in(unit);
-        assert_eq!(EnergyUnit::of(info.unit.as_ref()), Some(kwh));
+        let kwh = EnergyUnit::of(info.unit.as_ref()).expect("a unit of energy");
         // All that 50 kW make in an hour, and the tolerance of 1 kWh.
         let total = |amount: &str| (&parsed("8") + &parsed(amount)).to_string();
         let rise = |amount| [("11 10:00", "8".to_owned()), ("11 11:00", total(amount))];

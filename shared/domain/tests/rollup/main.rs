@@ -45,7 +45,7 @@ fn device(metrics: impl IntoIterator<Item = (MetricName, MetricInfo)>) -> Device
     let any = reading(0, None, [(metric("temperature"), thousandths(21_500))].into());
     let id = "meter".parse().expect("an id");
     let device = DeviceObservation::of(&any).new_device(id, |_| true);
-    Device { metrics: metrics.into_iter().collect(), ..device }
+    device.changed(|it| it.metrics = metrics.into_iter().collect()).expect("few metrics")
 }
 
 /// The fold of some values.

@@ -42,7 +42,7 @@ proptest! {
         let extent = extent(&mut meter, name.as_str(), patch);
         // A person has described it.
         let after = MetricInfo { is_described: true, ..after };
-        prop_assert_eq!(&meter.metrics[&name], &after);
+        prop_assert_eq!(&meter.metrics()[&name], &after);
         prop_assert!(!judgements_only || extent != Some(Extent::ALL));
         let edges = resolved(&edges, &values);
         let values = samples(&values);
@@ -67,10 +67,10 @@ fn home() -> Device {
 
 /// The extent of a patch of one metric, where it counts.
 fn extent(device: &mut Device, name: &str, patch: MetricPatch) -> Option<Extent> {
-    let done = device.fold_settings.number;
+    let done = device.fold_settings().number;
     let patch = DevicePatch { metrics: [(metric(name), patch)].into(), ..DevicePatch::default() };
     patch.apply(device, time(0));
-    device.fold_settings.changed_since(done)
+    device.fold_settings().changed_since(done)
 }
 
 fn instant(millis: i64) -> Extent {
@@ -130,7 +130,7 @@ fn a_change_counts_where_it_changes_the_fold() {
     ] {
         let (mut device, mut twice) = (home(), home());
         assert_eq!(extent(&mut device, name, patch.clone()), expected, "{name}: {patch:?}");
-        assert_eq!(device.fold_settings.number, u64::from(expected.is_some()));
+        assert_eq!(device.fold_settings().number, u64::from(expected.is_some()));
         extent(&mut twice, name, patch.clone());
         assert_eq!(extent(&mut twice, name, patch), None, "the same patch again changes nothing");
     }
@@ -187,20 +187,20 @@ fn one_patch_is_one_change_whatever_it_edits() {
             .into(),
         ..DevicePatch::default()
     };
-    patch.apply(&mut device, time(0));
+    device = patch.edited(&device, time(0)).expect("it has sent both");
     let changes = [(1, Extent::ALL)].into();
-    assert_eq!(device.fold_settings, FoldSettings { number: 1, changes });
+    assert_eq!(*device.fold_settings(), FoldSettings { number: 1, changes });
     let unsent = DevicePatch { metrics: [(metric("unsent"), verdict)].into(), ..patch };
-    unsent.apply(&mut device, time(0));
-    assert_eq!(device.fold_settings.number, 1);
+    assert!(unsent.edited(&device, time(0)).is_err());
 }
 
 #[test]
 fn a_dropped_metric_counts_where_its_name_says_something_else() {
     let drop = |device: &mut Device, name: &str| {
         let dropped_metrics = [metric(name)].into();
-        DevicePatch { dropped_metrics, ..DevicePatch::default() }.apply(device, time(0));
-        device.fold_settings.number
+        let patch = DevicePatch { dropped_metrics, ..DevicePatch::default() };
+        *device = patch.edited(device, time(0)).expect("a dropped metric");
+        device.fold_settings().number
     };
     let mut device = home();
     assert_eq!(drop(&mut device, "cumulative_kwh_p"), 0);
@@ -212,15 +212,15 @@ fn a_dropped_metric_counts_where_its_name_says_something_else() {
 #[test]
 fn what_has_changed_since_a_number_is_all_that_is_known_of_the_newer_changes() {
     let mut device = home();
-    assert_eq!(device.fold_settings.changed_since(0), None);
+    assert_eq!(device.fold_settings().changed_since(0), None);
     for n in 1..=17 {
         let verdict = if n % 2 == 0 { Verdict::Accept } else { Verdict::Discard };
-        let mut verdicts = device.metrics[&metric("cumulative_kwh_p")].verdicts.clone();
+        let mut verdicts = device.metrics()[&metric("cumulative_kwh_p")].verdicts.clone();
         verdicts.insert(time(n), verdict);
         let patch = MetricPatch { verdicts: Edit::Set(verdicts), ..MetricPatch::default() };
         assert_eq!(extent(&mut device, "cumulative_kwh_p", patch), Some(instant(n)));
     }
-    let settings = &device.fold_settings;
+    let settings = device.fold_settings();
     assert_eq!((settings.number, settings.changes.len()), (17, 16));
     assert_eq!(settings.changed_since(17), None);
     assert_eq!(settings.changed_since(18), None, "another process may be ahead");

@@ -46,7 +46,7 @@ impl Snapshot {
 
     /// The devices in a room, by id.
     pub fn devices_in<'a>(&'a self, room: &'a RoomId) -> impl Iterator<Item = &'a Device> {
-        self.devices.values().filter(move |device| device.place.room() == Some(room))
+        self.devices.values().filter(move |device| device.place().room() == Some(room))
     }
 
     /// Whether a device is being deleted.
@@ -303,7 +303,7 @@ impl<C: Clock> RegistryCache<C> {
             if has_all_devices {
                 devices.insert(device.clone());
             }
-            deleted.remove(&device.id);
+            deleted.remove(device.id());
         }
         if has_all_rooms {
             rooms.extend(kept.rooms.iter().map(|(id, room)| (id.clone(), room.clone())));
@@ -335,13 +335,13 @@ impl<C: Clock> RegistryCache<C> {
         }
         let mut kept = self.kept();
         if kept.devices.len() < MAX_KEPT {
-            kept.devices.insert(device.id.clone(), device.clone());
+            kept.devices.insert(device.id().clone(), device.clone());
         }
-        kept.deleted.remove(&device.id);
+        kept.deleted.remove(device.id());
         let may_keep = |it: &&mut Arc<Snapshot>| it.has_all_devices && it.devices.len() < MAX_KEPT;
         if let Some(snapshot) = self.write().as_mut().filter(may_keep) {
             let snapshot = Arc::make_mut(snapshot);
-            snapshot.deleted.remove(&device.id);
+            snapshot.deleted.remove(device.id());
             snapshot.devices.insert(device);
         }
     }

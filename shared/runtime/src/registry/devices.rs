@@ -23,17 +23,17 @@ impl Devices {
 
     /// Puts a device, in place of the one of the same id.
     pub fn insert(&mut self, device: Device) {
-        self.remove(&device.id);
-        if let Some(token) = &device.source.introduced_by {
+        self.remove(device.id());
+        if let Some(token) = &device.source().introduced_by {
             self.introduced.insert(token.clone(), self.introduced_by(token) + 1);
         }
-        self.by_id.insert(device.id.clone(), device);
+        self.by_id.insert(device.id().clone(), device);
     }
 
     /// Takes a device away.
     pub fn remove(&mut self, id: &DeviceId) {
         let Some(device) = self.by_id.get(id) else { return };
-        if let Some(token) = device.source.introduced_by.clone() {
+        if let Some(token) = device.source().introduced_by.clone() {
             match self.introduced_by(&token) {
                 ..=1 => self.introduced.remove(&token),
                 number => self.introduced.insert(token, number - 1),
@@ -72,9 +72,8 @@ mod tests {
         let metrics = [("co2".parse().expect("a name"), Decimal::parse("1").expect("a number"))];
         let any = Reading::stored(id.clone(), Timestamp::MIN, None, metrics.into());
         let seen = DeviceObservation::of(&any.expect("a reading"));
-        let mut device = seen.new_device(id.clone(), |_| false);
-        device.source.introduced_by = introduced_by;
-        device
+        let device = seen.new_device(id.clone(), |_| false);
+        device.changed(|it| it.source.introduced_by = introduced_by).expect("a device")
     }
 
     proptest! {

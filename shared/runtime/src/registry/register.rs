@@ -51,8 +51,8 @@ pub async fn register(
     };
     let mut rooms = Vec::new();
     for (room, span) in observation.rooms.iter().filter(|(room, _)| !is_known(room)) {
-        if !device.introduced_rooms.contains(room) {
-            if device.introduced_rooms.len() >= MAX_INTRODUCED_ROOMS {
+        if !device.introduced_rooms().contains(room) {
+            if device.introduced_rooms().len() >= MAX_INTRODUCED_ROOMS {
                 continue;
             }
             match store.introduce_room(id, room, invocation).await? {

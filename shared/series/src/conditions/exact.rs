@@ -126,7 +126,7 @@ fn check(ask: &Ask<'_>, length: TimeDelta) -> Result<(), Failure> {
     Err(Failure::OutOfReach(format!(
         "The episodes of {} take {} hours with what is around them, and exact=1 reads the readings of at \
          most {} hours. Narrow from and to or the conditions, or ask without exact.",
-        ask.device.id,
+        ask.device.id(),
         length.num_hours(),
         MAX_READ.num_hours()
     )))

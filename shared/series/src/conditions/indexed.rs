@@ -99,7 +99,7 @@ async fn page(
     invocation: &Invocation,
 ) -> StoreResult<(Task, ConditionsPage)> {
     let [first, last] = [task.range.start(), task.range.end()].map(|it| boxed.schema.address(*it));
-    let device_and_month = (&devices[task.device].ask.device.id, task.month);
+    let device_and_month = (devices[task.device].ask.device.id(), task.month);
     let after = task.after.as_ref();
     let page = store.indexed_quarters(device_and_month, (&first, &last), after, PAGE, invocation);
     let page = page.await?;

@@ -132,12 +132,12 @@ pub(crate) fn choose<'a>(
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
     // The index has what was folded with the settings of that time.
     let is_changed = |ask: &&Ask<'_>| {
-        let changed = ask.device.fold_settings.changed_since(0);
+        let changed = ask.device.fold_settings().changed_since(0);
         let range = ask.grid.range();
         changed.is_some_and(|it| it.first < range.to() && range.from() <= it.last)
     };
     if let Some(ask) = asks.iter().find(is_changed) {
-        return Err(format!("settings of the metrics of {} have changed", ask.device.id));
+        return Err(format!("settings of the metrics of {} have changed", ask.device.id()));
     }
     let volume = volume(&boxed);
     if volume > MAX_VOLUME {
@@ -192,7 +192,7 @@ fn index_units(ask: &Ask<'_>, boxed: &Boxed<'_>, volume: f64, ranges: usize) -> 
 /// The months in which a device can have quarters of an hour.
 fn lived(ask: &Ask<'_>) -> Vec<TimeRange> {
     let range = ask.grid.range();
-    let lived = TimeRange::new(range.from().max(ask.device.first_seen), range.to().min(ask.now));
+    let lived = TimeRange::new(range.from().max(ask.device.first_seen()), range.to().min(ask.now));
     lived.map(months).unwrap_or_default()
 }
 

@@ -142,7 +142,7 @@ impl Home {
     async fn put(&self, quarter: Quarter, version: Option<u64>) {
         let rollup = self.fold(quarter);
         let stored = StoredRollup {
-            key: RollupKey::quarter(self.device.id.clone(), quarter),
+            key: RollupKey::quarter(self.device.id().clone(), quarter),
             range: quarter.range(),
             zone: None,
             version: version.unwrap_or(0) + 1,
@@ -164,7 +164,7 @@ impl Home {
         let quarter = Quarter::of(reading.at);
         let known = self.readings.iter_mut().find(|it| it.at == reading.at);
         *known.expect("it replaces one") = reading;
-        let key = RollupKey::quarter(self.device.id.clone(), quarter);
+        let key = RollupKey::quarter(self.device.id().clone(), quarter);
         let stored = self.store.rollup(&key, &invocation()).await.expect("memory");
         self.put(quarter, Some(stored.expect("it is rolled up").version)).await;
     }
@@ -356,7 +356,7 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     let date = Zone::UTC.date(at(0));
     let rollup = Rollup::fold(&home.readings[..10], &FoldRules::of(&home.device));
     let day = StoredRollup {
-        key: RollupKey::day(home.device.id.clone(), date),
+        key: RollupKey::day(home.device.id().clone(), date),
         range: Zone::UTC.day(date).expect("a day"),
         zone: Some("UTC".to_owned()),
         version: 1,
@@ -371,7 +371,7 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     assert_eq!(home.found(&warm_and_damp(), None).await.1.reason, None);
     for n in 0..96 {
         let quarter = Quarter::of(at(15 * n));
-        home.store.delete_rollup(&RollupKey::quarter(home.device.id.clone(), quarter));
+        home.store.delete_rollup(&RollupKey::quarter(home.device.id().clone(), quarter));
     }
     let request = warm_and_damp();
     let grid = Grid::quarters(request.range);

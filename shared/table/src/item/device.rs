@@ -18,50 +18,50 @@ use crate::layout::Layout;
 use chrono::TimeDelta;
 use domain::{
     AttributeName, AttributeValue, AttributeValues, Decimal, DeletedDevice, Deletion, Device,
-    DeviceId, Exchange, Extent, FoldSettings, Label, MetricInfo, MetricKind, MetricName, Place,
-    Role, RoomId, Source, SourceField, Tags, Timestamp, Verdict,
+    DeviceError, DeviceId, DeviceParts, Exchange, Extent, FoldSettings, Label, MetricInfo,
+    MetricKind, MetricName, Place, Role, RoomId, Source, SourceField, Tags, Timestamp, Verdict,
 };
 
 /// The item of a device, in its partition.
 #[must_use]
 pub fn from_device(device: &Device, layout: Layout) -> Item {
-    let mut item = key(&layout.device_key(&device.id));
-    put(&mut item, NAME, device.name.clone().map(String::from));
-    for (name, value) in from_place(&device.place) {
+    let mut item = key(&layout.device_key(device.id()));
+    put(&mut item, NAME, device.name().cloned().map(String::from));
+    for (name, value) in from_place(device.place()) {
         item.extend(value.map(|value| (name.to_owned(), value)));
     }
-    put(&mut item, KIND, device.kind.clone().map(String::from));
-    put(&mut item, FIRST_SEEN, Some(device.first_seen.to_string()));
-    if !device.tags.is_empty() {
-        item.insert(TAGS.to_owned(), tags(&device.tags));
+    put(&mut item, KIND, device.kind().cloned().map(String::from));
+    put(&mut item, FIRST_SEEN, Some(device.first_seen().to_string()));
+    if !device.tags().is_empty() {
+        item.insert(TAGS.to_owned(), tags(device.tags()));
     }
-    if !device.introduced_rooms.is_empty() {
-        let rooms = device.introduced_rooms.iter().map(RoomId::to_string).collect();
+    if !device.introduced_rooms().is_empty() {
+        let rooms = device.introduced_rooms().iter().map(RoomId::to_string).collect();
         item.insert(INTRODUCED_ROOMS.to_owned(), Attribute::Ss(rooms));
     }
-    if !device.attributes.is_empty() {
-        item.insert(ATTRIBUTES.to_owned(), attributes(&device.attributes));
+    if !device.attributes().is_empty() {
+        item.insert(ATTRIBUTES.to_owned(), attributes(device.attributes()));
     }
     // Always there, even empty: a nested attribute can be set only where its parent exists.
-    let metrics = device.metrics.iter().map(|(name, info)| (name.to_string(), metric(info)));
+    let metrics = device.metrics().iter().map(|(name, info)| (name.to_string(), metric(info)));
     item.insert(METRICS.to_owned(), Attribute::M(metrics.collect()));
-    if !device.source.is_empty() {
-        item.insert(SOURCE.to_owned(), source(&device.source));
+    if !device.source().is_empty() {
+        item.insert(SOURCE.to_owned(), source(device.source()));
     }
-    put(&mut item, BEHIND, device.behind.as_ref().map(ToString::to_string));
-    if !device.behind_it.is_empty() {
-        let devices = device.behind_it.iter().map(DeviceId::to_string).collect();
+    put(&mut item, BEHIND, device.behind().map(ToString::to_string));
+    if !device.behind_it().is_empty() {
+        let devices = device.behind_it().iter().map(DeviceId::to_string).collect();
         item.insert(BEHIND_IT.to_owned(), Attribute::Ss(devices));
     }
-    item.extend(device.in_room_means.map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
-    if device.fold_settings != FoldSettings::default() {
+    item.extend(device.in_room_means().map(|it| (IN_ROOM_MEANS.to_owned(), said(&it))));
+    if *device.fold_settings() != FoldSettings::default() {
         item.extend(
-            from_fold_settings(&device.fold_settings).map(|(name, it)| (name.to_owned(), it)),
+            from_fold_settings(device.fold_settings()).map(|(name, it)| (name.to_owned(), it)),
         );
     }
-    item.extend(device.stay.iter().map(|stay| (STAY.to_owned(), newest_stay(stay))));
-    if device.version > 0 {
-        item.insert(DEVICE_VERSION.to_owned(), Attribute::N(device.version.to_string()));
+    item.extend(device.stay().into_iter().map(|stay| (STAY.to_owned(), newest_stay(stay))));
+    if device.version() > 0 {
+        item.insert(DEVICE_VERSION.to_owned(), Attribute::N(device.version().to_string()));
     }
     item
 }
@@ -237,7 +237,7 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let fold_settings = to_fold_settings(&mut item)?;
     let stay = to_newest_stay(&mut item)?;
     let version = whole_number(&mut item, DEVICE_VERSION)?.unwrap_or_default();
-    Ok(Device {
+    let parts = DeviceParts {
         id,
         behind: parsed(&mut item, BEHIND)?,
         behind_it: behind_it
@@ -272,6 +272,14 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
             .map_err(invalid(INTRODUCED_ROOMS))?,
         stay,
         version,
+    };
+    Device::new(parts).map_err(|why| {
+        let attribute = match why {
+            DeviceError::BehindItself => BEHIND,
+            DeviceError::TooManyRooms(_) => INTRODUCED_ROOMS,
+            DeviceError::TooManyBehind(_) => BEHIND_IT,
+        };
+        invalid(attribute)(why)
     })
 }
 
@@ -492,26 +500,27 @@ mod tests {
             [("current_w".parse().expect("a name"), Decimal::parse("512").expect("a number"))]
                 .into(),
         );
-        let mut device = DeviceObservation::of(&reading.expect("a reading"))
+        let device = DeviceObservation::of(&reading.expect("a reading"))
             .new_device("remo-e".parse().expect("an id"), |_| false);
-        assert_eq!(device.introduced_rooms.len(), 1);
+        assert_eq!(device.introduced_rooms().len(), 1);
         assert_eq!(
             Device::decode(from_device(&device, Layout::default())).expect("a device"),
             device
         );
-        device.name = Some(label("Smart meter"));
-        device.kind = Some(label("power"));
-        device.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
+        let mut parts = device.into_parts();
+        parts.name = Some(label("Smart meter"));
+        parts.kind = Some(label("power"));
+        parts.tags = vec![label("meter"), label("B-route")].try_into().expect("tags");
         let attribute = |text| AttributeValue::Text(label(text));
         let figure = AttributeValue::Number(Decimal::parse("1.10").expect("a number"));
         for (name, values) in
             [("model", vec![attribute("x 1")]), ("serves", vec![attribute("4"), figure])]
         {
             let values = values.try_into().expect("values");
-            device.attributes.insert(name.parse().expect("a name"), values);
+            parts.attributes.insert(name.parse().expect("a name"), values);
         }
-        device.place = Place::Chosen("hall".parse().expect("an id"));
-        let info = device.metrics.values_mut().next().expect("one");
+        parts.place = Place::Chosen("hall".parse().expect("an id"));
+        let info = parts.metrics.values_mut().next().expect("one");
         let number = |text: &str| Decimal::parse(text).expect("a number");
         info.modulus = Some(number("100000"));
         info.max_w = Some(number("6000"));
@@ -519,33 +528,37 @@ mod tests {
         info.hold = Some(TimeDelta::minutes(5));
         info.in_room_means = Some(true);
         let exchange = Exchange { old: number("812.3"), new: number("0.1") };
-        info.exchanges.insert(device.first_seen, exchange);
-        info.verdicts.insert(device.first_seen, Verdict::Accept);
+        info.exchanges.insert(parts.first_seen, exchange);
+        info.verdicts.insert(parts.first_seen, Verdict::Accept);
         info.verdicts.insert(Timestamp::MAX, Verdict::Discard);
         info.role = Some(Role::Storage);
         info.is_net = true;
         info.cycle = Some("attr_last_reset".parse().expect("a name"));
-        device.metrics.values_mut().for_each(|info| info.is_described = true);
+        parts.metrics.values_mut().for_each(|info| info.is_described = true);
         let field = SourceField { measurement: "meter".to_owned(), field: "W now".to_owned() };
-        device.source = Source {
+        parts.source = Source {
             name: Some(label("Meter")),
             tags: [("host".to_owned(), String::new())].into(),
             fields: [("current_w".parse().expect("a name"), field)].into(),
             introduced_by: Some("0123456789ab".to_owned()),
         };
-        device.behind = Some("main".parse().expect("an id"));
-        device.behind_it = ["plug-1", "plug-2"].map(|id| id.parse().expect("an id")).into();
-        device.in_room_means = Some(false);
-        device.version = 3;
-        device.stay = Some(Stay::begun("hall".parse().expect("an id"), device.first_seen));
+        parts.behind = Some("main".parse().expect("an id"));
+        parts.behind_it = ["plug-1", "plug-2"].map(|id| id.parse().expect("an id")).into();
+        parts.in_room_means = Some(false);
+        parts.version = 3;
+        parts.stay = Some(Stay::begun("hall".parse().expect("an id"), parts.first_seen));
+        let mut device = Device::new(parts).expect("a device");
         assert_eq!(
             Device::decode(from_device(&device, Layout::default())).expect("a device"),
             device
         );
-        device.stay = device.stay.map(|stay| stay.ended(Timestamp::MAX));
-        let extent = Extent { first: device.first_seen, last: Timestamp::MAX };
-        device.fold_settings =
-            FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
+        let extent = Extent { first: device.first_seen(), last: Timestamp::MAX };
+        let changed = device.changed(|it| {
+            it.stay = it.stay.take().map(|stay| stay.ended(Timestamp::MAX));
+            it.fold_settings =
+                FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
+        });
+        device = changed.expect("a device");
         assert_eq!(
             Device::decode(from_device(&device, Layout::default())).expect("a device"),
             device

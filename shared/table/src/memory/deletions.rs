@@ -25,17 +25,16 @@ impl MarkDeletions for MemoryStore {
     ) -> StoreResult<BegunDeletion> {
         let mut state = self.write()?;
         if let Some(device) = state.devices.get(id).cloned() {
-            let is_behind = |it: &&DeviceId| {
-                state.devices.get(it).is_some_and(|it| it.behind.as_ref() == Some(id))
-            };
-            let behind: Vec<_> = device.behind_it.iter().filter(is_behind).cloned().collect();
+            let is_behind =
+                |it: &&DeviceId| state.devices.get(it).is_some_and(|it| it.behind() == Some(id));
+            let behind: Vec<_> = device.behind_it().iter().filter(is_behind).cloned().collect();
             if !behind.is_empty() {
                 return Ok(BegunDeletion::Meter(behind));
             }
             let companions = state.meter_companions(MeterChange::of_deletion(&device));
             state.write_companions(companions.expect("it is put behind no meter"));
             state.devices.remove(id);
-            let begun = Deletion::begin(at, device.fold_settings.number);
+            let begun = Deletion::begin(at, device.fold_settings().number);
             state.deletions.insert(id.clone(), begun);
         }
         let deletion = state.deletions.get(id).copied();

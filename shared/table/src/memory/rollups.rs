@@ -263,7 +263,7 @@ impl ListDevices for MemoryStore {
         limit: usize,
         _invocation: &Invocation,
     ) -> StoreResult<ListPage<Device>> {
-        Ok(list_page(self.read()?.devices.values(), |it| Some(&it.id) > after, limit))
+        Ok(list_page(self.read()?.devices.values(), |it| Some(it.id()) > after, limit))
     }
 
     async fn all_devices(&self, _invocation: &Invocation) -> StoreResult<Listing<Device>> {

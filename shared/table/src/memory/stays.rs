@@ -35,13 +35,12 @@ impl RestoreStays for MemoryStore {
         _invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<Device>> {
         let mut state = self.write()?;
-        let Some(old) = state.devices.get(&known.id).filter(|it| it.version == known.version)
+        let Some(old) = state.devices.get(known.id()).filter(|it| it.version() == known.version())
         else {
-            return Ok(UpdateOutcome::ConditionFailed(state.devices.get(&known.id).cloned()));
+            return Ok(UpdateOutcome::ConditionFailed(state.devices.get(known.id()).cloned()));
         };
-        let (id, version) = (&known.id, old.version + 1);
-        let stay = old.stay.as_ref().or(stays.last()).cloned();
-        let device = Device { stay, version, ..old.clone() };
+        let id = known.id();
+        let device = old.with_stay(old.stay().or(stays.last()).cloned());
         let keep = |stay: &Stay| {
             Companion::KeepStay(DeviceStay { device: id.clone(), stay: stay.clone() })
         };

@@ -185,14 +185,14 @@ fn parse_place<'c>(
 fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<SearchHit> {
     let entries = device.search_entries().into_iter();
     let entries = entries.filter(|it| it.subject == *subject && range.contains(&it.value));
-    let hits = entries.map(|it| SearchHit { value: it.value, device: device.id.clone() });
+    let hits = entries.map(|it| SearchHit { value: it.value, device: device.id().clone() });
     hits.min_by_key(SearchHit::place)
 }
 
 /// Whether the index finds the device by that, too, whichever condition drives: it has no name that a sender
 /// taught, because only edits write entries.
 fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
-    condition.subject != Subject::Name || device.name.is_some()
+    condition.subject != Subject::Name || device.name().is_some()
 }
 
 /// The devices of some entries as they are now, in the order of the entries; without those that are gone.
@@ -208,7 +208,7 @@ async fn devices_of(
     }
     let found = store.find_devices(&ids, call.invocation).await;
     let found = found.map_err(|error| call.failed(&error))?.found;
-    let found: BTreeMap<&DeviceId, &Device> = found.iter().map(|it| (&it.id, it)).collect();
+    let found: BTreeMap<&DeviceId, &Device> = found.iter().map(|it| (it.id(), it)).collect();
     let device = |hit: SearchHit| {
         let device = *found.get(&hit.device)?;
         Some((hit, device.clone()))

@@ -26,7 +26,7 @@ impl NewestValues<'_> {
 
     /// Whether the device has sent every metric, as far as the registry knows.
     pub(super) fn may_hold_for(&self, device: &Device) -> bool {
-        let has = |name: &MetricName| device.metrics.contains_key(name);
+        let has = |name: &MetricName| device.metrics().contains_key(name);
         device.knows_enough_metrics() || self.metrics.iter().all(|(name, _)| has(name))
     }
 

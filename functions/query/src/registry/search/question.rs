@@ -107,7 +107,7 @@ impl Search {
     }
 
     pub(super) fn is_in_room(&self, device: &Device) -> bool {
-        self.room.is_none() || device.place.room() == self.room.as_ref()
+        self.room.is_none() || device.place().room() == self.room.as_ref()
     }
 }
 

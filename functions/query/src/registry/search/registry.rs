@@ -21,13 +21,14 @@ pub(super) async fn find<'a>(
     call: &mut Call<'_>,
 ) -> Result<Found<'a>, Problem> {
     let all = || snapshot.devices.values();
-    let (own, newest) = search.parts(|name| all().any(|it| it.attributes.contains_key(name)));
+    let (own, newest) = search.parts(|name| all().any(|it| it.attributes().contains_key(name)));
     let is_candidate = |device: &&Device| {
         search.is_in_room(device)
             && own.iter().all(|condition| condition.holds_for(device))
             && newest.may_hold_for(device)
     };
-    let is_behind = |device: &&Device| list.place().is_none_or(|after| device.id.as_str() > after);
+    let is_behind =
+        |device: &&Device| list.place().is_none_or(|after| device.id().as_str() > after);
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {
         // One more than the page, which tells that there are more.
@@ -61,7 +62,7 @@ pub(super) async fn find<'a>(
     let has_more = candidates.len() > list.limit();
     candidates.truncate(list.limit());
     let devices: Vec<_> =
-        candidates.into_iter().map(|it| (Cow::Borrowed(it), it.id.to_string())).collect();
+        candidates.into_iter().map(|it| (Cow::Borrowed(it), it.id().to_string())).collect();
     Ok(Found {
         rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
         devices,

@@ -138,19 +138,19 @@ impl Fleet {
 
     async fn devices(&self) -> BTreeMap<DeviceId, Device> {
         let devices = self.store.devices(&invocation()).await.expect("memory").found;
-        devices.into_iter().map(|device| (device.id.clone(), device)).collect()
+        devices.into_iter().map(|device| (device.id().clone(), device)).collect()
     }
 
     /// The answer as the devices and their readings have it, one after the other.
     fn expected(&self, devices: &BTreeMap<DeviceId, Device>, asked: &[&str]) -> BTreeSet<String> {
         let is_attribute = |name: &str| {
-            devices.values().flat_map(|it| it.attributes.keys()).any(|it| it.as_str() == name)
+            devices.values().flat_map(|it| it.attributes().keys()).any(|it| it.as_str() == name)
         };
         let holds = |device: &Device, question: &str| {
-            let (battery, at) = self.batteries[device.id.as_str()];
+            let (battery, at) = self.batteries[device.id().as_str()];
             let (parameter, value) = question.split_once('=').expect("a parameter");
             match parameter {
-                "room" => device.place.room().is_some_and(|room| room.as_str() == value),
+                "room" => device.place().room().is_some_and(|room| room.as_str() == value),
                 "silent" => at < now().saturating_add(-TimeDelta::hours(2)),
                 "where" => {
                     let condition: SearchCondition = value.parse().expect("a condition");
@@ -168,7 +168,7 @@ impl Fleet {
             }
         };
         let found = devices.values().filter(|device| asked.iter().all(|it| holds(device, it)));
-        found.map(|device| device.id.to_string()).collect()
+        found.map(|device| device.id().to_string()).collect()
     }
 
     /// All pages of a plan's answer.
@@ -225,7 +225,7 @@ impl Fleet {
             };
             let page = find(&search, &snapshot, &self.store, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
-            found.extend(page.devices.iter().map(|(device, _)| device.id.to_string()));
+            found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {
                 Some(place) => cursor = Some(list.cursor_behind(&place)),
                 None => return Ok(found),
@@ -278,9 +278,9 @@ async fn both_plans_find_what_a_filter_over_all_devices_finds() {
 #[tokio::test]
 async fn a_name_that_a_sender_taught_is_found_in_memory_only() {
     let fleet = Fleet { store: MemoryStore::default(), batteries: BTreeMap::new() };
-    let mut device = given::device_of([&given::reading("d", now(), None, &[("t", "20")])]);
-    let id = device.id.clone();
-    device.source.name = Some(label("Meter"));
+    let device = given::device_of([&given::reading("d", now(), None, &[("t", "20")])]);
+    let device = device.changed(|it| it.source.name = Some(label("Meter"))).expect("a device");
+    let id = device.id().clone();
     fleet.store.register_device(&device, &invocation()).await.expect("memory");
     let kind = Edit::Set(label("plug"));
     fleet.edit(&id, &DevicePatch { kind, ..DevicePatch::default() }).await;

@@ -326,21 +326,19 @@ async fn a_change_copies_no_device_and_room_but_its_own() {
         add_room(&store, &format!("room-{n}"), None, &invocation).await;
     }
     let (before, _) = cache.snapshot(&store, &invocation).await.expect("read");
-    let mut changed = device(1_234);
-    changed.version = 7;
-    cache.keep_device(changed);
+    cache.keep_device(device(1_234).next_version());
     cache.keep_room(Room::new("room-x".parse().expect("an id"), Timestamp::MIN));
     cache.forget_room(&"room-7".parse().expect("an id"));
     let deletion = Deletion::begin(Timestamp::MIN, 0);
-    cache.keep_deleted(DeletedDevice { id: device(77).id, deletion });
+    cache.keep_deleted(DeletedDevice { id: device(77).id().clone(), deletion });
     let after = cache.current().expect("read");
     let copied = |a: &Snapshot, b: &Snapshot| {
-        let is_same = |it: &&Device| b.devices.get(&it.id).is_some_and(|b| std::ptr::eq(*it, b));
+        let is_same = |it: &&Device| b.devices.get(it.id()).is_some_and(|b| std::ptr::eq(*it, b));
         let is_same_room = |it: &&Room| b.rooms.get(&it.id).is_some_and(|b| std::ptr::eq(*it, b));
         let devices = a.devices.len() - a.devices.values().filter(is_same).count();
         (devices, a.rooms.len() - a.rooms.values().filter(is_same_room).count())
     };
     assert_eq!(copied(&after, &before), (1, 1), "the one that is changed, the one that is new");
     assert_eq!(copied(&before, &after), (2, 1), "the changed and the deleted, the removed");
-    assert_eq!(before.devices.get(&device(1_234).id).map(|it| it.version), Some(0));
+    assert_eq!(before.devices.get(device(1_234).id()).map(Device::version), Some(0));
 }
