@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::energy_unit::EnergyUnit;
 use super::exact::Exact;
-use super::metric_rule::multiple_of;
-use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Unit, Verdict};
+use super::{Decimal, Exchange, MetricInfo, MetricName, Reading, Sample, Timestamp, Verdict};
 
 /// The rule by which a counter's steps are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,33 +26,6 @@ pub struct CounterRule {
 struct Rate {
     max_w: Exact,
     unit: EnergyUnit,
-}
-
-/// A unit of energy: Wh, kWh or `MWh`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EnergyUnit {
-    watt_hours: i64,
-}
-
-impl EnergyUnit {
-    /// The unit of energy that a metric's unit is, if it is one.
-    #[must_use]
-    pub fn of(unit: Option<&Unit>) -> Option<Self> {
-        multiple_of("Wh", unit).map(|watt_hours| Self { watt_hours })
-    }
-
-    /// An amount of this unit in kWh, exactly.
-    #[must_use]
-    pub fn to_kwh(self, amount: &Exact) -> Exact {
-        let watt_hours = amount * self.watt_hours;
-        &watt_hours * &Exact::parse("0.001").expect("a number")
-    }
-
-    /// 1 kWh in this unit.
-    fn kwh(self) -> Exact {
-        let kwh = Exact::from(1_000_i64).rounded_quotient(&Exact::from(self.watt_hours));
-        kwh.expect("no unit is zero")
-    }
 }
 
 /// The largest power that is believed where no `max_w` is set, in W.

@@ -12,6 +12,7 @@ mod device;
 mod device_patch;
 mod edit;
 mod energy;
+mod energy_unit;
 mod exact;
 mod fold_settings;
 mod id;
@@ -53,7 +54,7 @@ pub use conditions::{
     IntervalError, MAX_HOLD, MAX_SCHEMA_VERSION, MetricMeans, SchemaError, SchemaMetric, episodes,
     exact_episodes,
 };
-pub use counter::{CounterRule, EnergyUnit, Flag, Flags, Step};
+pub use counter::{CounterRule, Flag, Flags, Step};
 pub use decimal::{Decimal, DecimalError};
 pub use deletion::{DELETION_QUIET, DeletedDevice, Deletion};
 pub use device::{
@@ -62,6 +63,7 @@ pub use device::{
 pub use device_patch::{DevicePatch, DevicePatchError};
 pub use edit::Edit;
 pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
+pub use energy_unit::{EnergyUnit, watts};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
 pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
@@ -70,7 +72,7 @@ pub use meaning::MeaninglessSetting;
 pub use meter::{Meter, NotCounted};
 pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of};
 pub use metric::{MetricKind, MetricName, MetricNameError};
-pub use metric_rule::{DEFAULT_HOLD, MetricRule, watts};
+pub use metric_rule::{DEFAULT_HOLD, MetricRule};
 pub use metric_settings::{
     Exchange, MAX_JUDGEMENTS, MAX_KNOWN_METRICS, MetricInfo, MetricPatch, Verdict,
 };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::counter::EnergyUnit;
+use super::energy_unit::EnergyUnit;
 use super::metric_rule::MetricRule;
 use super::role::Role;
 use super::{MetricInfo, MetricKind, MetricName};

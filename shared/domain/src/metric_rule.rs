@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 
 use super::counter::CounterRule;
-use super::{MetricInfo, MetricKind, MetricName, Reading, Sample, Unit};
+use super::energy_unit::watts;
+use super::{MetricInfo, MetricKind, MetricName, Reading, Sample};
 
 /// The rule by which a metric is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,21 +49,5 @@ impl MetricRule {
     #[must_use]
     pub fn of_unknown(name: &MetricName) -> Self {
         Self::of(&name.into())
-    }
-}
-
-/// The watts of a unit of power; `None` for other units.
-#[must_use]
-pub fn watts(unit: Option<&Unit>) -> Option<i64> {
-    multiple_of("W", unit)
-}
-
-/// How many of the base a unit is, if it is the base, its thousand or its million.
-pub(crate) fn multiple_of(base: &str, unit: Option<&Unit>) -> Option<i64> {
-    match unit?.as_str().strip_suffix(base)? {
-        "" => Some(1),
-        "k" => Some(1_000),
-        "M" => Some(1_000_000),
-        _ => None,
     }
 }

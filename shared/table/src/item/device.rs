@@ -237,9 +237,11 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let fold_settings = to_fold_settings(&mut item)?;
     let stay = to_newest_stay(&mut item)?;
     let version = whole_number(&mut item, DEVICE_VERSION)?.unwrap_or_default();
+    let behind: Option<DeviceId> = parsed(&mut item, BEHIND)?;
     let parts = DeviceParts {
+        // One behind itself is behind nothing, and stays readable.
+        behind: behind.filter(|it| *it != id),
         id,
-        behind: parsed(&mut item, BEHIND)?,
         behind_it: behind_it
             .into_iter()
             .map(DeviceId::try_from)
@@ -559,9 +561,9 @@ mod tests {
                 FoldSettings { number: 7, changes: [(6, extent), (7, Extent::ALL)].into() };
         });
         device = changed.expect("a device");
-        assert_eq!(
-            Device::decode(from_device(&device, Layout::default())).expect("a device"),
-            device
-        );
+        let mut item = from_device(&device, Layout::default());
+        assert_eq!(Device::decode(item.clone()).expect("a device"), device);
+        item.insert(BEHIND.to_owned(), Attribute::S(device.id().to_string()));
+        assert_eq!(Device::decode(item).expect("it stays readable").behind(), None);
     }
 }

@@ -1,0 +1,46 @@
+//! Units of energy and of power: Wh and W, their thousands and millions. Knows no other unit.
+
+use super::{Exact, Unit};
+
+/// A unit of energy: Wh, kWh or `MWh`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnergyUnit {
+    pub(crate) watt_hours: i64,
+}
+
+impl EnergyUnit {
+    /// The unit of energy that a metric's unit is, if it is one.
+    #[must_use]
+    pub fn of(unit: Option<&Unit>) -> Option<Self> {
+        multiple_of("Wh", unit).map(|watt_hours| Self { watt_hours })
+    }
+
+    /// An amount of this unit in kWh, exactly.
+    #[must_use]
+    pub fn to_kwh(self, amount: &Exact) -> Exact {
+        let watt_hours = amount * self.watt_hours;
+        &watt_hours * &Exact::parse("0.001").expect("a number")
+    }
+
+    /// 1 kWh in this unit.
+    pub(crate) fn kwh(self) -> Exact {
+        let kwh = Exact::from(1_000_i64).rounded_quotient(&Exact::from(self.watt_hours));
+        kwh.expect("no unit is zero")
+    }
+}
+
+/// The watts of a unit of power; `None` for other units.
+#[must_use]
+pub fn watts(unit: Option<&Unit>) -> Option<i64> {
+    multiple_of("W", unit)
+}
+
+/// How many of the base a unit is, if it is the base, its thousand or its million.
+fn multiple_of(base: &str, unit: Option<&Unit>) -> Option<i64> {
+    match unit?.as_str().strip_suffix(base)? {
+        "" => Some(1),
+        "k" => Some(1_000),
+        "M" => Some(1_000_000),
+        _ => None,
+    }
+}
