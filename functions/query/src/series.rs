@@ -15,7 +15,9 @@ mod write;
 
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
-use domain::{Device, Meter, MetricName, MetricRule, RoomId, TimeRange, Timestamp};
+use domain::{
+    Device, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
+};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -331,7 +333,14 @@ fn known(names: &[MetricName], devices: &[&Device]) -> Result<Vec<MetricName>, P
     match names.iter().find(is_missing) {
         None => Ok(names.to_vec()),
         Some(name) => {
-            let message = format!("{name} has not been sent; {}", sent(devices));
+            let is_full = |it: &&Device| it.metrics().len() >= MAX_KNOWN_METRICS;
+            let message = match devices.iter().find(|it| is_full(it)) {
+                Some(device) => format!(
+                    "{name} is not among the {MAX_KNOWN_METRICS} metrics of {}; no more are kept of a device",
+                    device.id()
+                ),
+                None => format!("{name} has not been sent; {}", sent(devices)),
+            };
             Err(Problem::field("metric", message))
         }
     }

@@ -1,7 +1,10 @@
 //! Series, energy, events and deletion as a client sees them: shapes, forms, sums and refusals.
 
 use chrono::TimeDelta;
-use domain::{Bucket, Device, DeviceId, FoldRules, Quarter, Rollup, TimeRange, Zone};
+use domain::{
+    Bucket, Device, DeviceId, FoldRules, MAX_KNOWN_METRICS, MetricName, Quarter, Rollup, TimeRange,
+    Zone,
+};
 use table::{
     Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
     StoredRollup,
@@ -337,6 +340,20 @@ async fn readings_are_deleted_only_between_two_given_ends() {
         let expected = json!({"deleted": 1_000, "has_more": true, left: stored - 1_000});
         assert_eq!(delete(&url).await.json(), expected);
     }
+}
+
+#[tokio::test]
+async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
+    let bench = Bench::empty();
+    let full = given::device_of([&reading("full", 0, "hall")]).changed(|it| {
+        let names = (0..MAX_KNOWN_METRICS).map(|n| format!("m{n}").parse().expect("a name"));
+        it.metrics = names.map(|name: MetricName| (name.clone(), (&name).into())).collect();
+    });
+    bench.store.register_device(&full.expect("a device"), &invocation()).await.expect("memory");
+    let refused = bench.problem("/devices/full/series?metric=m256").await;
+    let expected =
+        "400 metric: m256 is not among the 256 metrics of full; no more are kept of a device";
+    assert_eq!(refused, expected);
 }
 
 #[tokio::test]

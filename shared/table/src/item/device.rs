@@ -238,12 +238,14 @@ fn to_device(mut item: Item) -> Result<Device, ItemError> {
     let stay = to_newest_stay(&mut item)?;
     let version = whole_number(&mut item, DEVICE_VERSION)?.unwrap_or_default();
     let behind: Option<DeviceId> = parsed(&mut item, BEHIND)?;
+    let own = id.to_string();
     let parts = DeviceParts {
         // One behind itself is behind nothing, and stays readable.
         behind: behind.filter(|it| *it != id),
         id,
         behind_it: behind_it
             .into_iter()
+            .filter(|it| *it != own)
             .map(DeviceId::try_from)
             .collect::<Result<_, _>>()
             .map_err(invalid(BEHIND_IT))?,
@@ -563,7 +565,10 @@ mod tests {
         device = changed.expect("a device");
         let mut item = from_device(&device, Layout::default());
         assert_eq!(Device::decode(item.clone()).expect("a device"), device);
-        item.insert(BEHIND.to_owned(), Attribute::S(device.id().to_string()));
-        assert_eq!(Device::decode(item).expect("it stays readable").behind(), None);
+        let own = device.id().to_string();
+        item.insert(BEHIND.to_owned(), Attribute::S(own.clone()));
+        item.insert(BEHIND_IT.to_owned(), Attribute::Ss(vec![own]));
+        let decoded = Device::decode(item).expect("it stays readable");
+        assert_eq!((decoded.behind(), decoded.behind_it().len()), (None, 0));
     }
 }
