@@ -62,7 +62,7 @@ impl ListedDevice {
         DeviceRules {
             id: self.id.clone(),
             rules: (*self.rules).clone(),
-            settings: self.fold_settings.number,
+            settings: self.fold_settings.clone(),
             indexing: indexing.clone(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
+use super::{TimeRange, Timestamp, metric_rule::MetricRule, metric_settings::MetricInfo};
 use crate::MetricName;
 
 /// The number of changes whose extent is kept; an older change counts as one that concerns everything.
@@ -46,6 +46,13 @@ impl FoldSettings {
         while self.changes.len() > MAX_CHANGES {
             self.changes.pop_first();
         }
+    }
+
+    /// Whether a change since the settings had the number `done` concerns a range.
+    #[must_use]
+    pub fn concerns(&self, done: u64, range: TimeRange) -> bool {
+        let changed = self.changed_since(done);
+        changed.is_some_and(|it| it.first < range.to() && range.from() <= it.last)
     }
 
     /// What has changed since the settings had the number `done`; `None` if nothing has.

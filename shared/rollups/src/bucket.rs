@@ -6,6 +6,7 @@ use table::{StoreResult, StoredReading};
 use crate::bounds::Bounds;
 use crate::fold::{Fold, Store};
 use crate::fresh::Fresh;
+use crate::retention::is_closing;
 use crate::seen_rooms::{named_by_readings, named_by_rollup};
 
 impl<S: Store> Fold<'_, S> {
@@ -34,6 +35,7 @@ impl<S: Store> Fold<'_, S> {
             rollup: Rollup::fold(kept().map(|it| &it.reading), &self.device.rules),
             until: kept().filter_map(|it| it.expires).min(),
             settings: 0,
+            outdated: None,
             named: named_by_readings(kept()),
             is_stored_even_if_new: true,
         }
@@ -51,6 +53,11 @@ impl<S: Store> Fold<'_, S> {
             source.rollup.append(&quarter.rollup, &self.device.rules);
             source.until = source.until.into_iter().chain(quarter.expires).min();
             source.settings = source.settings.max(quarter.settings);
+            // One whose readings are going stays as it is.
+            if self.device.is_outdated(&quarter) && !is_closing(quarter.raw_until, self.now) {
+                let known = source.outdated.unwrap_or(quarter.settings);
+                source.outdated = Some(known.min(quarter.settings));
+            }
         }
         Ok(source)
     }

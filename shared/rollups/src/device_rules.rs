@@ -1,7 +1,7 @@
 //! The part of a device that its rollups are folded by. Reads no registry.
 
-use domain::{Device, DeviceId, FoldRules};
-use table::Indexing;
+use domain::{Device, DeviceId, FoldRules, FoldSettings};
+use table::{Indexing, StoredRollup};
 
 /// A device, and the rules by which its readings are folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub struct DeviceRules {
     pub id: DeviceId,
     /// The rules.
     pub rules: FoldRules,
-    /// The number of the settings that the rules come from.
-    pub settings: u64,
+    /// The settings that the rules come from.
+    pub settings: FoldSettings,
     /// What the index by conditions is to have of the rollups.
     pub indexing: Indexing,
 }
@@ -23,7 +23,7 @@ impl DeviceRules {
         Self {
             id: device.id().clone(),
             rules: FoldRules::of(device),
-            settings: device.fold_settings().number,
+            settings: device.fold_settings().clone(),
             indexing: Indexing::Off,
         }
     }
@@ -31,7 +31,18 @@ impl DeviceRules {
     /// The rules for a device that the registry does not know.
     #[must_use]
     pub fn of_unknown(id: DeviceId) -> Self {
-        Self { id, rules: FoldRules::default(), settings: 0, indexing: Indexing::Off }
+        Self {
+            id,
+            rules: FoldRules::default(),
+            settings: FoldSettings::default(),
+            indexing: Indexing::Off,
+        }
+    }
+
+    /// Whether a change of the settings since the fold concerns a rollup.
+    #[must_use]
+    pub fn is_outdated(&self, stored: &StoredRollup) -> bool {
+        self.settings.concerns(stored.settings, stored.range)
     }
 
     /// The same rules, with what the index by conditions is to have. It must be read before the rollups are.

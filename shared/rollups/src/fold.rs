@@ -128,7 +128,8 @@ impl<S: Store> Fold<'_, S> {
     /// The next step, by the stored rollup.
     pub(crate) fn step(&self, known: Option<&StoredRollup>) -> Step {
         let Some(known) = known else { return Step::Fold };
-        if known.settings > self.device.settings || self.device.indexing.is_older_than(known) {
+        if known.settings > self.device.settings.number || self.device.indexing.is_older_than(known)
+        {
             return Step::Done(Folded::Outdated);
         }
         if !is_closing(known.raw_until, self.now) {
@@ -152,7 +153,7 @@ impl<S: Store> Fold<'_, S> {
         known: Option<&StoredRollup>,
         source: Fresh,
     ) -> Result<StoredRollup, Folded> {
-        if source.settings > self.device.settings {
+        if source.settings > self.device.settings.number {
             return Err(Folded::Outdated);
         }
         if known.is_none() && !source.is_stored_even_if_new {
@@ -176,7 +177,8 @@ impl<S: Store> Fold<'_, S> {
             range: bounds.range,
             zone: bounds.zone.map(|zone| zone.name().to_owned()),
             version: known.map_or(0, |known| known.version) + 1,
-            settings: self.device.settings,
+            // A day of quarters that are still to be folded again is to be folded again itself.
+            settings: source.outdated.unwrap_or(self.device.settings.number),
             raw_until: source.until,
             expires,
             is_frozen: false,

@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use domain::{
-    Bucket, ConditionsSchema, DeviceId, Encoding, FoldRules, LocalDate, Quarter, Reading, Rollup,
-    RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
+    Bucket, ConditionsSchema, DeviceId, Encoding, Extent, FoldRules, FoldSettings, LocalDate,
+    Quarter, Reading, Rollup, RoomId, SchemaMetric, TimeRange, Timestamp, Zone,
 };
 use table::given;
 use table::memory::MemoryStore;
@@ -221,11 +221,11 @@ async fn under_a_shorter_retention_a_stored_rollup_is_still_right() {
 async fn older_settings_replace_nothing() {
     let mut bench = Bench::new();
     bench.write(1, "20").await;
-    bench.device.settings = 3;
+    bench.device.settings.number = 3;
     bench.quarter(0).await;
     bench.day("UTC").await;
     let stored = bench.store.rollups();
-    bench.device.settings = 2;
+    bench.device.settings.number = 2;
     assert_eq!(bench.quarter(0).await, Folded::Outdated);
     assert_eq!(bench.day("UTC").await, Folded::Outdated);
     // Another day of these quarters is not there yet, but it would be made of newer ones.
@@ -234,6 +234,37 @@ async fn older_settings_replace_nothing() {
     let window = window.expect("memory");
     assert_eq!(window, FoldedWindow { is_outdated: true, ..FoldedWindow::default() });
     assert_eq!(bench.store.rollups(), stored);
+}
+
+#[tokio::test]
+async fn a_day_of_quarters_that_are_to_be_folded_again_is_to_be_folded_again() {
+    let mut bench = Bench::new();
+    for (minute, value) in [(1, "20"), (16, "21")] {
+        bench.write(minute, value).await;
+    }
+    for n in 0..2 {
+        bench.quarter(n).await;
+    }
+    // The change concerns the first quarter only; then the second is written late.
+    let extent = Extent { first: at(1), last: at(1) };
+    bench.device.settings = FoldSettings { number: 1, changes: [(1, extent)].into() };
+    bench.quarter(1).await;
+    bench.day("UTC").await;
+    let date = Zone::UTC.date(at(0));
+    let is_outdated = async |bench: &Bench| {
+        let day = bench.stored(Bucket::Day(date)).await;
+        bench.device.is_outdated(&day)
+    };
+    assert!(is_outdated(&bench).await);
+    bench.quarter(0).await;
+    bench.day("UTC").await;
+    assert!(!is_outdated(&bench).await);
+    // A change of other days leaves the quarters as they are, and the day right.
+    let extent = Extent { first: at(-2_000), last: at(-2_000) };
+    bench.device.settings.number = 2;
+    bench.device.settings.changes.insert(2, extent);
+    bench.day("UTC").await;
+    assert_eq!(bench.stored(Bucket::Day(date)).await.settings, 2);
 }
 
 #[tokio::test]

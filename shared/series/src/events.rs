@@ -76,7 +76,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Adds those of another counter; an answer has at most [`MAX_EVENTS`].
+    /// Adds those of another counter; an answer has at most 1,000.
     pub fn append(&mut self, more: Self) {
         self.events.extend(more.events);
         self.events.sort_by_key(|event| event.timestamp);

@@ -469,8 +469,7 @@ impl<'a> Gathering<'a> {
 
     /// Whether a change of the settings since the fold concerns the bucket.
     fn is_outdated(&self, stored: &StoredRollup) -> bool {
-        let changed = self.ask.device.fold_settings().changed_since(stored.settings);
-        changed.is_some_and(|it| it.first < stored.range.to() && stored.range.from() <= it.last)
+        self.ask.device.fold_settings().concerns(stored.settings, stored.range)
     }
 
     /// Whether the readings of a rollup are still kept.
