@@ -1,7 +1,7 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
 //! `request` reads what is asked, `subject` chooses the devices, the package `series` has their values, and `answer`,
-//! `energy` and `events` show them. Computes nothing.
+//! `energy` and `events` show them; `sums` leaves out what a meter measures too. Computes nothing.
 
 mod about;
 mod answer;
@@ -10,13 +10,17 @@ mod energy;
 mod events;
 mod request;
 mod subject;
+mod sums;
 mod verdicts;
 mod write;
+
+use std::collections::BTreeSet;
 
 use api::caching::{with_cache_headers, with_short_life};
 use api::{Problem, Response};
 use domain::{
-    Device, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
+    Device, DeviceId, MAX_KNOWN_METRICS, Meter, MetricName, MetricRule, RoomId, TimeRange,
+    Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use runtime::clock::Clock;
@@ -39,6 +43,7 @@ use events::EVENT_COLUMNS;
 use request::SeriesRequest;
 pub(crate) use subject::About;
 use subject::Subject;
+use sums::{Metered, Meters, leave_out, meters};
 pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`
@@ -77,52 +82,67 @@ pub(crate) async fn series(
         .map(|ask| Box::pin(device_values(store, ask, &names, spans, invocation)))
         .collect();
     let found = stream::iter(asked).buffered(DEVICE_CONCURRENCY).try_collect().await;
-    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
-    let explain = request
-        .is_explained
-        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation));
+    let mut found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
+    let explain = request.is_explained.then(|| {
+        let devices: Vec<_> = found.iter().collect();
+        Explanation::of(&devices, &subject, Level::of(request.unit), call.invocation)
+    });
     let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     let asked = (&request, &grid, now);
     if request.is_by_room {
-        let source = sources(&found).join("+");
+        let source = sources(found.iter()).join("+");
         let rooms = subject.each_room();
         let found = places(store, &asks, found, &rooms, &names, spans, invocation);
         let mut places = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
         places.retain(|place| place.room.is_some() || about == About::All);
-        let of_places = of_places(&subject, &request, &names, &places)?;
+        let mut of_places = Vec::new();
+        for place in &mut places {
+            let rooms = rooms.iter().find(|it| it.first() == place.room.as_ref());
+            let ask = |device| Ask { rooms, ..ask(device) };
+            let columns = columns_of(place, &request, &names)?;
+            let asked = (ask, |rule: &MetricRule| columns.spans(rule));
+            let devices = &mut place.devices;
+            let behind = leave_out(&subject, store, devices, &columns, asked, invocation);
+            let behind = Box::pin(behind).await.map_err(|failure| problem(failure, call))?;
+            of_places.push((columns, behind));
+        }
         let groups =
             places.iter().zip(&of_places).map(|(place, it)| Group::of_place(place, it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
         return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
     }
-    let found = subject.present(found, |it| it);
-    let devices: Vec<&Device> = found.iter().map(|it| it.device).collect();
-    let columns = Columns::of(&request, &names, &devices, is_combined)?;
-    let behind = subject.left_out(&devices, &devices);
+    let mut behind = Vec::new();
+    let present = found.iter().filter(|it| subject.is_present(it));
+    let present: Vec<&Device> = present.map(|it| it.device).collect();
+    if is_combined {
+        // A meter that is silent in the range, between two readings in the rooms, is there too.
+        let asked = (|device| Ask { rooms, ..ask(device) }, spans);
+        let left_out = leave_out(&subject, store, &mut found, &columns, asked, invocation);
+        behind = Box::pin(left_out).await.map_err(|failure| problem(failure, call))?;
+    }
+    let is_present = |id: &DeviceId| present.iter().any(|it| it.id() == id);
+    found.retain(|it| is_present(it.device.id()));
+    behind.retain(|it| is_present(it.device()));
+    let columns = Columns::of(&request, &names, &present, is_combined)?;
     let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
     Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
 }
 
-/// The columns of each room's rows, and the devices that are behind others in it.
-fn of_places<'a>(
-    subject: &'a Subject,
+/// The columns of a room's rows.
+fn columns_of(
+    place: &Place<'_>,
     request: &SeriesRequest,
     names: &[MetricName],
-    places: &[Place<'a>],
-) -> Result<Vec<(Columns, Vec<LeftOut<'a>>)>, Problem> {
-    let of_place = |place: &Place<'a>| {
-        let devices: Vec<&Device> = place.devices.iter().map(|it| it.device).collect();
-        let columns = Columns::of(request, names, &devices, place.room.is_some());
-        let columns = columns.map_err(|mut problem| {
-            let room = place.room.as_ref().map_or("no room", RoomId::as_str);
-            problem.detail = format!("{} (in {room})", problem.detail);
-            problem
-        });
-        Ok((columns?, subject.left_out(&devices, &devices)))
-    };
-    places.iter().map(of_place).collect()
+) -> Result<Columns, Problem> {
+    let devices: Vec<&Device> = place.devices.iter().map(|it| it.device).collect();
+    let columns = Columns::of(request, names, &devices, place.room.is_some());
+    columns.map_err(|mut problem| {
+        let room = place.room.as_ref().map_or("no room", RoomId::as_str);
+        problem.detail = format!("{} (in {room})", problem.detail);
+        problem
+    })
 }
 
 /// `GET .../energy`
@@ -147,72 +167,54 @@ pub(crate) async fn energy(
         return Err(without_energy(about, asked, &devices));
     }
     let explained = metered.clone();
-    let summed = metered.iter().filter(|(_, meter)| meter.is_of_sums());
-    let meters = summed.clone().filter(|(_, meter)| !meter.used.is_empty());
-    let summed: Vec<&Device> = summed.map(|(device, _)| *device).collect();
-    let meters: Vec<&Device> = meters.map(|(device, _)| *device).collect();
-    // Behind a meter that is there for certain, a device need not be read. Of the others it is known only
-    // when they are read whether they were there at all.
-    let certain: Vec<&Device> = meters.iter().copied().filter(|it| subject.has_now(it)).collect();
-    let unread = subject.left_out(&summed, &certain);
     // Apart, a device that no sum holds is a row as well.
-    let is_in_sum = |left_out: &[LeftOut<'_>], device: &Device| {
-        request.is_apart || !left_out.iter().any(|it| it.is_of_whole(device.id()))
-    };
     let shown = metered.into_iter().filter_map(|(device, meter)| match meter.is_of_sums() {
         true => Some((device, meter)),
         false if request.is_apart => Some((device, meter.alone(device.metrics())?)),
         false => None,
     });
-    let metered: Vec<_> = shown.filter(|(it, _)| is_in_sum(&unread, it)).collect();
     let rooms = subject.rooms.as_ref();
     let ask = |device| {
         let ask = Ask::of(device, (&grid, &horizon), Level::of(request.unit), now);
         Ask { rooms, ..ask }
     };
-    let asks: Vec<(Ask<'_>, Vec<MetricName>)> = metered
-        .iter()
-        .map(|(device, meter)| (ask(*device), meter.names().cloned().collect()))
-        .collect();
     let invocation = call.invocation;
-    let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
-    let found: Vec<_> = asks
-        .iter()
-        .map(|(ask, names)| Box::pin(device_values(store, ask, names, spans, invocation)))
-        .collect();
-    let found = stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await;
-    let found: Vec<DeviceValues<'_>> = found.map_err(|failure| problem(failure, call))?;
+    let how = (request.is_apart, grid.range());
+    let found = meters(&subject, store, shown.collect(), how, ask, invocation);
+    let found = Box::pin(found).await.map_err(|failure| problem(failure, call))?;
+    let Meters { shown, at_times, mut left_out } = found;
+    let read: Vec<_> = shown.iter().chain(&at_times).map(|(it, _)| it).collect();
     let explain = request
         .is_explained
-        .then(|| Explanation::of(&found, &subject, Level::of(request.unit), call.invocation))
+        .then(|| Explanation::of(&read, &subject, Level::of(request.unit), call.invocation))
         .map(|explanation| explanation.with_meters(&explained));
-    let lag = lack_of(lacking.as_ref(), &subject, &grid, found.iter());
-    let found: Vec<_> =
-        found.into_iter().zip(metered.into_iter().map(|(_, meter)| meter)).collect();
-    let found = subject.present(found, |(it, _)| it);
-    let is_there = |device: &Device| {
-        let mut read = found.iter().map(|(it, _)| it.device);
-        unread.iter().any(|it| it.is_of_whole(device.id())) || read.any(|it| it.id() == device.id())
-    };
-    let summed: Vec<&Device> = summed.into_iter().filter(|it| is_there(it)).collect();
-    let meters: Vec<&Device> = meters.into_iter().filter(|it| is_there(it)).collect();
-    let mut left_out = subject.left_out(&summed, &meters);
+    let lag = lack_of(lacking.as_ref(), &subject, &grid, read.iter().copied());
+    let is_among =
+        |found: &[Metered<'_>], id: &DeviceId| found.iter().any(|(it, _)| it.device.id() == id);
+    let ids: BTreeSet<DeviceId> = shown.iter().map(|(it, _)| it.device.id().clone()).collect();
+    let shown: Vec<_> = shown.into_iter().filter(|(it, _)| subject.is_present(it)).collect();
+    // What is behind a meter is not read where the meter is there all the time.
+    left_out.retain(|it| !ids.contains(it.device()) || is_among(&shown, it.device()));
+    let is_behind = |device: &Device| left_out.iter().any(|it| it.is_of_whole(device.id()));
     // Of a device that is not read for a sum, only the registry tells whether it is there.
     let is_named = |device: &Device, meter: &Meter<'_>| {
-        let is_behind = left_out.iter().any(|it| it.is_of_whole(device.id()));
-        !is_behind && (is_there(device) || !meter.is_of_sums() && subject.has_now(device))
+        !is_behind(device)
+            && (is_among(&shown, device.id()) || !meter.is_of_sums() && subject.has_now(device))
     };
     let roles = explained.iter().filter(|(device, meter)| is_named(device, meter));
     let roles: Vec<_> = roles.flat_map(|(device, it)| LeftOut::of_roles(device, it)).collect();
     left_out.extend(roles);
-    let found: Vec<_> =
-        found.into_iter().filter(|(it, _)| is_in_sum(&left_out, it.device)).collect();
+    let is_in_sum = |device: &Device| !left_out.iter().any(|it| it.is_of_whole(device.id()));
+    let shown = shown.into_iter().filter(|(it, _)| request.is_apart || is_in_sum(it.device));
+    let found: Vec<Metered<'_>> = shown.collect();
+    let counts_whole =
+        |it: &&Metered<'_>| is_in_sum(it.0.device) && !is_among(&at_times, it.0.device.id());
+    let counting = found.iter().filter(counts_whole).chain(&at_times).collect();
     let mut found_events = Events::default();
     if request.has_events {
-        let is_shown =
-            |ask: &Ask<'_>| found.iter().any(|(it, _)| it.device.id() == ask.device.id());
-        for (ask, names) in asks.iter().filter(|(ask, _)| is_shown(ask)) {
-            let more = events(store, ask, names, invocation).await;
+        for (it, meter) in &found {
+            let names: Vec<MetricName> = meter.names().cloned().collect();
+            let more = events(store, &ask(it.device), &names, invocation).await;
             let more = more.map_err(|failure| problem(failure, call))?;
             found_events.append(more);
         }
@@ -221,6 +223,7 @@ pub(crate) async fn energy(
         request: &request,
         grid: &grid,
         devices: &found,
+        counting,
         left_out: &left_out,
         is_shared: subject.is_shared(),
         now,

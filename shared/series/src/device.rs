@@ -38,7 +38,40 @@ pub struct MetricValues {
     pub rows: Vec<RowValues>,
 }
 
-impl DeviceValues<'_> {
+impl<'a> DeviceValues<'a> {
+    /// Rows without values.
+    pub(crate) fn empty(ask: &Ask<'a>, names: &[MetricName]) -> Self {
+        let metrics = names.iter().filter_map(|name| {
+            let rule = MetricRule::of(ask.device.metrics().get(name)?);
+            let rows = vec![RowValues::default(); ask.grid.rows().len()];
+            Some((name.clone(), MetricValues { rule, rows }))
+        });
+        Self {
+            device: ask.device,
+            gathered: Gathered::default(),
+            metrics: metrics.collect(),
+            reach: ask.grid.range(),
+            rooms_beside: BTreeSet::new(),
+            interval: None,
+        }
+    }
+
+    /// Appends what a later part of the range holds, whose first row is that at `first`.
+    pub(crate) fn append(&mut self, later: DeviceValues<'_>, first: usize) {
+        for (name, metric) in later.metrics {
+            let rows = self.metrics.get_mut(&name).into_iter().flat_map(|it| &mut it.rows[first..]);
+            for (row, later) in rows.zip(&metric.rows) {
+                row.append(later.rollup.as_ref(), &later.increase, later.area.clone());
+            }
+        }
+        self.gathered.append(later.gathered);
+        let (from, to) = (self.reach.from(), self.reach.to());
+        let reach = TimeRange::new(from.min(later.reach.from()), to.max(later.reach.to()));
+        self.reach = reach.expect("it only grows");
+        self.rooms_beside.extend(later.rooms_beside);
+        self.interval = self.interval.max(later.interval);
+    }
+
     /// Whether a row has a part of a step or of a power that spans its edges.
     #[must_use]
     pub fn has_share(&self) -> bool {

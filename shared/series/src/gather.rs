@@ -8,7 +8,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use chrono::TimeDelta;
 use domain::{
-    CalendarUnit, Device, FoldRules, Order, Quarter, Reading, Rollup, RoomId, TimeRange, Timestamp,
+    CalendarUnit, Device, FoldRules, MetricRule, Order, Quarter, Reading, Rollup, RoomId,
+    TimeRange, Timestamp,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use table::sizes::{ItemSizes, of_reading};
@@ -37,6 +38,9 @@ const GAP_CONCURRENCY: usize = 8;
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 /// The number of quarters of a day.
 const QUARTERS_OF_DAY: usize = 96;
+
+/// The number of a device's moves within one answer whose first reading is read.
+const MAX_ARRIVALS: usize = 200;
 
 /// A level of items from which rows are made, the finest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,15 +140,21 @@ pub struct Piece {
     pub rollup: Rollup,
     /// Whether its readings name another room than those that are asked for.
     pub is_elsewhere: bool,
+    /// Its first reading. Where the device has not moved, of a rollup the first with a value that counts.
+    pub first: Timestamp,
 }
 
 impl Piece {
+    fn new(range: TimeRange, level: Level, rollup: Rollup, is_elsewhere: bool) -> Self {
+        let first = rollup.metrics.values().map(|metric| metric.first.at).min();
+        let first = first.unwrap_or(range.from()).max(range.from());
+        Self { range, level, rollup, is_elsewhere, first }
+    }
+
     /// The time from its first reading on: until then the device may have been where it was before.
     #[must_use]
     pub fn since_first_reading(&self) -> TimeRange {
-        let first = self.rollup.metrics.values().map(|metric| metric.first.at).min();
-        let from = first.unwrap_or(self.range.from()).max(self.range.from());
-        TimeRange::new(from, self.range.to()).unwrap_or(self.range)
+        TimeRange::new(self.first, self.range.to()).unwrap_or(self.range)
     }
 }
 
@@ -190,6 +200,18 @@ pub struct Gathered {
     pub read: Read,
     /// The day before the range, if that is where neighbours are asked for and its rollup holds them.
     pub day_before: Option<StoredRollup>,
+}
+
+impl Gathered {
+    /// Appends what is gathered of a later part of the range.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.pieces.extend(later.pieces);
+        self.levels.extend(later.levels);
+        self.outdated += later.outdated;
+        self.frozen += later.frozen;
+        self.read.queries += later.read.queries;
+        self.read.bytes = self.read.bytes.saturating_add(later.read.bytes);
+    }
 }
 
 /// Gathers what is asked.
@@ -259,8 +281,9 @@ impl<'a> Gathering<'a> {
             self.take_rollups(store, rolled_up, invocation).await?;
         }
         self.take_readings(store, invocation).await?;
+        self.gathered.pieces.sort_by_key(|piece| piece.range.from());
+        self.find_arrivals(store, invocation).await?;
         let mut gathered = self.gathered;
-        gathered.pieces.sort_by_key(|piece| piece.range.from());
         gathered.levels = gathered.pieces.iter().map(|piece| piece.level).collect();
         Ok(gathered)
     }
@@ -445,7 +468,7 @@ impl<'a> Gathering<'a> {
                 self.gathered.frozen += usize::from(stored.is_frozen);
                 if !stored.rollup.is_empty() {
                     let rollup = stored.rollup.clone();
-                    self.gathered.pieces.push(Piece { range, level, rollup, is_elsewhere });
+                    self.gathered.pieces.push(Piece::new(range, level, rollup, is_elsewhere));
                 }
             }
         }
@@ -576,15 +599,64 @@ impl<'a> Gathering<'a> {
             for (n, stay) in stays.iter().enumerate() {
                 let begin = if n == 0 { part.from() } else { stay[0].at };
                 let end = stays.get(n + 1).map_or(part.to(), |next| next[0].at);
-                self.gathered.pieces.push(Piece {
-                    range: TimeRange::new(begin, end).expect("readings have different times"),
-                    level: Level::Readings,
-                    rollup: Rollup::fold(*stay, &self.rules),
-                    is_elsewhere: !is_here(&stay[0]),
-                });
+                let range = TimeRange::new(begin, end).expect("readings have different times");
+                let rollup = Rollup::fold(*stay, &self.rules);
+                let piece = Piece::new(range, Level::Readings, rollup, !is_here(&stay[0]));
+                self.gathered.pieces.push(Piece { first: stay[0].at, ..piece });
             }
         }
     }
+
+    /// Finds when a device that has moved came. It may have come with a counter of 0, which is in no rollup.
+    async fn find_arrivals(
+        &mut self,
+        store: &impl Store,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let Gathered { pieces, read, .. } = &mut self.gathered;
+        let (mut was_elsewhere, mut left) = (false, MAX_ARRIVALS);
+        for piece in pieces {
+            let has_moved = piece.is_elsewhere != was_elsewhere;
+            was_elsewhere = piece.is_elsewhere;
+            if has_moved && piece.level > Level::Readings && left > 0 {
+                let order = Order::Ascending;
+                let first = edge(store, self.ask, piece.range, order, invocation).await?;
+                piece.first = first.unwrap_or(piece.first);
+                read.queries += 1;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When the reading at an end of a range is, if the device has a counter: a reading whose only value is a counter of 0
+/// is in no rollup.
+pub(crate) async fn edge(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    range: TimeRange,
+    order: Order,
+    invocation: &Invocation,
+) -> Result<Option<Timestamp>, Failure> {
+    let mut rules = ask.device.metrics().values().map(MetricRule::of);
+    if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
+        return Ok(None);
+    }
+    Ok(nearest(store, ask, range, order, invocation).await?.map(|reading| reading.at))
+}
+
+/// The first reading of a range in an order.
+pub(crate) async fn nearest(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    range: TimeRange,
+    order: Order,
+    invocation: &Invocation,
+) -> Result<Option<Reading>, Failure> {
+    let query = RangeQuery { range, order, after: None, limit: 1, consistent: false };
+    let page = store.device_readings(ask.device.id(), &query, invocation).await?;
+    Ok(page.readings.into_iter().next())
 }
 
 /// Takes ranges from the front that are together at most so long; the last is cut.

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     Device, DeviceId, Meter, MetricName, NotCounted, Order, Quarter, Role, RoomId, TimeRange,
+    Timestamp,
 };
 use serde::Serialize;
 use table::{Invocation, RangeQuery, StoredRollup};
 
+use super::counting::Counted;
 use super::failure::Failure;
 use super::gather::MAX_ROLLUPS;
 use super::horizon::Horizon;
@@ -31,9 +33,19 @@ pub struct LeftOut<'a> {
     behind: Option<&'a DeviceId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metrics: Vec<&'a MetricName>,
+    /// When it is left out, if not always.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    during: Vec<During>,
     /// Whether nothing of the device is in the sum.
     #[serde(skip)]
     is_whole: bool,
+}
+
+/// A range of time as answers show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct During {
+    from: Timestamp,
+    to: Timestamp,
 }
 
 /// Why an answer is about too many devices.
@@ -105,11 +117,34 @@ async fn was_in(
 }
 
 impl<'a> LeftOut<'a> {
-    /// That a device is left out of a sum.
+    /// That a device is left out of a sum; `None` if it never is.
     #[must_use]
-    pub const fn behind_meter(device: &'a Device, behind: &'a DeviceId) -> Self {
-        let (reason, behind) = ("behind", Some(behind));
-        Self { device_id: device.id(), reason, behind, metrics: Vec::new(), is_whole: true }
+    pub fn behind_meter(device: &'a Device, counted: &Counted<'a>) -> Option<Self> {
+        let (meter, during) = counted.by_meter.as_ref()?;
+        let is_whole = counted.itself.is_empty();
+        let during = during.iter().filter(|_| !is_whole);
+        let during = during.map(|it| During { from: it.from(), to: it.to() }).collect();
+        let (device_id, behind) = (device.id(), Some(*meter));
+        Some(Self { device_id, reason: "behind", behind, metrics: Vec::new(), during, is_whole })
+    }
+
+    /// That it concerns these metrics alone.
+    #[must_use]
+    pub fn of_metrics(self, metrics: Vec<&'a MetricName>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// What is said of a device whose metrics are left out so: once, without their names, if it is the same of all.
+    #[must_use]
+    pub fn joined(of_metrics: Vec<Option<Self>>) -> Vec<Self> {
+        let nameless = |it: &Option<Self>| it.clone().map(|it| it.of_metrics(Vec::new()));
+        let all: Vec<_> = of_metrics.iter().map(nameless).collect();
+        match all.first() {
+            Some(Some(first)) if all.iter().all(|it| it.as_ref() == Some(first)) => {
+                vec![first.clone()]
+            }
+            _ => of_metrics.into_iter().flatten().collect(),
+        }
     }
 
     /// That metrics of a device are left out for their roles, one for each role.
@@ -127,6 +162,7 @@ impl<'a> LeftOut<'a> {
             reason: role.as_str(),
             behind: None,
             metrics,
+            during: Vec::new(),
             is_whole,
         };
         by_role.into_iter().map(each).collect()
@@ -136,6 +172,18 @@ impl<'a> LeftOut<'a> {
     #[must_use]
     pub fn is_of_whole(&self, device: &DeviceId) -> bool {
         self.is_whole && self.device_id == device
+    }
+
+    /// Whether it is all of a metric of a device.
+    #[must_use]
+    pub fn is_of_metric(&self, device: &DeviceId, metric: &MetricName) -> bool {
+        self.is_of_whole(device) && (self.metrics.is_empty() || self.metrics.contains(&metric))
+    }
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> &'a DeviceId {
+        self.device_id
     }
 
     /// The meter that measures it too.

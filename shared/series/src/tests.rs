@@ -401,6 +401,35 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
 }
 
 #[tokio::test]
+async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
+    let first = at("2025-06-01T00:00:00Z");
+    let minute = |n: i64| plus(first, n * 60_000);
+    let watts = |n, room| reading(minute(n), room, &[(POWER, "600".to_owned())]);
+    let mut readings: Vec<Reading> = (0..3).map(|n| watts(n * 5, "hall")).collect();
+    readings.push(reading(minute(18), "loft", &[(COUNTER, "0".to_owned())]));
+    readings.extend([watts(25, "loft"), watts(29, "loft"), watts(45, "hall")]);
+    for sealed in [0, 45, 60] {
+        let home = Home::of(readings.clone(), "UTC").await;
+        home.roll_up(range(first, minute(sealed.max(1))), || true).await;
+        let horizon = KnownState::new(Following::default());
+        let horizon = horizon.read(&home.store, minute(90), &invocation()).await.expect("memory");
+        let rooms = ["hall".parse().expect("an id")].into();
+        // Of 600 W those are the minutes in the hall: to the reading in the loft, and from the return for 15.
+        for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
+            let grid = Grid::total(range(minute(from), minute(to)));
+            let ask = Ask::of(&home.device, (&grid, &horizon), Level::Days, minute(90));
+            let ask = Ask { rooms: Some(&rooms), ..ask };
+            let (names, invocation) = ([metric(POWER)], invocation());
+            let found = device_values(&home.store, &ask, &names, |_| true, &invocation).await;
+            let found = found.expect("within reach");
+            let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
+            let expected = Exact::from(minutes * 60_000 * 600_u64);
+            assert_eq!(area.area, expected, "{sealed}: {from} to {to}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_them() {
     let (first, last) = (at("2016-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
     let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;

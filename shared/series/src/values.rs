@@ -101,7 +101,7 @@ fn folded(pieces: &[Piece], part: TimeRange, metric: Metric<'_>) -> Option<Metri
 impl RowValues {
     /// Appends a later stay. Its steps and areas stand apart from the rollup's, which has those of a step
     /// between the stays as well.
-    fn append(
+    pub(crate) fn append(
         &mut self,
         rollup: Option<&MetricRollup>,
         counted: &RowIncrease,

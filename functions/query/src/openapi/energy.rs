@@ -14,7 +14,12 @@ pub(super) fn schemas() -> Value {
             "device_id": reference("Id"),
             "reason": {"enum": ["behind", "production", "storage", "none"], "description": "behind: another device measures it too; else the role of the metrics"},
             "behind": reference("Id"),
-            "metrics": {"type": "array", "items": {"type": "string"}, "description": "Of a role: what is left out of the device"},
+            "metrics": {"type": "array", "items": {"type": "string"}, "description": "What is left out of the device; where it is absent, all"},
+            "during": {
+                "type": "array",
+                "description": "When it is left out, if not always: while its meter was in the same rooms",
+                "items": {"type": "object", "required": ["from", "to"], "properties": {"from": timestamp, "to": timestamp}},
+            },
         }},
         "Unsure": {
             "type": "object",

@@ -141,14 +141,13 @@ pub(crate) async fn in_rooms(
             None => knowledge = Knowledge::NotedAlone,
         }
     }
-    let former = match knowledge {
-        Knowledge::AllAsked => asked(store, snapshot, (rooms, range), horizon, invocation).await,
-        Knowledge::Noted | Knowledge::NotedInPart | Knowledge::NotedAlone => {
-            let seen = seen(store, rooms, range, invocation).await;
-            seen.map(|it| it.into_values().flatten().collect()).map_err(Failure::from)
-        }
-    };
-    ids.append(&mut former.map_err(|failure| problem(failure, call))?);
+    let noted = seen(store, rooms, range, invocation).await;
+    ids.extend(noted.map_err(|error| call.failed(&error))?.into_values().flatten());
+    if knowledge == Knowledge::AllAsked {
+        // A device that is silent in the range is noted, if it is, and not found.
+        let found = asked(store, snapshot, (rooms, range), horizon, invocation).await;
+        ids.extend(found.map_err(|failure| problem(failure, call))?);
+    }
     if ids.len() > MAX_DEVICES {
         return Err(problem(too_many(format_args!("more than {MAX_DEVICES}")), call));
     }

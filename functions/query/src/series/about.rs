@@ -90,13 +90,13 @@ struct ExplainedMeter {
 impl Explanation {
     /// That of the devices' rows.
     pub(crate) fn of(
-        devices: &[DeviceValues<'_>],
+        devices: &[&DeviceValues<'_>],
         subject: &Subject,
         coarsest: Level,
         invocation: &Invocation,
     ) -> Self {
         let gathered = || devices.iter().map(|it| &it.gathered);
-        let estimated = devices.iter().map(estimate);
+        let estimated = devices.iter().map(|it| estimate(it));
         Self {
             reads: match coarsest {
                 Level::Days => "the rollups of a device's days between two dates",
@@ -105,7 +105,7 @@ impl Explanation {
                 }
                 Level::Readings => "the readings of a device between two timestamps",
             },
-            sources: sources(devices),
+            sources: sources(devices.iter().copied()),
             devices: subject.knowledge,
             pieces: gathered().map(|it| it.pieces.len()).sum(),
             outdated: gathered().map(|it| it.outdated).sum(),
@@ -157,8 +157,9 @@ fn estimate(it: &DeviceValues<'_>) -> f64 {
 }
 
 /// The kinds of items that the rows are made from, the finest first.
-pub(crate) fn sources(devices: &[DeviceValues<'_>]) -> Vec<&'static str> {
-    let all: BTreeSet<Level> =
-        devices.iter().flat_map(|it| it.gathered.levels.iter().copied()).collect();
+pub(crate) fn sources<'a>(
+    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
+) -> Vec<&'static str> {
+    let all: BTreeSet<Level> = devices.flat_map(|it| it.gathered.levels.iter().copied()).collect();
     all.into_iter().map(Level::as_str).collect()
 }

@@ -137,9 +137,10 @@ impl Columns {
         self.0.iter().map(|(name, it)| (name, it.combine.as_str())).collect()
     }
 
-    /// Whether any metric is a sum of devices.
-    pub(crate) fn has_sums(&self) -> bool {
-        self.0.values().any(|column| column.combine == Combine::Sum)
+    /// The metrics that are sums of devices.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = &MetricName> {
+        let sums = self.0.iter().filter(|(_, column)| column.combine == Combine::Sum);
+        sums.map(|(name, _)| name)
     }
 }
 
@@ -201,16 +202,14 @@ impl<'a> Group<'a> {
         devices: &'a [DeviceValues<'a>],
         behind: &[LeftOut<'a>],
     ) -> Self {
-        let has_sums = columns.has_sums();
-        let mut left_out: Vec<_> =
-            behind.iter().filter(|_| has_sums).cloned().map(NotCombined::Behind).collect();
+        let mut left_out: Vec<_> = behind.iter().cloned().map(NotCombined::Behind).collect();
         let counted: Vec<Vec<_>> = columns
             .0
             .iter()
             .map(|(name, column)| {
                 let is_behind = |it: &DeviceValues<'_>| {
                     column.combine == Combine::Sum
-                        && behind.iter().any(|of| of.is_of_whole(it.device.id()))
+                        && behind.iter().any(|of| of.is_of_metric(it.device.id(), name))
                 };
                 let having = devices.iter().filter(|it| it.metrics.contains_key(name));
                 let (apart, together): (Vec<_>, Vec<_>) =
@@ -304,7 +303,7 @@ impl<'a> Series<'a> {
             }
             (false, _) => devices.iter().map(|it| Group::one(RowOf::Device, columns, it)).collect(),
         };
-        let source = sources(devices).join("+");
+        let source = sources(devices.iter()).join("+");
         let devices = devices.iter().map(|it| it.device.id()).collect();
         Self { request, grid, columns, source, devices, groups, now }
     }

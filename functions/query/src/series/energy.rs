@@ -1,7 +1,7 @@
 //! The energy of devices as the API shows it. Sums nothing itself.
 
 use api::{Problem, Response};
-use domain::{Device, DeviceId, Exact, Flag, Meter, MetricName, Role, TimeRange, Timestamp};
+use domain::{DeviceId, Exact, Flag, Meter, MetricName, Role, TimeRange, Timestamp};
 use serde::Serialize;
 use series::{Amount, DeviceValues, Event, Events, Grid, LeftOut, RowEnergy, sum};
 
@@ -104,6 +104,8 @@ pub(crate) struct Energy<'a> {
     pub(crate) grid: &'a Grid,
     /// The devices that are shown, each with its meter.
     pub(crate) devices: &'a [(DeviceValues<'a>, Meter<'a>)],
+    /// Those that count in the sum.
+    pub(crate) counting: Vec<&'a (DeviceValues<'a>, Meter<'a>)>,
     /// What no sum holds: devices that are a part of another that it holds, and what is no consumption.
     pub(crate) left_out: &'a [LeftOut<'a>],
     /// Whether several devices may be one row.
@@ -119,11 +121,7 @@ impl<'a> Energy<'a> {
         events: Option<&'a Events>,
         explain: Option<Explanation>,
     ) -> Result<Response, Problem> {
-        let is_counted =
-            |device: &Device| self.left_out.iter().all(|it| !it.is_of_whole(device.id()));
-        let counting: Vec<_> =
-            self.devices.iter().filter(|(it, _)| is_counted(it.device)).collect();
-        let total = self.total(&counting);
+        let total = self.total(&self.counting);
         let only = self.devices.first().map(|(_, meter)| meter).filter(|_| !self.is_shared);
         let shown = |it: Option<Amount>| it.map(|it| it.shown());
         let counted = self.devices.iter().map(|pair| {
@@ -149,7 +147,7 @@ impl<'a> Energy<'a> {
             source: only.map(source),
             devices: counted.collect(),
             left_out: self.left_out,
-            unsure: self.unsure(&counting),
+            unsure: self.unsure(&self.counting),
             events: events.map(|it| &it.events[..]),
             events_has_more: events.map(|it| it.has_more),
             explain,
@@ -200,7 +198,10 @@ impl<'a> Energy<'a> {
         let places = self.grid.rows().iter().enumerate();
         if !self.is_apart() {
             return places
-                .map(|(place, range)| self.row(*range, None, &sum(self.devices.iter(), place)))
+                .map(|(place, range)| {
+                    let counting = self.counting.iter().copied();
+                    self.row(*range, None, &sum(counting, place))
+                })
                 .collect();
         }
         let each = |(place, range): (usize, &TimeRange)| {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::Problem;
-use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp, meter_of};
+use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::{CachedRegistry, Snapshot};
-use series::{DeviceValues, Failure, Horizon, KnownState, LeftOut, MAX_DEVICES, too_many};
+use series::{DeviceValues, Failure, Horizon, KnownState, MAX_DEVICES, too_many};
 use table::MAX_CACHED_ENTRIES;
 
 use crate::failure::problem;
@@ -128,19 +128,11 @@ impl Subject {
         self.snapshot.devices.get(id).or_else(|| self.read.get(id))
     }
 
-    /// Those of the devices that may have been in the rooms that are or were there: they are there now, or have
-    /// readings or a share of a step there.
-    pub(super) fn present<'a, T>(
-        &self,
-        found: Vec<T>,
-        values: impl for<'t> Fn(&'t T) -> &'t DeviceValues<'a>,
-    ) -> Vec<T> {
-        let is_present = |it: &T| {
-            let it = values(it);
-            let mut pieces = it.gathered.pieces.iter();
-            self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
-        };
-        found.into_iter().filter(is_present).collect()
+    /// Whether a device that may have been in the rooms is or was there: it is there now, or has readings or a share of
+    /// a step there.
+    pub(super) fn is_present(&self, it: &DeviceValues<'_>) -> bool {
+        let mut pieces = it.gathered.pieces.iter();
+        self.has_now(it.device) || pieces.any(|piece| !piece.is_elsewhere) || it.has_share()
     }
 
     /// What it costs, about, to know which devices these are, beside the registry in memory.
@@ -180,18 +172,9 @@ impl Subject {
         metered.collect()
     }
 
-    /// The devices that a sum leaves out: what they measure is a part of what one of the `counted` measures.
-    pub(super) fn left_out<'a>(
-        &'a self,
-        devices: &[&'a Device],
-        counted: &[&Device],
-    ) -> Vec<LeftOut<'a>> {
-        let is_counted = |id: &DeviceId| counted.iter().any(|it| it.id() == id);
-        let behind_of = |id: &DeviceId| self.known(id)?.behind();
-        let behind = devices.iter().filter_map(|device| {
-            Some(LeftOut::behind_meter(device, meter_of(device.id(), behind_of, is_counted)?))
-        });
-        if self.is_shared() { behind.collect() } else { Vec::new() }
+    /// The device that a device is behind.
+    pub(super) fn behind(&self, id: &DeviceId) -> Option<&DeviceId> {
+        self.known(id)?.behind()
     }
 }
 

@@ -1,8 +1,14 @@
 //! What counts as the energy of devices, rooms and homes, by metrics and their roles.
 
-use domain::{Hints, MetricHints, SourceField};
-use table::{LookUpRegistry as _, TeachDevice as _};
+use std::collections::BTreeSet;
 
+use domain::{Hints, MetricHints, Month, SourceField};
+use table::{
+    Expected, KeepRollupState as _, LookUpRegistry as _, NoteSeen as _, RoomWalk, Seen,
+    TeachDevice as _,
+};
+
+use super::by_room::{ROOMS, random_readings, stored};
 use super::series::numbers;
 use super::*;
 
@@ -48,6 +54,20 @@ impl Bench {
 
     async fn energy(&self, of: &str, further: &str) -> Value {
         self.get(&format!("{of}/energy?{RANGE}{further}")).await.json()
+    }
+
+    /// Notes which devices were in which rooms, as the rollup function does.
+    async fn note_rooms(&self, readings: &[Reading]) {
+        let pairs = readings.iter().filter_map(|it| Some((it.room.clone()?, it.device.clone())));
+        for (room, device) in pairs.collect::<BTreeSet<_>>() {
+            let month = Month::of(at(0));
+            let seen = Seen { room, device, first: month, last: month, version: 1 };
+            assert!(
+                self.store.put_seen(&seen, Expected::Absent, &invocation()).await.expect("memory")
+            );
+        }
+        let walk = RoomWalk { begun: at(0), after: None, is_done: true };
+        self.store.set_room_walk(&walk, &invocation()).await.expect("memory");
     }
 
     /// Teaches that a metric is the value of a line of one value.
@@ -293,4 +313,120 @@ async fn a_sum_names_what_it_is_unsure_of_where_there_are_several() {
     assert_eq!(unsure(&bench.energy("", "").await), ["sensor.copy"]);
     bench.set("sensor.copy", "energy", &json!({"role": "none"})).await;
     assert_eq!(unsure(&bench.energy("", "").await), [""; 0]);
+}
+
+/// A plug that stays in the hall and counts 1 kWh in a quarter of an hour; its meter counts 10 and is in the hall from
+/// the 4th hour to the 8th.
+fn plug_and_moving_meter() -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for quarter in 0..48 {
+        let minute = quarter * 15 - 1_440;
+        let (plug, meter) = ((1_000 + quarter).to_string(), (1_000 + 10 * quarter).to_string());
+        let room = if (16..32).contains(&quarter) { "hall" } else { "loft" };
+        readings.push(numbers("plug", minute, "hall", &[("cumulative_kwh_p", &plug)]));
+        readings.push(numbers("meter", minute, room, &[("cumulative_kwh_p", &meter)]));
+    }
+    readings
+}
+
+fn total(answer: &Value) -> f64 {
+    answer["total_kwh"].as_f64().unwrap_or(0.0)
+}
+
+#[tokio::test]
+async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
+    for (sealed, room_now) in [(None, "loft"), (Some(0), "loft"), (Some(-1_000), "hall")] {
+        let bench = stored(&plug_and_moving_meter(), sealed).await;
+        assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+        let room = json!({"room": room_now}).to_string();
+        assert_eq!(bench.patch("/devices/meter", &room).await.status, 200);
+        let hall = async |from: i64, to: i64, further: &str| {
+            let range = format!("from={}&to={}{further}", at(from - 1_440), at(to - 1_440));
+            bench.get(&format!("/rooms/hall/energy?{range}")).await.json()
+        };
+        let told = format!("{sealed:?} {room_now}");
+        let whole = hall(0, 705, "").await;
+        // 16 steps of the plug, 15 of the meter within the hall, and 16 of the plug since the meter's last reading there.
+        assert!((total(&whole) - (16.0 + 150.0 + 16.0)).abs() < 1e-9, "{told}: {whole}");
+        let during =
+            json!([{"from": at(240 - 1_440).to_string(), "to": at(465 - 1_440).to_string()}]);
+        let expected =
+            json!([{"device_id": "plug", "reason": "behind", "behind": "meter", "during": during}]);
+        assert_eq!(whole["left_out"], expected, "{told}");
+        let apart = hall(0, 705, "&devices=1").await;
+        assert_eq!((total(&apart), ids(&apart["devices"])), (total(&whole), vec!["meter", "plug"]));
+        assert_eq!(apart["devices"][1]["total_kwh"], 47, "apart it is whole");
+        for edges in
+            [[0, 240, 480, 705], [0, 100, 300, 705], [0, 250, 251, 705], [0, 470, 600, 705]]
+        {
+            let mut sum = 0.0;
+            for part in edges.windows(2) {
+                sum += total(&hall(part[0], part[1], "").await);
+            }
+            assert!((sum - total(&whole)).abs() < 1e-6, "{told} {edges:?}: {sum}");
+        }
+        let rows = hall(0, 705, "&every=1h").await;
+        let rows = rows["data"].as_array().expect("rows").iter();
+        let kwh: Vec<f64> = rows.map(|row| row["kwh"].as_f64().unwrap_or(0.0)).collect();
+        assert_eq!(kwh, [4., 4., 4., 4., 40., 40., 40., 31., 4., 4., 4., 3.], "{told}");
+    }
+}
+
+/// Parts of random ranges add up, wherever meters and what is behind them move, and whatever is rolled up.
+#[tokio::test]
+async fn what_rooms_count_beside_moving_meters_adds_up() {
+    let mut partly = 0;
+    for seed in 0..10 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let readings = random_readings(&mut random);
+        let bench = stored(&readings, [None, Some(-1_440), Some(0)][random.usize(0..3)]).await;
+        bench.note_rooms(&readings).await;
+        for (device, meter) in [("d0", "d2"), ("d1", "d3"), ("d2", "d3")] {
+            let behind = json!({"behind": meter}).to_string();
+            assert_eq!(bench.patch(&format!("/devices/{device}"), &behind).await.status, 200);
+        }
+        for room in ROOMS {
+            let of = |from: i64, to: i64| format!("from={}&to={}", at(from), at(to));
+            let mut edges = vec![-3 * 1_440, 0];
+            edges.extend((0..4).map(|_| random.i64(-3 * 1_440 + 1..0)));
+            edges.sort_unstable();
+            edges.dedup();
+            let series = "metric=cumulative_kwh_p&fn=increase";
+            let asked = async |path: &str, from, to| {
+                bench.get(&format!("/rooms/{room}/{path}{}", of(from, to))).await.json()
+            };
+            let (mut energy, mut increase) = (0.0, 0.0);
+            let increase_of = |answer: &Value| answer["data"][0]["value"].as_f64().unwrap_or(0.0);
+            for part in edges.windows(2) {
+                energy += total(&asked("energy?", part[0], part[1]).await);
+                increase +=
+                    increase_of(&asked(&format!("series?{series}&"), part[0], part[1]).await);
+            }
+            let whole = asked("energy?", edges[0], 0).await;
+            let rows = asked(&format!("series?{series}&"), edges[0], 0).await;
+            assert!((energy - total(&whole)).abs() < 1e-6, "seed {seed} {room} {edges:?}: {whole}");
+            assert!((increase - increase_of(&rows)).abs() < 1e-6, "seed {seed} {room}: {rows}");
+            assert!((energy - increase).abs() < 1e-6, "seed {seed} {room}: {energy} {increase}");
+            let left_out = whole["left_out"].as_array().cloned().unwrap_or_default();
+            partly += left_out.iter().filter(|it| it["during"].is_array()).count();
+        }
+    }
+    assert!(partly > 10, "{partly}");
+}
+
+#[tokio::test]
+async fn a_plug_counts_in_a_series_whose_metric_its_meter_lacks() {
+    let bench = Bench::empty();
+    let values = |minute, device, values: &[(&str, &str)]| numbers(device, minute, "hall", values);
+    let both = [("current_w", "100"), ("cumulative_kwh_p", "5")];
+    bench.store(&[values(0, "plug", &both), values(0, "meter", &both[1..])]).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    let url = format!("/rooms/hall/series?from={}&to={}&metric=", at(0), at(15));
+    let watts = bench.get(&format!("{url}current_w&fn=mean")).await.json();
+    assert_eq!((&watts["data"][0]["value"], &watts["left_out"]), (&json!(100), &Value::Null));
+    let all = bench.get(&format!("{url}current_w,cumulative_kwh_p&fn=last")).await.json();
+    let left_out = json!([{
+        "device_id": "plug", "reason": "behind", "behind": "meter", "metrics": ["cumulative_kwh_p"]
+    }]);
+    assert_eq!(all["left_out"], left_out, "{all}");
 }

@@ -1,0 +1,160 @@
+//! The devices of a sum, without what a meter in the same rooms measures too. Chooses no rooms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Device, DeviceId, Meter, MetricName, MetricRule, TimeRange};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use series::{
+    Ask, Counted, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, counted,
+    meters_above, presence, values_within,
+};
+use table::Invocation;
+
+use super::answer::Columns;
+use super::subject::Subject;
+use crate::ports::Store;
+
+/// A device that measures energy, and what of it counts as such.
+pub(super) type Metered<'a> = (DeviceValues<'a>, Meter<'a>);
+
+/// The meters of a sum of energy.
+pub(super) struct Meters<'a> {
+    /// Those that are shown, in the order of their ids.
+    pub(super) shown: Vec<Metered<'a>>,
+    /// Those that are shown whole and count at times only, as they count.
+    pub(super) at_times: Vec<Metered<'a>>,
+    /// What other meters measure too.
+    pub(super) left_out: Vec<LeftOut<'a>>,
+}
+
+/// Reads the meters of devices. A device behind others is read when it counts itself, or whole where devices are shown
+/// apart.
+pub(super) async fn meters<'a>(
+    subject: &'a Subject,
+    store: &impl Store,
+    metered: Vec<(&'a Device, Meter<'a>)>,
+    (is_apart, range): (bool, TimeRange),
+    ask: impl Fn(&'a Device) -> Ask<'a> + Copy,
+    invocation: &Invocation,
+) -> Result<Meters<'a>, Failure> {
+    let is_summed =
+        |meter: &Meter<'_>| subject.is_shared() && meter.is_of_sums() && meter.other_role.is_none();
+    let counting = metered.iter().filter(|(_, meter)| is_summed(meter) && !meter.used.is_empty());
+    let counting: BTreeSet<&DeviceId> = counting.map(|(device, _)| device.id()).collect();
+    let above = |device: &'a Device, meter: &Meter<'_>| -> Vec<&'a DeviceId> {
+        let above = meters_above(device.id(), |id| subject.behind(id)).into_iter();
+        above.filter(|id| is_summed(meter) && counting.contains(id)).collect()
+    };
+    let of_others: BTreeSet<&DeviceId> =
+        metered.iter().flat_map(|(device, meter)| above(device, meter)).collect();
+    let (first, later): (Vec<_>, Vec<_>) = metered.into_iter().partition(|(device, meter)| {
+        is_apart || of_others.contains(device.id()) || above(device, meter).is_empty()
+    });
+    let first = first.into_iter().map(|(device, meter)| (device, meter, vec![range])).collect();
+    let mut shown = read(store, first, ask, invocation).await?;
+
+    let mut presences = Presences::new();
+    for (it, _) in shown.iter().filter(|(it, _)| of_others.contains(it.device.id())) {
+        let stays = presence(store, &ask(it.device), &it.gathered.pieces, invocation).await?;
+        presences.insert(it.device.id().clone(), stays);
+    }
+    let mut left_out = Vec::new();
+    // When a device counts, if not always.
+    let mut at_times_of = |device: &'a Device, meter: &Meter<'_>| {
+        let behind = |id: &DeviceId| subject.behind(id).filter(|_| is_summed(meter));
+        let when = counted(range, device.id(), behind, &presences, |_| true);
+        let left = LeftOut::behind_meter(device, &when)?;
+        left_out.push(left);
+        Some(when.itself)
+    };
+    let (mut partly, mut rest) = (Vec::new(), Vec::new());
+    for (it, meter) in &shown {
+        if let Some(parts) = at_times_of(it.device, meter).filter(|parts| !parts.is_empty()) {
+            partly.push((it.device, meter.clone(), parts));
+        }
+    }
+    for (device, meter) in later {
+        let parts = at_times_of(device, &meter).unwrap_or_else(|| vec![range]);
+        if !parts.is_empty() {
+            rest.push((device, meter, parts));
+        }
+    }
+    let mut at_times = read(store, partly, ask, invocation).await?;
+    if !is_apart {
+        shown.retain(|(it, _)| at_times.iter().all(|(of, _)| of.device.id() != it.device.id()));
+        shown.append(&mut at_times);
+    }
+    shown.extend(read(store, rest, ask, invocation).await?);
+    shown.sort_by_key(|(it, _)| it.device.id());
+    Ok(Meters { shown, at_times, left_out })
+}
+
+/// Reads devices in parts of the range, each with its meter.
+async fn read<'a>(
+    store: &impl Store,
+    devices: Vec<(&'a Device, Meter<'a>, Vec<TimeRange>)>,
+    ask: impl Fn(&'a Device) -> Ask<'a>,
+    invocation: &Invocation,
+) -> Result<Vec<Metered<'a>>, Failure> {
+    let spans = |rule: &MetricRule| *rule != MetricRule::Gauge;
+    let found = devices.into_iter().map(|(device, meter, parts)| {
+        let ask = ask(device);
+        Box::pin(async move {
+            let names: Vec<MetricName> = meter.names().cloned().collect();
+            let values = values_within(store, &ask, &parts, &names, spans, invocation).await?;
+            Ok((values, meter))
+        })
+    });
+    let found: Vec<_> = found.collect();
+    stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
+}
+
+/// Takes from the sums of a series what a meter in the same rooms measures too, and tells what that is. A meter that
+/// lacks a metric measures nothing of it.
+pub(super) async fn leave_out<'a>(
+    subject: &'a Subject,
+    store: &impl Store,
+    found: &mut [DeviceValues<'a>],
+    columns: &Columns,
+    (ask, spans): (impl Fn(&'a Device) -> Ask<'a>, impl Fn(&MetricRule) -> bool + Copy),
+    invocation: &Invocation,
+) -> Result<Vec<LeftOut<'a>>, Failure> {
+    let mut presences = Presences::new();
+    let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
+    for name in columns.sums().filter(|_| subject.is_shared()) {
+        let has_it = |it: &DeviceValues<'_>| {
+            it.metrics.contains_key(name) && it.device.not_of_room(name).is_none()
+        };
+        let having: BTreeMap<&DeviceId, usize> = (found.iter().enumerate())
+            .filter(|(_, it)| has_it(it))
+            .map(|(place, it)| (it.device.id(), place))
+            .collect();
+        for (id, place) in &having {
+            let device = found[*place].device;
+            let above = meters_above(device.id(), |id| subject.behind(id)).into_iter();
+            for (meter, place) in above.filter_map(|id| Some((id, *having.get(id)?))) {
+                if !presences.contains_key(meter) {
+                    let DeviceValues { device, gathered, .. } = &found[place];
+                    let stays = presence(store, &ask(device), &gathered.pieces, invocation).await?;
+                    presences.insert(meter.clone(), stays);
+                }
+            }
+            let behind = |id: &DeviceId| subject.behind(id);
+            let is_meter = |id: &DeviceId| having.contains_key(id);
+            let ask = ask(device);
+            let range = ask.grid.range();
+            let when: Counted<'a> = counted(range, device.id(), behind, &presences, is_meter);
+            let left = LeftOut::behind_meter(device, &when);
+            if left.is_some() {
+                let names = std::slice::from_ref(name);
+                let parts = &when.itself;
+                let itself = values_within(store, &ask, parts, names, spans, invocation).await?;
+                found[*place].metrics.extend(itself.metrics);
+            }
+            let known = device.metrics().get_key_value(name).map(|(name, _)| name);
+            let left = left.map(|it| it.of_metrics(known.into_iter().collect()));
+            left_out.entry(id).or_default().push(left);
+        }
+    }
+    Ok(left_out.into_values().flat_map(LeftOut::joined).collect())
+}
