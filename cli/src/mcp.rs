@@ -58,7 +58,7 @@ fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Re
     Ok(())
 }
 
-/// The server's answer to a message, or why there is none. A notification has no answer.
+/// The server's answer to a message, or an error that says why it has not answered. A notification has no answer.
 fn answer(client: &Client, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
     let headers = headers(&message);

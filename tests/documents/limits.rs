@@ -22,6 +22,8 @@ const REQUESTS: &[Limit] = &[
         "MAX_TOLD: bytes",
     ),
     ("Bad lines of line protocol that an answer names", "replies/influxdb.rs", "MAX_TOLD"),
+    ("Rows or devices that a language model's tool answers", "mcp/shorten.rs", "MAX_BYTES: bytes"),
+    ("Entries of a list beside these rows", "mcp/shorten.rs", "MAX_BESIDE"),
 ];
 
 const READINGS: &[Limit] = &[

@@ -352,11 +352,7 @@ async fn newest_values_have_units_and_local_times() {
     assert_eq!(home["devices"][0]["values"].as_object().map(serde_json::Map::len), Some(1));
     assert_eq!(ids(&bench.told("latest_values", json!({})).await), ["air", "meter", "plug"]);
     // A metric that is older than the newest reading says when it was.
-    let later = [
-        numbers("air", 59, "kitchen", &[]),
-        numbers("air", 60, "kitchen", &[("temperature", "31")]),
-    ];
-    bench.store(&later[1..]).await;
+    bench.store(&[numbers("air", 60, "kitchen", &[("temperature", "31")])]).await;
     let device = bench.told("latest_values", json!({"device": "air"})).await;
     assert_eq!(
         device["devices"][0]["values"]["humidity"]["timestamp"],
@@ -435,10 +431,9 @@ async fn energy_is_in_kwh_by_local_days() {
     assert_eq!(answer["total_kwh"], direct["total_kwh"]);
     let device = bench.told("energy", json!({"device": "meter", "every": "total"})).await;
     assert_eq!((rows(&device).len(), &device["source"]), (1, &json!("counter")));
-    assert_eq!(
-        rows(&bench.told("energy", json!({"devices": true, "every": "1mo"})).await).len(),
-        1
-    );
+    let apart = bench.told("energy", json!({"devices": true, "every": "1mo"})).await;
+    let devices: Vec<Value> = rows(&apart).iter().map(|row| row["device_id"].clone()).collect();
+    assert_eq!(devices, ["meter", "plug"]);
 }
 
 #[tokio::test]
