@@ -97,9 +97,10 @@ fn headers(message: &Value) -> Vec<(&'static str, String)> {
 /// A text as a header takes it: as it is, or behind a mark as base64.
 fn coded(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
-    match is_plain && !text.starts_with("=?base64?") {
-        true => text.to_owned(),
-        false => format!("=?base64?{}?=", STANDARD.encode(text)),
+    if is_plain && !text.starts_with("=?base64?") {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", STANDARD.encode(text))
     }
 }
 
