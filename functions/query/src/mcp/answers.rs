@@ -8,6 +8,9 @@ use super::arguments::Asked;
 use super::ask::{Api, get};
 use super::shorten::{cut_beside, cut_rows, fitting};
 
+/// The most rooms that a list of devices tells.
+const MAX_ROOMS: usize = 100;
+
 /// What a tool answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -70,11 +73,15 @@ async fn places(
     let is_of_room = asked.path.starts_with("/rooms/");
     let mut answer = devices(api, asked, call, compact).await?;
     if is_first && !is_of_room {
-        let query = [("limit".to_owned(), "1000".to_owned())];
+        let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
         let rooms = get(api, call, &of_rooms, &query).await?;
         let room = |row: &Value| picked(row, &["room_id", "name", "home"]);
-        let rooms: Vec<Value> = data(&rooms).iter().map(room).collect();
-        answer.insert("rooms".to_owned(), Value::Array(rooms));
+        answer.insert("rooms".to_owned(), data(&rooms).iter().map(room).collect());
+        if rooms["has_more"] == true {
+            let how =
+                format!("These are {MAX_ROOMS} rooms, and there are more: devices name theirs.");
+            answer.insert("more_rooms".to_owned(), json!({"how": how}));
+        }
     }
     Ok(answer)
 }

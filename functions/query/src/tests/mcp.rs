@@ -290,6 +290,19 @@ async fn a_long_list_goes_on_behind_its_cursor() {
     assert_eq!((ids(&second), second.get("more"), second.get("rooms")), (vec!["plug"], None, None));
 }
 
+#[tokio::test]
+async fn of_many_rooms_some_are_listed_and_it_is_said_that_there_are_more() {
+    let bench = Bench::empty();
+    for (count, listed) in [(100, 100), (101, 100)] {
+        for n in 0..count {
+            given::register_room(&bench.store, &format!("r{n:03}"), at(0)).await;
+        }
+        let answer = bench.again().told("list_devices", json!({})).await;
+        assert_eq!(answer["rooms"].as_array().map(Vec::len), Some(listed));
+        assert_eq!(answer.get("more_rooms").is_some(), count > listed, "{count}");
+    }
+}
+
 /// Devices with so many metrics that fewer fit than are asked for: no device is lost or told twice.
 #[tokio::test]
 async fn an_answer_is_small_however_much_devices_measure() {
