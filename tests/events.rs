@@ -566,6 +566,11 @@ told! {
     "query/influxdb-buckets.json" after []: "/body/buckets/0/name" = "sensors";
     "query/influxdb-orgs.json" after []: "/body/orgs/0/name" = "home";
     "query/health.json" after []: "/body/status" = "pass";
+    "query/mcp-initialize.json" after []: "/body/result/protocolVersion" = "2025-06-18";
+    "query/mcp-batch.json" after []: "/status" = 400, "/body/error/message" = "Batches are not taken; send one message a request.";
+    "query/mcp-call.json" after [ARRAY]:
+        "/body/result/isError" = false,
+        "/body/result/structuredContent/devices/0/values/temperature" = {"value": 21.6, "unit": "°C"};
     "query/openapi.json" after []: "/body/openapi" = "3.1.0";
     "query/web-page.json" after []:
         "/status" = 200,

@@ -261,6 +261,14 @@ async fn real_answers_are_what_the_document_says() {
             format!("/homes/villa/conditions?{range}&current_w=0.."),
             String::new(),
         ),
+        (
+            "POST",
+            "/mcp",
+            "/mcp".to_owned(),
+            r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "series", "arguments": {}}}"#
+                .to_owned(),
+        ),
+        ("POST", "/mcp", "/mcp".to_owned(), "[]".to_owned()),
         ("GET", "/conditions/schema", "/conditions/schema".to_owned(), String::new()),
         ("PUT", "/conditions/schema", "/conditions/schema".to_owned(), "{}".to_owned()),
         ("DELETE", "/homes/{id}", "/homes/villa".to_owned(), String::new()),

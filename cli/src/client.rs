@@ -39,12 +39,14 @@ pub(crate) struct Ask<'a> {
     pub(crate) path: &'a str,
     /// The body and its type; GET has none.
     pub(crate) body: Option<(&'a str, &'a str)>,
+    /// Further headers.
+    pub(crate) headers: &'a [(&'static str, String)],
 }
 
 impl<'a> Ask<'a> {
     /// A GET request.
     pub(crate) const fn get(path: &'a str) -> Self {
-        Self { method: "GET", path, body: None }
+        Self { method: "GET", path, body: None, headers: &[] }
     }
 }
 
@@ -169,6 +171,9 @@ impl Client {
         let mut request = http::Request::builder().method(ask.method).uri(url);
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
+        }
+        for (name, value) in ask.headers {
+            request = request.header(*name, value);
         }
         let mut response = match ask.body {
             Some((content_type, body)) => {

@@ -175,7 +175,7 @@ fn to_the_end(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::
 /// How far the server is; `None` where the deletion that `path` names was ended by somebody else and the device
 /// has come again.
 fn ask(path: &str, client: &Client) -> anyhow::Result<Option<Progress>> {
-    let request = Ask { method: "DELETE", path, body: None };
+    let request = Ask { method: "DELETE", path, body: None, headers: &[] };
     let answer = client.send(request, &AtomicBool::new(false))?;
     match answer.status {
         404 | 409 if path.contains("?begun=") => Ok(None),

@@ -141,7 +141,7 @@ fn send_one(
 ) -> anyhow::Result<Option<Refusal>> {
     let path = format!("/devices/{}", edit.device);
     let body = Some(("application/json", edit.body.as_str()));
-    let answer = client.send(Ask { method: "PATCH", path: &path, body }, stop)?;
+    let answer = client.send(Ask { method: "PATCH", path: &path, body, headers: &[] }, stop)?;
     match answer.status {
         200 => Ok(None),
         400 | 404 | 422 => {

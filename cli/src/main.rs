@@ -6,6 +6,7 @@ mod devices;
 mod export;
 mod greeting;
 mod import;
+mod mcp;
 mod output;
 mod patience;
 mod place;
@@ -59,6 +60,8 @@ enum Command {
     Token(token::Args),
     /// Post readings from a file to a running server
     Import(Box<import::ImportArgs>),
+    /// Answer a language model's tools on standard input and output
+    Mcp(mcp::Args),
     /// Delete a device, a room or a home
     Delete(delete::Args),
     /// Write readings and the registry to a file
@@ -77,6 +80,7 @@ async fn main() -> ExitCode {
         Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,
+        Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
     };

@@ -1,9 +1,9 @@
 """Writes with real clients of InfluxDB to the local system, with tokens, and reads back what came of it. Debian's
-influx asks too, and a real influxd forwards what it takes.
+influx asks too, a real influxd forwards what it takes, and the SDK of the Model Context Protocol asks every tool.
 
     python3 tests/clients/check.py FOLDER
 
-FOLDER has the environments that `run` made: a Python each for `influxdb_client` and `influxdb`, and the packages
+FOLDER has the environments that `run` made: a Python each for `influxdb_client`, `influxdb` and `mcp`, and the packages
 of npm. What is not there is skipped by name. Absent: Telegraf and devices; tests/line_protocol has their lines.
 """
 
@@ -42,19 +42,33 @@ def main():
                     print(f"!!!! SKIPPED: {name} is not installed here", flush=True)
                     continue
                 write(server, name, command)
+            models(server, python(tools / "mcp", "mcp_sdk.py"))
         finally:
             server.stop()
 
 
-def write(server, name, command):
+def run(server, name, command):
+    """Runs a client, which has to succeed. Returns the host that it was to name, what it printed and how long it took."""
     began = time.monotonic()
     host = f"client{time.monotonic_ns()}"
-    url = server.url
     tokens = {"TOKEN": server.tokens["write"], "READ_TOKEN": server.tokens["read"]}
-    environment = os.environ | {"URL": url, "CLIENT_HOST": host} | tokens
+    environment = os.environ | {"URL": server.url, "CLIENT_HOST": host, "ROOMTIDE": str(PROGRAM)} | tokens
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         sys.exit(f"{name} failed:\n{done.stdout}{done.stderr}")
+    return host, done, time.monotonic() - began
+
+
+def models(server, command):
+    if command is None:
+        print("!!!! SKIPPED: mcp (PyPI) is not installed here", flush=True)
+        return
+    _, done, seconds = run(server, "mcp (PyPI)", command)
+    print(f"  ok  mcp (PyPI): {done.stdout.strip()}, {seconds:.1f} s", flush=True)
+
+
+def write(server, name, command):
+    host, done, seconds = run(server, name, command)
     readings = server.get(f"/devices/{host}::room/readings?from=2026-01-11T16:00:00Z&to=2026-01-11T17:00:00Z")
     values = [(it["timestamp"], it["temp"], it["ok"]) for it in readings["data"]]
     expected = [(f"2026-01-11T16:0{n}:00.000Z", 20.5 + n, 1) for n in range(3)]
@@ -62,7 +76,7 @@ def write(server, name, command):
         sys.exit(f"{name}: expected {expected}, stored is {values}")
     if "invalid field format" not in done.stdout:
         sys.exit(f"{name} did not tell of the bad line:\n{done.stdout}{done.stderr}")
-    print(f"  ok  {name}: three points and the refusal of a line, {time.monotonic() - began:.1f} s", flush=True)
+    print(f"  ok  {name}: three points and the refusal of a line, {seconds:.1f} s", flush=True)
 
 
 def python(folder, script):

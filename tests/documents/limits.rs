@@ -22,6 +22,9 @@ const REQUESTS: &[Limit] = &[
         "MAX_TOLD: bytes",
     ),
     ("Bad lines of line protocol that an answer names", "replies/influxdb.rs", "MAX_TOLD"),
+    ("Rows or devices that a language model's tool answers", "mcp/shorten.rs", "MAX_BYTES: bytes"),
+    ("Entries of a list beside these rows", "mcp/shorten.rs", "MAX_BESIDE"),
+    ("Rooms that a language model's list of devices has", "mcp/answers.rs", "MAX_ROOMS"),
 ];
 
 const READINGS: &[Limit] = &[

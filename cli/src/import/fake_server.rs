@@ -17,6 +17,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) body: String,
+    /// In lower case, each as `name: value`.
+    pub(crate) headers: Vec<String>,
 }
 
 /// An answer; `NONE` closes the connection without one.
@@ -66,7 +68,7 @@ fn read(stream: &TcpStream) -> Request {
     reader.read_line(&mut head).unwrap();
     let mut words = head.split(' ').map(str::to_owned);
     let (method, path) = (words.next().unwrap(), words.next().unwrap_or_default());
-    let mut length = 0;
+    let (mut length, mut headers) = (0, Vec::new());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -77,8 +79,9 @@ fn read(stream: &TcpStream) -> Request {
         if let Some(value) = line.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
+        headers.push(line);
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    Request { method, path, body: String::from_utf8(body).unwrap() }
+    Request { method, path, body: String::from_utf8(body).unwrap(), headers }
 }

@@ -330,7 +330,12 @@ fn edit(line: &RegistryLine, client: &Client) -> anyhow::Result<Edited> {
         // The readings on which verdicts were given may be gone. In a text a quote has a backslash before it.
         let judges = body.contains(r#","verdicts":["#) || body.contains(r#"{"verdicts":["#);
         let path = format!("{}{}", line.path, if judges { "?restore=1" } else { "" });
-        let ask = Ask { method: "PATCH", path: &path, body: Some(("application/json", body)) };
+        let ask = Ask {
+            method: "PATCH",
+            path: &path,
+            body: Some(("application/json", body)),
+            headers: &[],
+        };
         let answer = client.send(ask, &AtomicBool::new(false))?;
         let problem = answer.problem();
         let id = line.path.rsplit('/').next().unwrap_or_default();

@@ -236,7 +236,8 @@ fn send_batch(
 ) -> anyhow::Result<Vec<Refusal>> {
     let body: String =
         batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
-    let ask = Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)) };
+    let ask =
+        Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)), headers: &[] };
     let answer = client.send(ask, stop)?;
     match answer.status {
         201 | 207 => {

@@ -2,7 +2,7 @@
 //!
 //! A call comes here with its token and its parameters checked. Each handler takes the ports that it uses:
 //! `lists`, `homes`, `latest`, `ranges`, `series`, `influxql`, `edit`, `remove` and
-//! `deletion` are one file per kind of question.
+//! `deletion` are one file per kind of question; `mcp` asks the others.
 
 mod answer;
 mod conditions_schema;
@@ -10,6 +10,7 @@ mod failure;
 mod health;
 mod influxdb;
 mod influxql;
+mod mcp;
 mod openapi;
 mod ports;
 mod readings;
@@ -125,11 +126,16 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store, C: Clock> Handler for Handlers<S, C> {
     async fn answer(&self, mut call: Call<'_>) -> Result<Response, Problem> {
+        mcp::Api::answer(self, &mut call).await
+    }
+}
+
+impl<S: Store, C: Clock> mcp::Api for Handlers<S, C> {
+    fn answer<'a>(&'a self, call: &'a mut Call<'_>) -> Answer<'a> {
         let Self { store, registry, known_state, late, densities, quiet, clock } = self;
         let (known, asked) = ((registry, known_state), (registry, known_state, densities));
-        let call = &mut call;
         // On the heap: a debug build would keep the futures of all arms on the stack at once.
-        let answer: Answer<'_> = match call.endpoint.operation {
+        match call.endpoint.operation {
             Operation::ListDevices => Box::pin(lists::devices(registry, store, clock.now(), call)),
             Operation::ShowDevice => Box::pin(lists::device(registry, store, call)),
             Operation::EditDevice => Box::pin(edit::device(known, store, clock.now(), call)),
@@ -200,21 +206,26 @@ impl<S: Store, C: Clock> Handler for Handlers<S, C> {
             Operation::PutConditionsSchema => Box::pin(conditions_schema::put(store, call)),
             Operation::InfluxQl => Box::pin(influxql::query(asked, store, clock.now(), call)),
             Operation::Health => Box::pin(health::health(known_state, store, clock.now(), call)),
-            Operation::OpenApi => return Ok(Response::json(200, &openapi::document())),
-            Operation::InfluxPing => return Ok(influxdb::ping(call)),
-            Operation::InfluxReady => return Ok(influxdb::ready(clock.now())),
-            Operation::InfluxBuckets => return Ok(influxdb::buckets(call)),
-            Operation::InfluxOrgs => return Ok(influxdb::orgs(call)),
-            Operation::InfluxFlux => return Ok(influxdb::flux()),
-            Operation::WebPage => return web::page(call.request),
-            Operation::WebFile => return web::asset(call.request, &call.id),
+            Operation::Mcp => Box::pin(mcp::answer(self, (known_state, store), clock.now(), call)),
+            Operation::OpenApi => done(Ok(Response::json(200, &openapi::document()))),
+            Operation::InfluxPing => done(Ok(influxdb::ping(call))),
+            Operation::InfluxReady => done(Ok(influxdb::ready(clock.now()))),
+            Operation::InfluxBuckets => done(Ok(influxdb::buckets(call))),
+            Operation::InfluxOrgs => done(Ok(influxdb::orgs(call))),
+            Operation::InfluxFlux => done(Ok(influxdb::flux())),
+            Operation::WebPage => done(web::page(call.request)),
+            Operation::WebFile => done(web::asset(call.request, &call.id)),
             Operation::PostReadings | Operation::WriteLines | Operation::Payload(_) => {
                 unreachable!("the table of endpoints gives it to ingest")
             }
-        };
-        answer.await
+        }
     }
 }
 
 /// A handler at work.
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
+
+/// The answer of a handler that waits for nothing.
+fn done(answer: Result<Response, Problem>) -> Answer<'static> {
+    Box::pin(std::future::ready(answer))
+}

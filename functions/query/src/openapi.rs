@@ -148,6 +148,10 @@ fn responses(endpoint: &Endpoint) -> Value {
             "200": answer("Nothing is left", reference(schema)),
             "202": answer("Something is left; the same request goes on with it", reference(schema)),
         }),
+        Reply::Message(schema) => json!({
+            "200": answer("The answer to a request", reference(schema)),
+            "202": {"description": "A notification, which has no answer"},
+        }),
         // InfluxDB's are in its own documentation.
         Reply::Influx => json!({"204": {"description": endpoint.summary}}),
         Reply::File(types) => {
@@ -173,6 +177,12 @@ fn responses(endpoint: &Endpoint) -> Value {
     }
     for status in failures(endpoint) {
         responses[status.to_string()] = json!({"$ref": "#/components/responses/Problem"});
+    }
+    if let Reply::Message(schema) = endpoint.reply {
+        let mut refusal = answer("A message that is refused", reference(schema));
+        responses["404"] = refusal.clone();
+        refusal["content"]["application/problem+json"] = json!({"schema": reference("Problem")});
+        responses["400"] = refusal;
     }
     responses
 }
@@ -276,6 +286,29 @@ fn schemas() -> Value {
             }},
         }},
         "OpenApi": {"type": "object"},
+        "McpMessage": {
+            "type": "object",
+            "description": "A request or a notification of the Model Context Protocol, 2025-06-18 to 2026-07-28; no batches",
+            "required": ["jsonrpc", "method"],
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "id": {"type": ["string", "integer"], "description": "A notification has none"},
+                "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
+                "params": {"type": "object"},
+            },
+        },
+        "McpAnswer": {
+            "type": "object",
+            "required": ["jsonrpc", "id"],
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "id": {"type": ["string", "integer", "null"]},
+                "result": {"type": "object"},
+                "error": {"type": "object", "required": ["code", "message"], "properties": {
+                    "code": {"type": "integer"}, "message": {"type": "string"},
+                }},
+            },
+        },
         "Receipt": {
             "type": "object",
             "required": ["accepted"],

@@ -5,6 +5,7 @@ mod conditions;
 mod deletion;
 mod homes;
 mod influxql;
+mod mcp;
 mod meters;
 mod room_means;
 mod search;

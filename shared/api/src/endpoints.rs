@@ -68,6 +68,7 @@ pub enum Operation {
     AllSeries,
     AllEnergy,
     InfluxQl,
+    Mcp,
     Health,
     OpenApi,
     InfluxPing,
@@ -196,6 +197,8 @@ pub enum Reply {
     Progress(&'static str),
     /// As InfluxDB answers.
     Influx,
+    /// A message of JSON-RPC, which may tell of a failure; no body where none is wanted.
+    Message(&'static str),
     /// A file of the web page, in one of these media types.
     File(&'static [&'static str]),
 }
@@ -883,6 +886,17 @@ pub const ENDPOINTS: &[Endpoint] = &[
             "Replace the schema by which an index finds conditions; roomtide rollups rebuild applies it",
         )
     },
+    Endpoint {
+        method: "POST",
+        body: Some("McpMessage"),
+        ..get(
+            "/mcp",
+            Operation::Mcp,
+            &[],
+            Reply::Message("McpAnswer"),
+            "Answer a language model's tools, by the Model Context Protocol",
+        )
+    },
     influxql("GET", "/query", None),
     influxql("POST", "/query", Some("InfluxQl")),
     influxql("GET", "/influx/query", None),
@@ -1050,8 +1064,11 @@ mod tests {
     fn whoever_changes_something_needs_more_than_a_reader_s_token() {
         for endpoint in ENDPOINTS {
             let access = endpoint.access;
-            // InfluxDB's queries may be POSTs.
-            let asks = matches!(endpoint.operation, Operation::InfluxFlux | Operation::InfluxQl);
+            // InfluxDB's queries may be POSTs, and a model's questions are.
+            let asks = matches!(
+                endpoint.operation,
+                Operation::InfluxFlux | Operation::InfluxQl | Operation::Mcp
+            );
             let changes = (endpoint.method != "GET" || endpoint.takes_values()) && !asks;
             let may_change = matches!(access, Access::Write | Access::Admin | Access::Address);
             assert_eq!(changes, may_change, "{endpoint:?}");

@@ -1,0 +1,178 @@
+//! `roomtide mcp`: passes messages of the Model Context Protocol between standard input and output and a server. Answers
+//! none itself.
+//!
+//! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::AtomicBool;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::client::{self, Ask, Client};
+use crate::output::print_error;
+
+/// The server's path.
+const PATH: &str = "/mcp";
+/// JSON-RPC's code of a failure inside: here the server is not reached, or refuses the token.
+const INTERNAL_ERROR: i32 = -32_603;
+
+/// Answer a language model's tools on standard input and output.
+///
+/// For programs that start an MCP server themselves, as Claude Desktop does: one JSON message a line comes and goes. Each
+/// is passed to POST /mcp of a server, which may also be asked directly, with its address and the header Authorization.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address of the server, which it prints at its start; another --port there needs --url here
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// An access token that reads, if the server asks for one; @FILE reads it from a file, because every user of the
+    /// machine sees a command line
+    #[arg(long)]
+    token: Option<String>,
+}
+
+/// Serves until the input ends.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let token = args.token.as_deref().map(client::token).transpose()?;
+    let client = Client::new(&args.url, token.as_deref())?;
+    let served = tokio::task::spawn_blocking(move || {
+        serve(&client, io::stdin().lock(), io::stdout().lock())
+    });
+    Ok(served.await??)
+}
+
+/// Answers each line of the input that wants an answer, one after the other.
+fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    for line in input.split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).trim().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(answer) = answer(client, &line) {
+            writeln!(output, "{answer}")?;
+            output.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// The server's answer to a message, or an error that says why it has not answered. A notification has no answer.
+fn answer(client: &Client, line: &str) -> Option<Value> {
+    let message: Value = serde_json::from_str(line).unwrap_or_default();
+    let headers = headers(&message);
+    let body = Some(("application/json", line));
+    let ask = Ask { method: "POST", path: PATH, body, headers: &headers };
+    let failure = match client.send(ask, &AtomicBool::new(false)) {
+        Ok(answer) if answer.status == 202 => return None,
+        Ok(answer) => match serde_json::from_str::<Value>(&answer.text) {
+            Ok(text) if text["jsonrpc"] == "2.0" => return Some(text),
+            _ => client.error(PATH, &answer),
+        },
+        Err(error) => error,
+    };
+    let message_of = format!("{failure:#}");
+    let Some(id) = message.get("id") else {
+        print_error(message_of);
+        return None;
+    };
+    let error = json!({"code": INTERNAL_ERROR, "message": message_of});
+    Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+/// The headers that repeat what a message of 2026-07-28 or later says; those before have none.
+fn headers(message: &Value) -> Vec<(&'static str, String)> {
+    let params = &message["params"];
+    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
+    let Some(version) = version else { return Vec::new() };
+    let texts = [
+        ("mcp-protocol-version", Some(version)),
+        ("mcp-method", message["method"].as_str()),
+        ("mcp-name", params["name"].as_str()),
+    ];
+    texts.into_iter().filter_map(|(name, text)| Some((name, coded(text?)))).collect()
+}
+
+/// A text as a header takes it: as it is, or behind a mark as base64.
+fn coded(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    if is_plain && !text.starts_with("=?base64?") {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", STANDARD.encode(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake_server::{self, Reply};
+
+    fn served(client: &Client, input: &str) -> Vec<Value> {
+        let mut output = Vec::new();
+        serve(client, input.as_bytes(), &mut output).unwrap();
+        let text = String::from_utf8(output).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn each_line_is_a_request_of_its_own_and_notifications_have_no_answer() {
+        let server = fake_server::serve(|_, request| {
+            assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/mcp"));
+            assert!(request.headers.contains(&"authorization: bearer rt_a".to_owned()));
+            let Ok(message) = serde_json::from_str::<Value>(&request.body) else {
+                let refusal =
+                    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
+                return Reply::of(400, refusal);
+            };
+            match message.get("id") {
+                None => Reply::of(202, ""),
+                Some(id) => {
+                    Reply::of(200, &json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string())
+                }
+            }
+        });
+        let client = Client::new(&server.url, Some("rt_a")).unwrap();
+        let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\n\
+                     {\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\nno JSON\n\
+                     {\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}";
+        let answers = served(&client, input);
+        let ids: Vec<_> = answers.iter().map(|answer| answer["id"].clone()).collect();
+        assert_eq!(ids, [json!(1), json!(null), json!("b")]);
+        assert_eq!(answers[1]["error"]["code"], -32_700);
+    }
+
+    #[test]
+    fn a_server_that_refuses_or_is_away_is_named_in_the_answer() {
+        let request = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+        let server = fake_server::serve(|_, _| Reply::of(401, r#"{"detail": "no token"}"#));
+        let refused = &served(&Client::new(&server.url, None).unwrap(), request)[0];
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!(7), &json!(INTERNAL_ERROR))
+        );
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("401") && message.contains("--token"), "{message}");
+        let away = Client::new("http://127.0.0.1:1", None).unwrap();
+        let message = served(&away, request)[0]["error"]["message"].to_string();
+        assert!(message.contains("cannot reach http://127.0.0.1:1"), "{message}");
+        let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(served(&away, notification), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn a_newer_message_is_repeated_in_headers() {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        let call = json!({"method": "tools/call", "params": {"name": "Küche", "_meta": meta}});
+        let expected = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "=?base64?S8O8Y2hl?="),
+        ];
+        assert_eq!(headers(&call), expected.map(|(name, value)| (name, value.to_owned())));
+        assert_eq!(headers(&json!({"method": "tools/list", "params": {}})), []);
+        assert_eq!(coded("series"), "series");
+        assert_eq!(coded("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+    }
+}

@@ -1,0 +1,193 @@
+//! `POST /mcp`: the Model Context Protocol, by which language models ask. Computes nothing: each tool asks the API.
+//!
+//! It is stateless, answers with JSON and no stream, and never sends a request. Source:
+//! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
+
+mod answers;
+mod arguments;
+mod ask;
+mod message;
+mod protocol;
+mod shorten;
+mod tools;
+
+use api::{Problem, ProblemKind, Request, Response};
+use domain::{Timestamp, Zone, excerpt};
+use runtime::http::Call;
+use serde_json::{Map, Value, json};
+use series::KnownState;
+
+pub(crate) use ask::Api;
+use message::{Code, Failure, Message};
+use protocol::{Era, SERVER_KEY, agreed, versions};
+use tools::{INSTRUCTIONS, TOOLS, Tool};
+
+use crate::ports::Store;
+
+/// How long a client may keep the list of tools, in milliseconds: a deployment may change it.
+const LIST_AGE: u32 = 3_600_000;
+
+/// `POST /mcp`
+pub(crate) async fn answer(
+    api: &impl Api,
+    (known_state, store): (&KnownState, &impl Store),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Result<Response, Problem> {
+    ensure_own_page(call.request)?;
+    let message = Message::parse(&call.request.json_body()?);
+    let request = match message {
+        Ok(Message::Request(request)) => request,
+        Ok(Message::Notification) => {
+            return Ok(Response { status: 202, headers: Vec::new(), body: Vec::new() });
+        }
+        Err(failure) => return Ok(failure.respond(&Value::Null, true)),
+    };
+    call.log.set("mcp.method", excerpt(&request.method));
+    let era = match Era::of(call.request, &request) {
+        Ok(era) => era,
+        Err(failure) => return Ok(failure.respond(&request.id, true)),
+    };
+    let is_modern = era == Era::Modern;
+    let result = match (request.method.as_str(), era) {
+        ("initialize", Era::Legacy) => initialized(&request.params),
+        ("ping", Era::Legacy) => Ok(Map::new()),
+        ("server/discover", Era::Modern) => Ok(discovered()),
+        ("tools/list", _) => Ok(listed(is_modern)),
+        ("tools/call", _) => match tool_and_arguments(&request.params) {
+            Ok((tool, given)) => {
+                call.log.set("mcp.tool", tool.name);
+                Ok(Box::pin(called(tool, given, api, (known_state, store), now, call)).await)
+            }
+            Err(failure) => Err(failure),
+        },
+        (method, _) => {
+            let message = format!("Unknown method: {}", excerpt(method));
+            Err(Failure::new(Code::UnknownMethod, message))
+        }
+    };
+    Ok(match result {
+        Ok(mut result) => {
+            if is_modern {
+                result.insert("resultType".to_owned(), json!("complete"));
+                result.insert("_meta".to_owned(), json!({SERVER_KEY: server()}));
+            }
+            let body = json!({"jsonrpc": "2.0", "id": request.id, "result": result});
+            Response::json(200, &body)
+        }
+        Err(failure) => failure.respond(&request.id, is_modern),
+    })
+}
+
+/// Refuses a web page of another origin, which after DNS rebinding could send a request here from inside a network.
+fn ensure_own_page(request: &Request) -> Result<(), Problem> {
+    let Some(origin) = request.header("origin") else { return Ok(()) };
+    let host = request.header("host").unwrap_or_default();
+    let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
+    if !host.is_empty() && authority.eq_ignore_ascii_case(host) {
+        return Ok(());
+    }
+    let detail =
+        format!("No web page of another origin is answered; Origin is {:?}.", excerpt(origin));
+    Err(Problem::new(ProblemKind::Forbidden, detail))
+}
+
+fn server() -> Value {
+    json!({"name": "roomtide", "title": "Roomtide", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn members<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The answer to `initialize`.
+fn initialized(params: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+    let Some(version) = params.get("protocolVersion").and_then(Value::as_str) else {
+        return Err(Failure::new(Code::InvalidParams, "protocolVersion: expected a text"));
+    };
+    Ok(members([
+        ("protocolVersion", json!(agreed(version))),
+        ("capabilities", json!({"tools": {}})),
+        ("serverInfo", server()),
+        ("instructions", json!(INSTRUCTIONS)),
+    ]))
+}
+
+/// The answer to `server/discover`.
+fn discovered() -> Map<String, Value> {
+    members([
+        ("supportedVersions", json!(versions())),
+        ("capabilities", json!({"tools": {}})),
+        ("instructions", json!(INSTRUCTIONS)),
+        ("ttlMs", json!(LIST_AGE)),
+        ("cacheScope", json!("private")),
+    ])
+}
+
+/// The answer to `tools/list`: all of them, on one page.
+fn listed(is_modern: bool) -> Map<String, Value> {
+    let tools: Vec<Value> = TOOLS.iter().map(Tool::definition).collect();
+    let mut list = members([("tools", json!(tools))]);
+    if is_modern {
+        list.extend(members([("ttlMs", json!(LIST_AGE)), ("cacheScope", json!("private"))]));
+    }
+    list
+}
+
+/// The tool that `tools/call` names, with the arguments for it.
+fn tool_and_arguments(
+    params: &Map<String, Value>,
+) -> Result<(&'static Tool, Map<String, Value>), Failure> {
+    let refused = |message: String| Err(Failure::new(Code::InvalidParams, message));
+    let Some(name) = params.get("name").and_then(Value::as_str) else {
+        return refused("name: expected the name of a tool".to_owned());
+    };
+    let Some(tool) = Tool::named(name) else {
+        let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        let names = names.join(", ");
+        return refused(format!("Unknown tool: {}; there are {names}", excerpt(name)));
+    };
+    match params.get("arguments") {
+        None | Some(Value::Null) => Ok((tool, Map::new())),
+        Some(Value::Object(arguments)) => Ok((tool, arguments.clone())),
+        Some(_) => refused("arguments: expected an object".to_owned()),
+    }
+}
+
+/// The answer to `tools/call`: a problem is a result too, from which a model learns what to ask instead.
+async fn called(
+    tool: &Tool,
+    given: Map<String, Value>,
+    api: &impl Api,
+    (known_state, store): (&KnownState, &impl Store),
+    now: Timestamp,
+    call: &mut Call<'_>,
+) -> Map<String, Value> {
+    let found = async {
+        let asked = tool.asked(&given)?;
+        let answer = answers::answer(tool.answer, api, asked, call).await?;
+        let horizon = known_state.horizon(store, now, call.invocation).await;
+        let home = horizon.map_err(|error| call.failed(&error))?.zone();
+        Ok::<_, Problem>(timed(answer, home, now))
+    };
+    let content = |text: &str| json!([{"type": "text", "text": text}]);
+    match found.await {
+        Ok(answer) => members([
+            ("content", content(&answer.to_string())),
+            ("structuredContent", answer),
+            ("isError", json!(false)),
+        ]),
+        Err(problem) => members([("content", content(&problem.detail)), ("isError", json!(true))]),
+    }
+}
+
+/// An answer with the time zone of its times, and what time it is.
+fn timed(answer: Map<String, Value>, home: Zone, now: Timestamp) -> Value {
+    let own = answer.get("tz").and_then(Value::as_str).and_then(|name| name.parse().ok());
+    let zone: Zone = own.unwrap_or(home);
+    let mut answer = Value::Object(answer);
+    shorten::localise(&mut answer, zone);
+    answer["tz"] = json!(zone.name());
+    answer["now"] = json!(shorten::local(now, zone));
+    answer
+}

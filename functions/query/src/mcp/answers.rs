@@ -1,0 +1,257 @@
+//! The answer of each tool: what it asks the API for, and what of that it tells. Reads no arguments.
+
+use api::Problem;
+use runtime::http::Call;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Asked;
+use super::ask::{Api, get};
+use super::shorten::{cut_beside, cut_rows, fitting};
+
+/// The most rooms that a list of devices tells.
+const MAX_ROOMS: usize = 100;
+
+/// What a tool answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Rooms, and devices with their metrics.
+    Places,
+    /// Devices with their metrics.
+    Devices,
+    /// Devices with the newest values of their metrics.
+    Latest,
+    /// Rows that tell the units of their metrics.
+    Rows,
+    /// Rows beside which the units of their metrics are looked up.
+    RowsOfMetrics,
+    /// The health of the system.
+    Health,
+}
+
+/// The answer to what is asked.
+pub(super) async fn answer(
+    answer: Answer,
+    api: &impl Api,
+    mut asked: Asked,
+    call: &mut Call<'_>,
+) -> Result<Map<String, Value>, Problem> {
+    match answer {
+        Answer::Places => Box::pin(places(api, asked, call)).await,
+        Answer::Devices => Box::pin(devices(api, asked, call, compact)).await,
+        Answer::Latest => Box::pin(latest(api, asked, call)).await,
+        Answer::Rows => Box::pin(rows(api, asked, call)).await,
+        Answer::RowsOfMetrics => {
+            let names = metrics(&asked);
+            let mut found = Box::pin(units(api, &asked.path, call)).await?;
+            if !names.is_empty() {
+                found.retain(|name, _| names.contains(name));
+            }
+            let mut answer = Box::pin(rows(api, asked, call)).await?;
+            if names.is_empty() {
+                found.retain(|name, _| is_named(&answer["rows"], name));
+            }
+            answer.insert("units".to_owned(), Value::Object(found));
+            Ok(answer)
+        }
+        Answer::Health => {
+            asked.query.push(("details".to_owned(), "true".to_owned()));
+            let health = get(api, call, &asked.path, &asked.query).await?;
+            let (status, rollups) = (health["status"].clone(), health["rollups"].clone());
+            Ok(members(json!({"status": status, "rollups": rollups})))
+        }
+    }
+}
+
+/// Rooms, and the devices in them.
+async fn places(
+    api: &impl Api,
+    asked: Asked,
+    call: &mut Call<'_>,
+) -> Result<Map<String, Value>, Problem> {
+    let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
+    let is_first = !asked.query.iter().any(|(name, _)| name == "cursor");
+    let is_of_room = asked.path.starts_with("/rooms/");
+    let mut answer = devices(api, asked, call, compact).await?;
+    if is_first && !is_of_room {
+        let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
+        let rooms = get(api, call, &of_rooms, &query).await?;
+        let room = |row: &Value| picked(row, &["room_id", "name", "home"]);
+        answer.insert("rooms".to_owned(), data(&rooms).iter().map(room).collect());
+        if rooms["has_more"] == true {
+            let how =
+                format!("These are {MAX_ROOMS} rooms, and there are more: devices name theirs.");
+            answer.insert("more_rooms".to_owned(), json!({"how": how}));
+        }
+    }
+    Ok(answer)
+}
+
+/// A page of devices. One that is too large is asked for again with fewer, so that the cursor is behind its last.
+async fn devices(
+    api: &impl Api,
+    asked: Asked,
+    call: &mut Call<'_>,
+    shape: impl Fn(&Value) -> Value + Send,
+) -> Result<Map<String, Value>, Problem> {
+    let mut limit = asked.limit;
+    loop {
+        let mut query = asked.query.clone();
+        query.push(("limit".to_owned(), limit.to_string()));
+        let page = get(api, call, &asked.path, &query).await?;
+        let rows: Vec<Value> = data(&page).iter().map(&shape).collect();
+        let fitting = fitting(&rows);
+        if fitting < rows.len() {
+            limit = fitting;
+            continue;
+        }
+        let mut answer = members(json!({"devices": rows}));
+        if let Some(cursor) = page["next_cursor"].as_str() {
+            let how = "There are more devices: call the tool again with the same arguments and this cursor, or with \
+                       narrower ones.";
+            answer.insert("more".to_owned(), json!({"cursor": cursor, "how": how}));
+        }
+        return Ok(answer);
+    }
+}
+
+/// The newest values of a device, or of each device of a room, a home or all.
+async fn latest(
+    api: &impl Api,
+    mut asked: Asked,
+    call: &mut Call<'_>,
+) -> Result<Map<String, Value>, Problem> {
+    let wanted = asked.remove("metric");
+    let wanted: Option<Vec<&str>> =
+        wanted.as_deref().map(|it| it.split(',').map(str::trim).collect());
+    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
+    if asked.path.starts_with("/devices/") {
+        let mut device = get(api, call, &asked.path, &[]).await?;
+        device["latest"] = get(api, call, &format!("{}/latest", asked.path), &[]).await?;
+        return Ok(members(json!({"devices": [newest(&device, is_wanted)]})));
+    }
+    asked.query.push(("latest".to_owned(), "true".to_owned()));
+    let mut answer = devices(api, asked, call, |device| newest(device, is_wanted)).await?;
+    if wanted.is_some()
+        && let Some(Value::Array(devices)) = answer.get_mut("devices")
+    {
+        devices.retain(|device| device["values"].as_object().is_some_and(|it| !it.is_empty()));
+    }
+    Ok(answer)
+}
+
+/// Rows of time, and what the API says beside them.
+async fn rows(
+    api: &impl Api,
+    asked: Asked,
+    call: &mut Call<'_>,
+) -> Result<Map<String, Value>, Problem> {
+    let mut answer = members(get(api, call, &asked.path, &asked.query).await?);
+    cut_rows(&mut answer, asked.offset, asked.limit);
+    cut_beside(&mut answer);
+    Ok(answer)
+}
+
+/// The units of the metrics of a path's device, or of its devices: a list where they differ.
+async fn units(
+    api: &impl Api,
+    path: &str,
+    call: &mut Call<'_>,
+) -> Result<Map<String, Value>, Problem> {
+    let of = path.rsplit_once('/').map_or(path, |(of, _)| of);
+    let devices = if of.starts_with("/devices/") {
+        vec![get(api, call, of, &[]).await?]
+    } else {
+        let query = [("limit".to_owned(), "1000".to_owned())];
+        data(&get(api, call, &format!("{of}/devices"), &query).await?).to_vec()
+    };
+    let mut units: Map<String, Value> = Map::new();
+    for (name, info) in devices.iter().filter_map(|it| it["metrics"].as_object()).flatten() {
+        let unit = &info["unit"];
+        match units.get_mut(name) {
+            None => drop(units.insert(name.clone(), unit.clone())),
+            Some(Value::Array(known)) if !known.contains(unit) => known.push(unit.clone()),
+            Some(Value::Array(_)) => {}
+            Some(known) if known == unit => {}
+            Some(known) => *known = json!([known.clone(), unit]),
+        }
+    }
+    Ok(units)
+}
+
+/// The metrics that are asked for.
+fn metrics(asked: &Asked) -> Vec<String> {
+    let names = asked.query.iter().flat_map(|(name, value)| {
+        let condition = name.strip_prefix(api::endpoints::METRIC_PREFIX);
+        let listed = if name == "metric" { value.as_str() } else { "" };
+        condition.into_iter().chain(listed.split(',').map(str::trim))
+    });
+    names.filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+/// Whether any row is of a metric.
+fn is_named(rows: &Value, metric: &str) -> bool {
+    rows.as_array().is_some_and(|rows| rows.iter().any(|row| row["metric"] == *metric))
+}
+
+/// A device with what it measures, without what is not known of it.
+fn compact(device: &Value) -> Value {
+    let names = ["device_id", "name", "room", "kind", "tags", "attributes", "behind", "first_seen"];
+    let mut shown = picked(device, &names);
+    let metric = |(name, info): (&String, &Value)| {
+        let mut shown = picked(info, &["unit", "role"]);
+        if info["kind"] == "counter" {
+            shown["kind"] = json!("counter");
+        }
+        (name.clone(), shown)
+    };
+    let metrics = device["metrics"].as_object();
+    shown["metrics"] = metrics.into_iter().flatten().map(metric).collect::<Map<_, _>>().into();
+    shown
+}
+
+/// A device with its newest values and their units. A value has a timestamp of its own where it is older than the
+/// device's newest reading.
+fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
+    let mut shown = picked(device, &["device_id", "name", "room"]);
+    let latest = &device["latest"];
+    let newest = &latest["timestamp"];
+    let value = |(name, value): (&String, &Value)| {
+        let mut of = json!({"value": value["value"]});
+        let unit = &device["metrics"][name.as_str()]["unit"];
+        if !unit.is_null() {
+            of["unit"] = unit.clone();
+        }
+        if value["timestamp"] != *newest {
+            of["timestamp"] = value["timestamp"].clone();
+        }
+        (name.clone(), of)
+    };
+    let values = latest["metrics"].as_object().into_iter().flatten();
+    let values: Map<_, _> = values.filter(|(name, _)| is_wanted(name)).map(value).collect();
+    shown["timestamp"] = newest.clone();
+    shown["values"] = values.into();
+    shown
+}
+
+/// Those members that say something.
+fn picked(from: &Value, names: &[&str]) -> Value {
+    let says = |value: &&Value| match value {
+        Value::Null => false,
+        Value::Array(entries) => !entries.is_empty(),
+        _ => true,
+    };
+    let found = names.iter().filter_map(|name| Some((*name, from.get(name).filter(says)?)));
+    found.map(|(name, value)| (name.to_owned(), value.clone())).collect::<Map<_, _>>().into()
+}
+
+/// The entries of a list's answer.
+fn data(page: &Value) -> &[Value] {
+    page["data"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

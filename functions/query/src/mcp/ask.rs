@@ -1,0 +1,45 @@
+//! Asks the API, as a client would, with the token and within the invocation of the call. Shapes no answer.
+
+use std::pin::Pin;
+
+use api::endpoints::{self, Function};
+use api::{Params, Problem, ProblemKind, Request, Response};
+use runtime::http::Call;
+use serde_json::Value;
+
+/// The API: the handlers of the function.
+pub(crate) trait Api: Send + Sync {
+    /// Answers a call. The type is written out because a handler calls it from within.
+    fn answer<'a>(
+        &'a self,
+        call: &'a mut Call<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send + 'a>>;
+}
+
+/// The JSON that `GET` of a path answers.
+pub(super) async fn get(
+    api: &impl Api,
+    call: &mut Call<'_>,
+    path: &str,
+    query: &[(String, String)],
+) -> Result<Value, Problem> {
+    let raw_query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let (method, path) = ("GET".to_owned(), path.to_owned());
+    let request = Request { method, path, raw_query, ..Request::default() };
+    let (endpoint, id) = endpoints::find(&request, Function::Query)?;
+    call.grant.check(endpoint.access)?;
+    let params = Params::of(&request, endpoint)?;
+    let mut asked = Call {
+        endpoint,
+        id,
+        params,
+        grant: call.grant.clone(),
+        request: &request,
+        invocation: call.invocation,
+        log: &mut *call.log,
+    };
+    let response = api.answer(&mut asked).await?;
+    serde_json::from_slice(&response.body).map_err(|_| {
+        Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
+    })
+}

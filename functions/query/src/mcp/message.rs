@@ -1,0 +1,169 @@
+//! A message of JSON-RPC 2.0 and its answer. Knows no method.
+//!
+//! Source: <https://www.jsonrpc.org/specification>, and the Model Context Protocol, which takes no batches and no id
+//! that is null.
+
+use api::Response;
+use serde_json::{Map, Value, json};
+
+/// A message of a client.
+#[derive(Debug, PartialEq)]
+pub(super) enum Message {
+    /// It wants an answer.
+    Request(Request),
+    /// It wants no answer.
+    Notification,
+}
+
+/// A request.
+#[derive(Debug, PartialEq)]
+pub(super) struct Request {
+    /// A text or a whole number, which the answer repeats.
+    pub(super) id: Value,
+    pub(super) method: String,
+    pub(super) params: Map<String, Value>,
+}
+
+/// The reason for which there is no result.
+#[derive(Debug, PartialEq)]
+pub(super) struct Failure {
+    pub(super) code: Code,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+}
+
+/// The kinds of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    /// The body is not JSON.
+    Parse,
+    /// The body is no message.
+    InvalidRequest,
+    UnknownMethod,
+    InvalidParams,
+    /// A header says something else than the body.
+    HeaderMismatch,
+    /// No version of the protocol that is spoken here.
+    UnsupportedVersion,
+}
+
+impl Code {
+    const fn number(self) -> i32 {
+        match self {
+            Self::Parse => -32_700,
+            Self::InvalidRequest => -32_600,
+            Self::UnknownMethod => -32_601,
+            Self::InvalidParams => -32_602,
+            Self::HeaderMismatch => -32_020,
+            Self::UnsupportedVersion => -32_022,
+        }
+    }
+
+    /// The status of the HTTP answer. Versions before 2026-07-28 have none for a failure of a method.
+    const fn status(self, is_modern: bool) -> u16 {
+        match self {
+            Self::UnknownMethod if is_modern => 404,
+            Self::InvalidParams if is_modern => 400,
+            Self::UnknownMethod | Self::InvalidParams => 200,
+            Self::Parse
+            | Self::InvalidRequest
+            | Self::HeaderMismatch
+            | Self::UnsupportedVersion => 400,
+        }
+    }
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The answer to the request with that id; `null` where no id could be read.
+    pub(super) fn respond(self, id: &Value, is_modern: bool) -> Response {
+        let Self { code, message, data } = self;
+        let mut error = json!({"code": code.number(), "message": message});
+        if let Some(data) = data {
+            error["data"] = data;
+        }
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        Response::json(code.status(is_modern), &body)
+    }
+}
+
+impl Message {
+    /// The message of a body.
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Failure> {
+        let refused = |why: &str| Err(Failure::new(Code::InvalidRequest, why));
+        let message: Value = serde_json::from_slice(body)
+            .map_err(|why| Failure::new(Code::Parse, format!("The body is not JSON: {why}.")))?;
+        let mut message = match message {
+            Value::Object(message) => message,
+            Value::Array(_) => {
+                return refused("Batches are not taken; send one message a request.");
+            }
+            _ => return refused("A message is a JSON object."),
+        };
+        if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return refused("jsonrpc: expected \"2.0\".");
+        }
+        let Some(Value::String(method)) = message.remove("method") else {
+            return refused("method: expected a text. Responses are not taken: nothing was asked.");
+        };
+        let params = match message.remove("params") {
+            None => Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(_) => return refused("params: expected an object."),
+        };
+        match message.remove("id") {
+            None => Ok(Self::Notification),
+            Some(id) if id.is_string() || id.is_i64() || id.is_u64() => {
+                Ok(Self::Request(Request { id, method, params }))
+            }
+            Some(_) => refused("id: expected a text or a whole number."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_request_or_one_notification() {
+        let request = |id: Value, params: Value| {
+            let params = params.as_object().expect("an object").clone();
+            Ok(Message::Request(Request { id, method: "m".to_owned(), params }))
+        };
+        for (body, expected) in [
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#, request(json!("a"), json!({}))),
+            (
+                r#"{"jsonrpc":"2.0","id":-1,"method":"m","params":{"a":1}}"#,
+                request(json!(-1), json!({"a": 1})),
+            ),
+            (r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, Ok(Message::Notification)),
+        ] {
+            assert_eq!(Message::parse(body.as_bytes()), expected, "{body}");
+        }
+        for (body, code, why) in [
+            ("{", Code::Parse, "not JSON"),
+            ("", Code::Parse, "not JSON"),
+            ("[]", Code::InvalidRequest, "Batches"),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, Code::InvalidRequest, "Batches"),
+            ("1", Code::InvalidRequest, "object"),
+            (r#"{"id":1,"method":"m"}"#, Code::InvalidRequest, "jsonrpc"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, Code::InvalidRequest, "jsonrpc"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Code::InvalidRequest, "Responses"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, Code::InvalidRequest, "id"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, Code::InvalidRequest, "id"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#,
+                Code::InvalidRequest,
+                "params",
+            ),
+        ] {
+            let failure = Message::parse(body.as_bytes()).expect_err(body);
+            assert_eq!(failure.code, code, "{body}");
+            assert!(failure.message.contains(why), "{body}: {}", failure.message);
+        }
+    }
+}
