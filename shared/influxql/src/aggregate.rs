@@ -124,7 +124,7 @@ pub(crate) fn of_points(
         }
         return integral(&points, unit, interval, is_descending);
     }
-    let window = Window { group, call, kind: &kind };
+    let window = Window { group, call, kind: &kind, is_descending };
     let Some(interval) = interval else {
         return if rest.is_empty() { Vec::new() } else { window.values(rest) };
     };
@@ -152,15 +152,17 @@ struct Window<'w> {
     group: &'w Group<'w>,
     call: &'w AggregateCall,
     kind: &'w Kind,
+    is_descending: bool,
 }
 
 impl Window<'_> {
     /// The values of some points, at least one.
     fn values(self, points: &[Point]) -> Vec<Sample> {
         match self.call.aggregate {
-            Aggregate::Distinct => {
-                distinct(points).into_iter().map(|it| self.selected(it)).collect()
-            }
+            Aggregate::Distinct => distinct(points, self.is_descending)
+                .into_iter()
+                .map(|it| self.selected(it))
+                .collect(),
             Aggregate::Top(number) => self.best(points, number, |a, b| b.total_cmp(&a)),
             Aggregate::Bottom(number) => self.best(points, number, |a, b| a.total_cmp(&b)),
             _ => self.value(points).into_iter().collect(),
@@ -190,7 +192,7 @@ impl Window<'_> {
             || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
         match self.call.aggregate {
             Aggregate::Count => counted(points.len()),
-            Aggregate::CountDistinct => counted(distinct(points).len()),
+            Aggregate::CountDistinct => counted(distinct(points, self.is_descending).len()),
             Aggregate::Sum => Some(number(sum())),
             Aggregate::Mean => Some(float(sum() / count)),
             Aggregate::Min => least().map(|it| self.selected(it)),
@@ -251,10 +253,14 @@ impl Window<'_> {
     }
 }
 
-/// The first point of each value, in the order of time, then of the values.
-fn distinct(points: &[Point]) -> Vec<&Point> {
+/// The point of each value that comes first in the order of the answer; these in the order of time, then of the values.
+fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
     let mut sorted: Vec<&Point> = points.iter().collect();
-    sorted.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
+    sorted.sort_by(|a, b| {
+        let order = a.at.cmp(&b.at);
+        let order = if is_descending { order.reverse() } else { order };
+        a.value.total_cmp(&b.value).then(order)
+    });
     sorted.dedup_by(|a, b| a.value.total_cmp(&b.value).is_eq());
     sorted.sort_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
     sorted

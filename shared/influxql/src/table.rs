@@ -6,7 +6,7 @@ use crate::bounds::{most_windows, too_many_windows};
 use crate::compile::{Query, Shown};
 use crate::error::QueryError;
 use crate::fill::{are_whole, filled, of_kind};
-use crate::function::{AggregateCall, Call};
+use crate::function::{Aggregate, AggregateCall, Call};
 use crate::group::{Group, Row};
 use crate::rows::OutRow;
 use crate::transform::transformed;
@@ -63,7 +63,8 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
 fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     let stream = |call: &Call| query.rows.of(samples(query, frame, group, call));
     let streams: Vec<Vec<Sample>> = query.calls.iter().map(stream).collect();
-    let lacking: Vec<_> = query.calls.iter().zip(&streams).map(|it| lacking(query, it)).collect();
+    let mut lacking: Vec<_> =
+        query.calls.iter().zip(&streams).map(|it| lacking(query, it)).collect();
     let mut heads = vec![0; streams.len()];
     let mut rows = Vec::new();
     loop {
@@ -73,12 +74,15 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
         let Some(at) = at else { return rows };
         let mut values: Vec<Option<Value>> = Vec::with_capacity(streams.len());
         let mut selected = None;
-        for ((stream, head), lacking) in streams.iter().zip(&mut heads).zip(&lacking) {
+        for ((stream, head), lacking) in streams.iter().zip(&mut heads).zip(&mut lacking) {
             match stream.get(*head).filter(|sample| sample.at == at) {
                 Some(sample) => {
                     *head += 1;
                     selected = sample.row.or(selected);
                     values.push(sample.value.clone());
+                    if query.fill == Fill::Previous {
+                        lacking.clone_from(&sample.value);
+                    }
                 }
                 None => values.push(lacking.clone()),
             }
@@ -89,7 +93,7 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     }
 }
 
-/// The value of a call in a row that only other calls have.
+/// The value of a call in a row that only other calls have, before it had one.
 fn lacking(query: &Query, (call, stream): (&Call, &Vec<Sample>)) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, Call::Aggregate(call) if call.aggregate.is_count());
@@ -102,7 +106,9 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
         Call::Aggregate(aggregate) => {
             let mut samples = windowed(query, frame, group, aggregate, frame.range);
             if query.interval.is_none() && !query.is_selector() {
-                let at = if frame.has_start { frame.range.0 } else { 0 };
+                // As InfluxDB has it, the area of a whole range is told at 1970.
+                let is_area = matches!(aggregate.aggregate, Aggregate::Integral(_));
+                let at = if frame.has_start && !is_area { frame.range.0 } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }
             samples
