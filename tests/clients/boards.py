@@ -79,6 +79,9 @@ def fill(wanted, servers, start, until, step):
             at += step
             for field in values:
                 values[field] = round(values[field] + dice.uniform(-1, 1), 2)
+                # Zero and less of a counter takes no part in functions.
+                if measurement.startswith("cumulative"):
+                    values[field] = max(values[field], 0.01)
             own = {field: value for field, value in values.items() if dice.random() < 0.97} or values
             lines.append(f"{key} " + ",".join(f"{escaped(f, ', =')}={v}" for f, v in own.items()) + f" {at}")
     number = len(lines)

@@ -33,8 +33,9 @@ impl Interval {
         let (length, offset) = (i128::from(self.length), i128::from(self.offset));
         let at = i128::from(at) - offset;
         let ahead = self.ahead(at);
-        let start = at - (at + ahead).rem_euclid(length) + offset;
-        let [start, end] = [start, start + length].map(|edge| within(self.settled(edge, ahead)));
+        let start = at - (at + ahead).rem_euclid(length);
+        let [start, end] =
+            [start, start + length].map(|edge| within(self.settled(edge, ahead) + offset));
         (start, end)
     }
 
@@ -141,6 +142,14 @@ mod tests {
         let starts = days.starts((noon, noon + 2 * DAY), false, 9).expect("three");
         let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
         assert_eq!(lengths, [24, 25]);
+    }
+
+    /// As influxd 1.6.7 answered: 2026-03-29T01:00Z is 3 o'clock in Brussels.
+    #[test]
+    fn windows_that_do_not_divide_the_day_move_where_the_clock_changes() {
+        let windows = interval(3 * HOUR / 2, HOUR / 2, "Europe/Brussels");
+        assert_eq!(windows.start(1_774_747_060 * SECOND), 1_774_746_000 * SECOND);
+        assert_eq!(windows.start(1_774_747_900 * SECOND), 1_774_747_800 * SECOND);
     }
 
     #[test]
