@@ -1,4 +1,4 @@
-"""The series that queries in InfluxQL name: measurements, with fields and tags of which they have values to find.
+"""The series that queries in InfluxQL name: measurements, their fields, and tags with the values that are looked for.
 
 Has no server. It reads a query by its words, not by its grammar: a name in `SELECT` or compared with a number is a
 field, one in `GROUP BY` or compared with a text is a tag.

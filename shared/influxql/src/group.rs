@@ -19,7 +19,7 @@ struct Instance<'a> {
     /// The place of the series among those that are grouped, and the room.
     key: (usize, Option<&'a RoomId>),
     tags: BTreeMap<&'a str, &'a str>,
-    /// The metric of each field; none of rows.
+    /// The metric of each field; rows of a statement have no metrics.
     metrics: Vec<Option<Field<'a>>>,
     /// Whether functions leave out what is not positive, for each field.
     is_counter: Vec<bool>,
@@ -212,7 +212,7 @@ impl<'a> Grouping<'a> {
         let mut groups = Groups::new();
         for (place, table) in tables.iter().enumerate() {
             let columns: Vec<_> = self.fields.iter().map(|name| table.column(name)).collect();
-            for (at, cells) in &table.rows {
+            for (at, cells) in &table.list {
                 let value = |column: &Option<usize>| cells[(*column)?].clone();
                 let values: Vec<_> = columns.iter().map(value).collect();
                 let make = || Instance::of_rows((place, table), self.fields);

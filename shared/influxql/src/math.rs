@@ -57,7 +57,7 @@ impl Math {
         if matches!(self.of, Of::Two(_)) { 2 } else { 1 }
     }
 
-    /// Its value; `None` where there is none, as of the root of a negative number.
+    /// Its value; `None` if there is no such number, as of the root of a negative one.
     pub(crate) fn value(self, arguments: &[Option<Value>]) -> Option<Value> {
         let number = |n: usize| arguments.get(n)?.as_ref()?.number();
         let number = match self.of {

@@ -63,7 +63,7 @@ impl<'a> Plan<'a> {
             tags: of.tags,
             columns: [time.clone()].into_iter().chain(of.columns).collect(),
             rows: of
-                .rows
+                .list
                 .into_iter()
                 .map(|(at, cells)| {
                     let cells = cells.into_iter().map(OutValue::from);
@@ -143,7 +143,7 @@ impl Statements<'_> {
     /// Its rows, of the rows of the statements in its `FROM`.
     pub fn rows(&self, found: &[Rows]) -> Result<Vec<Rows>, QueryError> {
         let query = &self.query;
-        let times = found.iter().flat_map(|it| it.rows.iter().map(|(at, _)| *at));
+        let times = found.iter().flat_map(|it| it.list.iter().map(|(at, _)| *at));
         let Some(earliest) = times.min() else { return Ok(Vec::new()) };
         let span = Span { earliest, is_subquery: self.is_subquery };
         let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };

@@ -14,7 +14,7 @@ pub struct Rows {
     /// The names of the columns.
     pub(crate) columns: Vec<String>,
     /// In the order of the answer.
-    pub(crate) rows: Vec<OutRow>,
+    pub(crate) list: Vec<OutRow>,
 }
 
 impl Rows {

@@ -183,7 +183,7 @@ impl<'a> Answer<'a> {
                 measurement: group.measurement.to_owned(),
                 tags: query.dimensions.iter().cloned().zip(group.tags).collect(),
                 columns: query.columns.iter().map(|column| column.name.clone()).collect(),
-                rows,
+                list: rows,
             });
         }
         Ok(())
