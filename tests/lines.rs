@@ -76,6 +76,8 @@ async fn clients_find_what_they_ask_for_before_they_write() {
             ("GET", "/write", 405, "\"error\":\"There is no GET"),
             ("GET", "/api/v2/write", 405, "\"code\":\"method not allowed\""),
             ("GET", "/api/v3/write_lp", 405, "{\"error\":"),
+            ("POST", "/api/v3/query_sql", 404, "Flight SQL are not supported; ask /query"),
+            ("GET", "/api/v3/query_influxql?q=x", 404, "ask /query in InfluxQL"),
             ("POST", "/api/v2/signin", 404, "\"code\":\"not found\""),
         ] {
             let answer = send(&system, method, &format!("{prefix}{path}"), b"").await;

@@ -114,9 +114,11 @@ const INFLUXQL: &[Limit] = &[
     ("Columns of a statement", "compile.rs", "MAX_COLUMNS"),
     ("Depth of an expression", "expressions.rs", "MAX_DEPTH"),
     ("Operators in a chain", "expressions.rs", "MAX_CHAINED"),
-    ("Series of a statement", "selection.rs", "MAX_SERIES"),
-    ("Windows of a series", "windows.rs", "MAX_WINDOWS"),
-    ("Values of a statement", "selection.rs", "MAX_VALUES"),
+    ("Subqueries of a query", "parser.rs", "MAX_SUBQUERIES"),
+    ("Series of a statement", "bounds.rs", "MAX_SERIES"),
+    ("Windows of a series", "bounds.rs", "MAX_WINDOWS"),
+    ("Windows of a series of a subquery", "bounds.rs", "MAX_INNER_WINDOWS"),
+    ("Values of a statement", "bounds.rs", "MAX_VALUES"),
     ("Read units of a statement, as estimated", "read.rs", "MAX_UNITS"),
 ];
 

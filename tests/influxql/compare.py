@@ -13,6 +13,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -119,44 +120,92 @@ def random_query(dice):
     if dice.random() < 0.6:
         lower -= lower % 900
     upper = lower + dice.choice([3_600, 20_000, 86_400, 400_000, 900_000])
-    condition = [f"time >= {lower}s", f"time {dice.choice(['<', '<='])} {upper}s"]
+    bounds = [f"time >= {lower}s", f"time {dice.choice(['<', '<='])} {upper}s"]
     extra = dice.choice(["", "", "", "room = 'kitchen'", "room != 'kitchen'", "device =~ /^(a|d)$/", "room = ''",
                          "(device = 'a' OR device = 'b')", "value > 20", "value < 45 AND device != 'c'"])
-    if extra:
-        condition.append(extra)
-    where = " AND ".join(condition)
-    tags = dice.choice(["", "device", "room", "device, room", "*"])
+    where = " AND ".join(bounds + [extra] * bool(extra))
+    tags = dice.choice(["", "device", "room", "device, room", "*", '("device"::tag)'])
     order = dice.choice(["", "", " ORDER BY time DESC"])
     page = dice.choice(["", "", "", f" LIMIT {dice.randrange(1, 9)}", f" LIMIT {dice.randrange(1, 9)} OFFSET {dice.randrange(4)}"])
     zone = dice.choice(ZONES)
+    group = f" GROUP BY {tags}" if tags else ""
     kind = dice.random()
-    if kind < 0.15:
-        group = f" GROUP BY {tags}" if tags else ""
-        columns = dice.choice(["value", "*", "value, device", "value * 2, room"])
+    if kind < 0.12:
+        columns = dice.choice(["value", "*", "value, device", "value * 2, room", "round(value * 3) / 3", "abs(value - 20), sqrt(value)",
+                               "pow(value, 2) % 7, log(value, 10)"])
         return f"SELECT {columns} FROM {measurement} WHERE {where}{group}{order}{page}{zone}"
-    if kind < 0.25:
+    if kind < 0.2:
         call = dice.choice(["difference(value)", "derivative(value, 1m)", "cumulative_sum(value)", "moving_average(value, 3)",
-                            "non_negative_difference(value)"])
+                            "non_negative_difference(value)", "elapsed(value, 1s)"])
         return f"SELECT {call} FROM {measurement} WHERE {where} GROUP BY device{order}{page}"
+    if kind < 0.27:
+        columns = dice.choice(["top(value, 3)", "bottom(value, 2)", "top(value, device, 2)", "top(value, 1), room", "distinct(value)"])
+        windows = dice.choice(["", f" GROUP BY time({dice.choice(['1h', '6h', '1d'])})"])
+        return f"SELECT {columns} FROM {measurement} WHERE {where}{windows or group}{order}"
+    if kind < 0.42:
+        return subquery(dice, measurement, (where, " AND ".join(bounds)), order)
+    if kind < 0.47:
+        # Of several series the real server tells the last area of each apart.
+        windows = dice.choice(["", " GROUP BY time(1h)", " GROUP BY time(6h) fill(previous)", " GROUP BY time(90m) fill(0)"])
+        columns = dice.choice(["integral(value, 1h)", "integral(value), mean(value)", "integral(value) / 3600"])
+        return f"SELECT {columns} FROM \"temperature\" WHERE device = 'a' AND {' AND '.join(bounds)}{windows}{order}"
     calls = ["mean", "sum", "count", "min", "max", "first", "last", "spread", "median", "stddev"]
     chosen = dice.sample(calls, dice.choice([1, 1, 2, 3]))
     columns = ", ".join(f"{call}(value)" for call in chosen)
-    if kind < 0.4:
-        group = f" GROUP BY {tags}" if tags else ""
+    if dice.random() < 0.15:
+        columns += dice.choice([", count(distinct(value))", ", round(mean(value))"])
+    if kind < 0.55:
         return f"SELECT {columns} FROM {measurement} WHERE {where}{group}{order}{zone}"
     interval = dice.choice(["10m", "15m", "30m", "1h", "6h", "12h", "1d", "1w"]) + dice.choice(["", "", "", ", 15m", ", -2h"])
-    if kind < 0.5:
+    # Windows that do not divide the day, across the change of a clock.
+    if zone and dice.random() < 0.3:
+        interval = dice.choice(["45m", "90m", "5h", "195m", "36h"]) + dice.choice(["", "", ", 30m"])
+        return f"SELECT {columns} FROM {measurement} WHERE {where} GROUP BY time({interval}){dice.choice(FILLS)}{order}{zone}"
+    if kind < 0.7:
         inner = dice.choice(["mean", "last", "sum", "max"])
-        outer = dice.choice([f"difference({inner}(value))", f"derivative({inner}(value), 1h)", f"moving_average({inner}(value), 2)",
-                             f"cumulative_sum({inner}(value))", f"non_negative_derivative({inner}(value))"])
-        columns = outer
+        outer = dice.choice([f"difference({inner}(value))", f"derivative({inner}(value), 1h)", f"moving_average({inner}(value), 3)",
+                             f"cumulative_sum({inner}(value))", f"non_negative_derivative({inner}(value))", f"elapsed({inner}(value), 1m)",
+                             f"moving_average(difference({inner}(value)), 2)", f"cumulative_sum(non_negative_difference({inner}(value)))"])
+        columns = outer + dice.choice(["", "", f", {dice.choice(['min', 'count', 'median'])}(value)"])
         zone = ""
     group = ", ".join(filter(None, [f"time({interval})", tags]))
-    fill = dice.choice(["", "", " fill(none)", " fill(previous)", " fill(linear)", " fill(0)", " fill(7.5)"])
     # On a day on which the clock changes the real server has windows below a day that overlap.
     if interval[-1] not in "dw" or "," in interval:
         zone = ""
-    return f"SELECT {columns} FROM {measurement} WHERE {where} GROUP BY {group}{fill}{order}{page}{zone}"
+    return f"SELECT {columns} FROM {measurement} WHERE {where} GROUP BY {group}{dice.choice(FILLS)}{order}{page}{zone}"
+
+
+FILLS = ["", "", " fill(none)", " fill(previous)", " fill(linear)", " fill(0)", " fill(7.5)"]
+
+
+def subquery(dice, measurement, bounds, order):
+    """A statement around another one."""
+    # A window that the lower bound cuts lies before the range around it, where the real server finds nothing.
+    within, around = (re.sub(r"\d{9,}", lambda it: str(int(it.group()) // 3_600 * 3_600), text) for text in bounds)
+    call = dice.choice(["mean", "max", "last", "count", "sum", "median"])
+    tags = dice.choice(["", "device", "room"])
+    windows = dice.choice(["", "10m", "30m", "1h"])
+    fill = dice.choice(["", " fill(none)", " fill(0)", " fill(previous)"]) if windows else ""
+    # Of several series within another statement the real server fills windows several times.
+    fill = fill if not tags else dice.choice(["", " fill(none)"]) * bool(windows)
+    group = ", ".join(filter(None, [f"time({windows})" if windows else "", tags]))
+    group = f" GROUP BY {group}{fill}" if group else ""
+    inner = f"SELECT {call}(value) AS v FROM {measurement} WHERE {within}{group}"
+    if dice.random() < 0.2:
+        inner = f"SELECT value * 2 AS v, device FROM {measurement} WHERE {within}"
+    calls = ["mean", "sum", "max", "count", "spread", "last", "median"]
+    # The rows of windows of one time have no order that both servers share, but for sums of them.
+    columns = dice.choice([f"{dice.choice(calls)}(v)", f"{dice.choice(calls)}(v), min(v)", "round(sum(v))"])
+    if tags and not windows:
+        columns = dice.choice(["sum(v)", "max(v) - min(v)", "count(v)"])
+    shape = dice.random()
+    if shape < 0.25 and windows and not tags:
+        columns = dice.choice(["v", "v * 2", "difference(v)", "abs(v - 20)", "integral(v, 1h)"])
+        return f"SELECT {columns} FROM ({inner}){dice.choice(['', ' WHERE v > 20'])}{order}"
+    outer = dice.choice(["", "", f" GROUP BY time({dice.choice(['2h', '6h', '1d'])}){dice.choice(['', ' fill(0)', ' fill(none)'])}"])
+    if tags == "device" and dice.random() < 0.3:
+        outer = " GROUP BY device"
+    return f"SELECT {columns} FROM ({inner}) WHERE {around}{outer}"
 
 
 def settled(server, influx):

@@ -129,14 +129,11 @@ async fn run(
         return Err(QueryError::new(message).into());
     }
     let horizon = known_state.horizon(store, now, invocation).await?;
-    let policy = request.policy();
     let (snapshot, horizon) = (&*snapshot, &horizon);
-    let context = Context { snapshot, policy, horizon, known_state, densities, now };
+    let context = Context { snapshot, horizon, known_state, densities, now };
     match statement {
         Statement::Select(it) => Box::pin(select::select(store, &context, it, invocation)).await,
-        Statement::Show(it) => {
-            Ok(influxql::show(it, snapshot.devices.values(), policy, now)?.into())
-        }
+        Statement::Show(it) => Ok(influxql::show(it, snapshot.devices.values(), now)?.into()),
         _ => Ok(Vec::new().into()),
     }
 }

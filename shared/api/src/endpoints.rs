@@ -1,6 +1,7 @@
 //! The one table of endpoints: routing, authentication, parameters, the `OpenAPI` document and the template's
 //! test read it. Answers nothing.
 
+use super::dialect::PREFIX;
 use super::{Dialect, Problem, ProblemKind, Request};
 
 /// Which function answers.
@@ -445,7 +446,7 @@ const INFLUXQL: &[Parameter] = &[
         Kind::Word,
         "Any name, because readings are in no database; required except for SHOW DATABASES",
     ),
-    parameter("rp", Kind::Word, "autogen, or nothing"),
+    parameter("rp", Kind::Word, "Any name: there is one retention policy"),
     parameter("epoch", Kind::Word, "ns, u, ms, s, m or h: times as numbers; by default RFC 3339"),
     parameter("params", Kind::Word, "A JSON object with the values of $name in the statements"),
     parameter("pretty", Kind::Word, "true indents the answer"),
@@ -971,13 +972,20 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
     Err(Problem::new(ProblemKind::NotFound, detail))
 }
 
+/// Where clients of InfluxDB 3 ask in SQL: by HTTP, and by gRPC.
+const SQL: [&str; 2] = ["/api/v3/query_", "/arrow.flight.protocol.FlightService/"];
+
 /// The endpoint of a method and a path, whichever function answers it, and its `{id}`.
 pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String), Problem> {
     let matching: Vec<_> =
         ENDPOINTS.iter().filter_map(|it| Some((it, matched_id(it.path, path)?))).collect();
     let asked = format!("{method} {}", domain::excerpt(path));
     if matching.is_empty() {
-        let detail = format!("There is no {asked}; /openapi.json lists what there is.");
+        let detail = if SQL.iter().any(|it| path.trim_start_matches(PREFIX).starts_with(it)) {
+            "SQL and Flight SQL are not supported; ask /query in InfluxQL.".to_owned()
+        } else {
+            format!("There is no {asked}; /openapi.json lists what there is.")
+        };
         return Err(Problem::new(ProblemKind::NotFound, detail));
     }
     let methods: Vec<_> = matching.iter().flat_map(|(endpoint, _)| endpoint.methods()).collect();

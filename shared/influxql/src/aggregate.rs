@@ -1,13 +1,14 @@
 //! Values of windows: of points, or of rollups where these tell them. Fills no window.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Decimal, Exact};
 
 use crate::condition::nanoseconds;
 use crate::function::{Aggregate, AggregateCall};
 use crate::group::{Group, float};
-use crate::value::{Value, float as whole_as_float};
+use crate::value::{Value, float as float_of};
 use crate::windows::Interval;
 
 /// A value of a series of values.
@@ -23,107 +24,263 @@ pub(crate) struct Sample {
 
 /// A point of one field.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Point {
-    pub(crate) at: i64,
-    pub(crate) value: f64,
+struct Point {
+    at: i64,
+    /// The value; of texts its place among all of them.
+    value: f64,
     row: usize,
 }
 
-/// The points of a field in a range, oldest first.
-pub(crate) fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Vec<Point> {
-    let rows = group.rows.iter().enumerate().filter(|(_, row)| (from..=to).contains(&row.at));
-    rows.filter_map(|(n, row)| {
-        Some(Point { at: row.at, value: group.counted(row, field)?, row: n })
-    })
-    .collect()
+/// The values of one field.
+#[derive(Debug)]
+struct Points {
+    kind: Kind,
+    /// Oldest first.
+    list: Vec<Point>,
 }
 
-/// The value of each window that has points, at the window's start; without windows one value, at the time of
-/// the point that is selected, or at 0.
+/// The kind of the values of a field.
+#[derive(Debug)]
+enum Kind {
+    Float,
+    /// Whole numbers: counts of another statement.
+    Whole,
+    /// Texts, in order: tags of another statement.
+    Text(Vec<String>),
+}
+
+impl Kind {
+    fn value(&self, number: f64) -> Value {
+        #[expect(clippy::cast_possible_truncation, reason = "it is made of whole numbers")]
+        let whole = number as i64;
+        match self {
+            Self::Float => Value::Float(number),
+            Self::Whole => Value::Integer(whole),
+            Self::Text(texts) => {
+                let text = usize::try_from(whole).ok().and_then(|place| texts.get(place));
+                Value::Text(text.cloned().unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The points of a field in a range.
+fn points(group: &Group<'_>, field: &str, (from, to): (i64, i64)) -> Points {
+    let found: Vec<_> =
+        group.counted(field).filter(|(_, at, _)| (from..=to).contains(at)).collect();
+    let mut texts: Vec<String> = found
+        .iter()
+        .filter_map(
+            |(.., value)| if let Value::Text(text) = value { Some(text.clone()) } else { None },
+        )
+        .collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let number = |value: &Value| match value {
+        Value::Text(text) => texts.binary_search(text).ok().map(whole_as_float),
+        other => other.number(),
+    };
+    let point = |(row, at, value): &(usize, i64, &Value)| {
+        Some(Point { at: *at, value: number(value)?, row: *row })
+    };
+    let list = found.iter().filter_map(point).collect();
+    let is_whole = || found.iter().all(|(.., value)| matches!(value, Value::Integer(_)));
+    let kind = match texts.is_empty() {
+        false => Kind::Text(texts),
+        true if is_whole() => Kind::Whole,
+        true => Kind::Float,
+    };
+    Points { kind, list }
+}
+
+/// The points of a field in a range as samples, oldest first.
+pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: (i64, i64)) -> Vec<Sample> {
+    let Points { kind, list } = points(group, field, range);
+    let sample =
+        |it: &Point| Sample { at: it.at, value: Some(kind.value(it.value)), row: Some(it.row) };
+    list.iter().map(sample).collect()
+}
+
+/// The values of each window that has points, at the window's start; without windows at the time of the point that is
+/// selected, or at 0. They come in the order of the answer.
 pub(crate) fn of_points(
     group: &Group<'_>,
     call: &AggregateCall,
     interval: Option<Interval>,
     range: (i64, i64),
+    is_descending: bool,
 ) -> Vec<Sample> {
-    let points = points(group, &call.field, range);
-    if let Aggregate::Integral(unit) = call.aggregate {
-        return integral(&points, unit, interval);
+    let Points { kind, list } = points(group, &call.field, range);
+    if let Kind::Text(_) = kind
+        && !call.aggregate.takes_texts()
+    {
+        return Vec::new();
     }
+    let mut rest = &list[..];
+    if let Aggregate::Integral(unit) = call.aggregate {
+        let mut points = list.clone();
+        if is_descending {
+            points.reverse();
+        }
+        return integral(&points, unit, interval, is_descending);
+    }
+    let window = Window { group, call, kind: &kind, is_descending };
     let Some(interval) = interval else {
-        return (!points.is_empty())
-            .then(|| aggregated(call.aggregate, &points))
-            .flatten()
-            .into_iter()
-            .collect();
+        return if rest.is_empty() { Vec::new() } else { window.values(rest) };
     };
     let mut samples = Vec::new();
-    let mut rest = &points[..];
-    while let Some(first) = rest.first() {
-        let start = interval.start(first.at);
-        let end = interval.next(start);
-        let length = rest.partition_point(|point| point.at < end).max(1);
-        let sample = aggregated(call.aggregate, &rest[..length]);
-        samples.extend(sample.map(|sample| Sample { at: start, ..sample }));
-        rest = &rest[length..];
+    while let Some(next) = if is_descending { rest.last() } else { rest.first() } {
+        let (start, end) = interval.window(next.at);
+        let own;
+        if is_descending {
+            let length = rest.partition_point(|point| point.at < start);
+            (rest, own) = rest.split_at(length.min(rest.len() - 1));
+        } else {
+            let length = rest.partition_point(|point| point.at < end);
+            (own, rest) = rest.split_at(length.max(1));
+        }
+        let is_of_many = call.aggregate.is_of_many();
+        let values = window.values(own).into_iter();
+        samples.extend(values.map(|it| if is_of_many { it } else { Sample { at: start, ..it } }));
     }
     samples
 }
 
-/// The value of some points, at least one.
-fn aggregated(aggregate: Aggregate, points: &[Point]) -> Option<Sample> {
-    let count = whole_as_float(i64::try_from(points.len()).ok()?);
-    let sum = || points.iter().map(|point| point.value).sum::<f64>();
-    let selected = |point: &Point| Sample {
-        at: point.at,
-        value: Some(Value::Float(point.value)),
-        row: Some(point.row),
-    };
-    let number = |number: f64| Sample { at: 0, value: Some(Value::Float(number)), row: None };
-    // Of equal values the earliest point counts; of points of one time the one with the larger value.
-    let least = || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
-    let most = || points.iter().max_by(|a, b| a.value.total_cmp(&b.value).then(b.at.cmp(&a.at)));
-    let earliest =
-        || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
-    let newest = || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
-    match aggregate {
-        Aggregate::Count => {
-            let count = i64::try_from(points.len()).ok()?;
-            Some(Sample { at: 0, value: Some(Value::Integer(count)), row: None })
+/// What an aggregate makes of the points of a window.
+#[derive(Clone, Copy)]
+struct Window<'w> {
+    group: &'w Group<'w>,
+    call: &'w AggregateCall,
+    kind: &'w Kind,
+    is_descending: bool,
+}
+
+impl Window<'_> {
+    /// The values of some points, at least one.
+    fn values(self, points: &[Point]) -> Vec<Sample> {
+        match self.call.aggregate {
+            Aggregate::Distinct => distinct(points, self.is_descending)
+                .into_iter()
+                .map(|it| self.selected(it))
+                .collect(),
+            Aggregate::Top(number) => self.best(points, number, |a, b| b.total_cmp(&a)),
+            Aggregate::Bottom(number) => self.best(points, number, |a, b| a.total_cmp(&b)),
+            _ => self.value(points).into_iter().collect(),
         }
-        Aggregate::Sum => Some(number(sum())),
-        Aggregate::Mean => Some(number(sum() / count)),
-        Aggregate::Min => least().map(selected),
-        Aggregate::Max => most().map(selected),
-        Aggregate::First => earliest().map(selected),
-        Aggregate::Last => newest().map(selected),
-        Aggregate::Spread => Some(number(most()?.value - least()?.value)),
-        Aggregate::Median => {
-            let values = sorted(points);
-            let middle = values.len() / 2;
-            let is_even = values.len().is_multiple_of(2);
-            let low = values[if is_even { middle - 1 } else { middle }].value;
-            Some(number(f64::midpoint(low, values[middle].value)))
-        }
-        Aggregate::Stddev if points.len() < 2 => Some(Sample { at: 0, value: None, row: None }),
-        Aggregate::Stddev => {
-            let mean = sum() / count;
-            let squares: f64 = points.iter().map(|point| (point.value - mean).powi(2)).sum();
-            Some(number((squares / (count - 1.0)).sqrt()))
-        }
-        Aggregate::Percentile(percent) => {
-            let place = (count * percent / 100.0 + 0.5).floor() - 1.0;
-            let is_inside = place >= 0.0 && place < count;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a place in a list"
-            )]
-            let place = is_inside.then_some(place as usize)?;
-            Some(selected(&sorted(points)[place]))
-        }
-        Aggregate::Integral(_) => None,
     }
+
+    fn selected(self, point: &Point) -> Sample {
+        let value = Some(self.kind.value(point.value));
+        Sample { at: point.at, value, row: Some(point.row) }
+    }
+
+    fn value(self, points: &[Point]) -> Option<Sample> {
+        let count = whole_as_float(points.len());
+        let sum = || points.iter().map(|point| point.value).sum::<f64>();
+        let of = |value: Value| Sample { at: 0, value: Some(value), row: None };
+        let float = |number: f64| of(Value::Float(number));
+        let number = |number: f64| of(self.kind.value(number));
+        let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
+        // Of equal values the earliest point counts; of points of one time the one with the larger value.
+        let least =
+            || points.iter().min_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
+        let most =
+            || points.iter().max_by(|a, b| a.value.total_cmp(&b.value).then(b.at.cmp(&a.at)));
+        let earliest =
+            || points.iter().min_by(|a, b| a.at.cmp(&b.at).then(b.value.total_cmp(&a.value)));
+        let newest =
+            || points.iter().max_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
+        match self.call.aggregate {
+            Aggregate::Count => counted(points.len()),
+            Aggregate::CountDistinct => counted(distinct(points, self.is_descending).len()),
+            Aggregate::Sum => Some(number(sum())),
+            Aggregate::Mean => Some(float(sum() / count)),
+            Aggregate::Min => least().map(|it| self.selected(it)),
+            Aggregate::Max => most().map(|it| self.selected(it)),
+            Aggregate::First => earliest().map(|it| self.selected(it)),
+            Aggregate::Last => newest().map(|it| self.selected(it)),
+            Aggregate::Spread => Some(number(most()?.value - least()?.value)),
+            Aggregate::Mode => Some(number(mode(points)?)),
+            Aggregate::Median => {
+                let values = sorted(points);
+                let middle = values.len() / 2;
+                let is_even = values.len().is_multiple_of(2);
+                let low = values[if is_even { middle - 1 } else { middle }].value;
+                Some(float(f64::midpoint(low, values[middle].value)))
+            }
+            Aggregate::Stddev if points.len() < 2 => Some(Sample { at: 0, value: None, row: None }),
+            Aggregate::Stddev => {
+                let mean = sum() / count;
+                let squares: f64 = points.iter().map(|point| (point.value - mean).powi(2)).sum();
+                Some(float((squares / (count - 1.0)).sqrt()))
+            }
+            Aggregate::Percentile(percent) => {
+                let place = (count * percent / 100.0 + 0.5).floor() - 1.0;
+                let is_inside = place >= 0.0 && place < count;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a place in a list"
+                )]
+                let place = is_inside.then_some(place as usize)?;
+                Some(self.selected(&sorted(points)[place]))
+            }
+            Aggregate::Integral(_)
+            | Aggregate::Distinct
+            | Aggregate::Top(_)
+            | Aggregate::Bottom(_) => None,
+        }
+    }
+
+    /// So many points that come first by their values, one of each set of tags that the call names, in the order of time.
+    fn best(self, points: &[Point], number: usize, order: fn(f64, f64) -> Ordering) -> Vec<Sample> {
+        let mut points = points.to_vec();
+        points.sort_by(|a, b| order(a.value, b.value).then(a.at.cmp(&b.at)));
+        if !self.call.by.is_empty() {
+            let mut known = BTreeSet::new();
+            points.retain(|point| {
+                let row = &self.group.rows[point.row];
+                let text = |name: &String| {
+                    let value = self.group.field(row, name).map(Value::plain);
+                    value.unwrap_or_else(|| self.group.tag(row, name).to_owned())
+                };
+                known.insert(self.call.by.iter().map(text).collect::<Vec<_>>())
+            });
+        }
+        points.truncate(number);
+        points.sort_by_key(|point| point.at);
+        points.iter().map(|it| self.selected(it)).collect()
+    }
+}
+
+/// The point of each value that comes first in the order of the answer; these in the order of time, then of the values.
+fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
+    let mut sorted: Vec<&Point> = points.iter().collect();
+    sorted.sort_by(|a, b| {
+        let order = a.at.cmp(&b.at);
+        let order = if is_descending { order.reverse() } else { order };
+        a.value.total_cmp(&b.value).then(order)
+    });
+    sorted.dedup_by(|a, b| a.value.total_cmp(&b.value).is_eq());
+    sorted.sort_by(|a, b| a.at.cmp(&b.at).then(a.value.total_cmp(&b.value)));
+    sorted
+}
+
+/// The value that is there most often. As InfluxDB has it: of several that are there equally often the one that began
+/// before the other ended, and of those that are there once the smallest.
+fn mode(points: &[Point]) -> Option<f64> {
+    let sorted = sorted(points);
+    let mut best: Option<(usize, i64, f64)> = None;
+    for same in sorted.chunk_by(|a, b| a.value.total_cmp(&b.value).is_eq()) {
+        let (number, first, last) = (same.len(), &same[0], &same[same.len() - 1]);
+        let is_better = best.is_none_or(|(most, until, _)| {
+            number > most || number == most && number > 1 && first.at <= until
+        });
+        if is_better {
+            best = Some((number, last.at, first.value));
+        }
+    }
+    best.map(|(.., value)| value)
 }
 
 fn sorted(points: &[Point]) -> Vec<Point> {
@@ -132,20 +289,28 @@ fn sorted(points: &[Point]) -> Vec<Point> {
     sorted
 }
 
-/// The area under the line through the points. A window whose only point is at its start has none.
-fn integral(points: &[Point], unit: i64, interval: Option<Interval>) -> Vec<Sample> {
+/// The area under the line through the points, which come in the order of the answer: against time it is negative. A
+/// window whose only point is at its edge has none.
+fn integral(
+    points: &[Point],
+    unit: i64,
+    interval: Option<Interval>,
+    is_descending: bool,
+) -> Vec<Sample> {
     let mut points = points.iter();
     let Some(first) = points.next() else { return Vec::new() };
-    let window = |at: i64| {
-        interval.map_or((0, i64::MAX), |it| {
-            let start = it.start(at);
-            (start, it.next(start))
-        })
+    let window = |at: i64| match interval.map(|it| it.window(at)) {
+        Some((start, end)) if is_descending => (end, start),
+        Some(window) => window,
+        None if is_descending => (0, i64::MIN),
+        None => (0, i64::MAX),
     };
+    let is_behind = |at: i64, end: i64| if is_descending { at <= end } else { at >= end };
     let (mut start, mut end) = window(first.at);
     let (mut at, mut value, mut sum) = (first.at, first.value, 0.0);
+    let length = |from: i64, to: i64| float_of(to.saturating_sub(from));
     let area = |from: (i64, f64), to: (i64, f64)| {
-        0.5 * (from.1 + to.1) * whole_as_float(to.0 - from.0) / whole_as_float(unit)
+        0.5 * (from.1 + to.1) * length(from.0, to.0) / float_of(unit)
     };
     let sample = |at, sum| Sample { at, value: Some(Value::Float(sum)), row: None };
     let mut samples = Vec::new();
@@ -154,10 +319,9 @@ fn integral(points: &[Point], unit: i64, interval: Option<Interval>) -> Vec<Samp
             value = point.value;
             continue;
         }
-        if point.at >= end {
+        if is_behind(point.at, end) {
             if at != end {
-                let part = whole_as_float(end - at) / whole_as_float(point.at - at);
-                let edge = value + (point.value - value) * part;
+                let edge = value + (point.value - value) * (length(at, end) / length(at, point.at));
                 sum += area((at, value), (end, edge));
                 (at, value) = (end, edge);
             }
@@ -172,6 +336,11 @@ fn integral(points: &[Point], unit: i64, interval: Option<Interval>) -> Vec<Samp
         samples.push(sample(start, sum));
     }
     samples
+}
+
+/// A number of things as a float.
+fn whole_as_float(number: usize) -> f64 {
+    float_of(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// The rollups of a window, joined.
@@ -238,6 +407,7 @@ pub(crate) fn of_rollups(
     call: &AggregateCall,
     interval: Option<Interval>,
     (from, to): (i64, i64),
+    is_descending: bool,
 ) -> Vec<Sample> {
     let mut joined: BTreeMap<i64, Joined<'_>> = BTreeMap::new();
     for piece in &group.pieces {
@@ -256,5 +426,9 @@ pub(crate) fn of_rollups(
         let sample = joined.sample(call.aggregate)?;
         Some(if interval.is_some() { Sample { at: start, ..sample } } else { sample })
     });
-    samples.collect()
+    let mut samples: Vec<_> = samples.collect();
+    if is_descending {
+        samples.reverse();
+    }
+    samples
 }

@@ -1,5 +1,7 @@
 //! Statements and expressions as they were written. Checks nothing and evaluates nothing.
 
+use std::collections::BTreeMap;
+
 use domain::Zone;
 
 use crate::pattern::Pattern;
@@ -30,6 +32,10 @@ pub(crate) enum Listed {
     /// The values of the keys that are named.
     TagValues(Vec<Name>),
     Series,
+    /// The number of series: of each measurement, or of all where neither `EXACT` nor anything else is said.
+    SeriesCardinality {
+        is_exact: bool,
+    },
 }
 
 /// `SHOW ... FROM ... WHERE ... LIMIT ...`
@@ -37,7 +43,7 @@ pub(crate) enum Listed {
 pub struct Show {
     pub(crate) listed: Listed,
     /// The measurements; none are all.
-    pub(crate) sources: Vec<Measurement>,
+    pub(crate) sources: Vec<Name>,
     pub(crate) condition: Option<Expression>,
     pub(crate) page: Page,
 }
@@ -59,17 +65,24 @@ impl Page {
     pub(crate) fn of<T>(self, list: Vec<T>) -> Vec<T> {
         list.into_iter().take(self.end()).skip(self.offset).collect()
     }
+
+    /// The part of groups that is asked for. As InfluxDB has it, an offset without a limit leaves nothing.
+    pub(crate) fn of_groups<K: Ord, G>(self, groups: BTreeMap<K, G>) -> Vec<(K, G)> {
+        let has_groups = self.limit > 0 || self.offset == 0;
+        self.of(groups.into_iter().filter(|_| has_groups).collect())
+    }
 }
 
 /// `SELECT`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     pub(crate) columns: Vec<Column>,
-    pub(crate) sources: Vec<Measurement>,
+    pub(crate) sources: Sources,
     pub(crate) condition: Option<Expression>,
     pub(crate) dimensions: Vec<Expression>,
     pub(crate) fill: Fill,
-    pub(crate) is_descending: bool,
+    /// Whether the newest come first; `None` where the statement does not say.
+    pub(crate) is_descending: Option<bool>,
     /// Of the rows of a series.
     pub(crate) rows: Page,
     /// Of the series.
@@ -77,18 +90,19 @@ pub struct Select {
     pub(crate) zone: Option<Zone>,
 }
 
+/// What a `FROM` names.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Sources {
+    /// Measurements of whatever retention policy: there is one.
+    Measurements(Vec<Name>),
+    Subqueries(Vec<Select>),
+}
+
 /// An expression of a `SELECT`, and the name that is given to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub(crate) expression: Expression,
     pub(crate) alias: Option<String>,
-}
-
-/// A measurement of a `FROM`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Measurement {
-    pub(crate) policy: Option<String>,
-    pub(crate) name: Name,
 }
 
 /// A name, or an expression that names match.

@@ -9,6 +9,7 @@ use crate::condition::{self, Range, nanoseconds};
 use crate::duration::SECOND;
 use crate::error::QueryError;
 use crate::function::{Aggregate, AggregateCall, Call, Transform, unknown};
+use crate::math::Math;
 use crate::series::Schema;
 use crate::value::Value;
 use crate::windows::Interval;
@@ -33,13 +34,36 @@ pub(crate) struct Query {
     pub(crate) range: Range,
     /// What is demanded of points beside their time.
     pub(crate) condition: Option<Expression>,
+    /// The fields that are read for it, each once.
+    pub(crate) fields: Vec<String>,
+    /// Whether the condition is about fields.
+    pub(crate) has_field_condition: bool,
     pub(crate) fill: Fill,
     pub(crate) is_descending: bool,
     pub(crate) rows: Page,
     pub(crate) series: Page,
     pub(crate) zone: Option<Zone>,
-    /// The fields that there are.
-    pub(crate) fields: BTreeSet<String>,
+}
+
+/// What a statement takes from the one around it.
+#[derive(Debug, Clone)]
+pub(crate) struct Around {
+    /// A range that its own is cut to.
+    pub(crate) range: Range,
+    /// Tags by which it groups as well.
+    pub(crate) dimensions: Vec<String>,
+    /// The windows that it has if it names none.
+    pub(crate) interval: Option<Interval>,
+    pub(crate) is_descending: bool,
+}
+
+impl Around {
+    /// What the statements in a `FROM` take from theirs.
+    pub(crate) fn of(query: &Query) -> Self {
+        let Query { range, dimensions, interval, is_descending, .. } = query;
+        let (interval, dimensions) = (*interval, dimensions.clone());
+        Self { range: *range, dimensions, interval, is_descending: *is_descending }
+    }
 }
 
 /// A column of the answer.
@@ -58,6 +82,7 @@ pub(crate) enum Shown {
     Call(usize),
     Constant(Value),
     Computed(Operator, Box<[Shown; 2]>),
+    Math(Math, Vec<Shown>),
     /// A name that nothing has.
     Nothing,
 }
@@ -67,6 +92,7 @@ impl Shown {
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Computed(_, sides) => sides.iter().any(|side| side.has(is_wanted)),
+            Self::Math(_, arguments) => arguments.iter().any(|it| it.has(is_wanted)),
             other => is_wanted(other),
         }
     }
@@ -84,10 +110,20 @@ impl Query {
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
+    /// A range, with the windows before it that calls need: in the order of the answer.
+    pub(crate) fn widened(&self, range: (i64, i64)) -> (i64, i64) {
+        let windows = self.calls.iter().map(Call::looks_back).max().unwrap_or(0);
+        self.interval.map_or(range, |it| it.widened(range, windows, self.is_descending))
+    }
+
     /// Whether a tag matters to the answer.
     pub(crate) fn uses_tag(&self, name: &str) -> bool {
         let condition = self.condition.as_ref();
-        self.dimensions.iter().any(|it| it == name)
+        let by = self.calls.iter().filter_map(|call| match call {
+            Call::Aggregate(call) | Call::OfWindows(_, call) => Some(&call.by),
+            Call::OfPoints(..) => None,
+        });
+        self.dimensions.iter().chain(by.flatten()).any(|it| it == name)
             || self
                 .columns
                 .iter()
@@ -96,20 +132,37 @@ impl Query {
     }
 }
 
-/// Checks a `SELECT`.
+/// Checks a `SELECT`, which another may be around.
 pub(crate) fn compile(
     select: &Select,
     schema: &Schema,
+    around: Option<&Around>,
     now: Timestamp,
 ) -> Result<Query, QueryError> {
-    let mut compiler = Compiler { schema, calls: Vec::new(), interval: None, now, count: 0 };
+    let is_descending = match (select.is_descending, around) {
+        (Some(own), Some(around)) if own != around.is_descending => {
+            let message = "subqueries must be ordered in the same direction as the query itself";
+            return Err(QueryError::new(message));
+        }
+        (own, around) => own.unwrap_or(around.is_some_and(|it| it.is_descending)),
+    };
     let (mut range, condition) = condition::split(select.condition.as_ref(), select.zone, now)?;
-    let dimensions = compiler.dimensions(select)?;
-    if compiler.interval.is_some() && range.to.is_none() {
+    let mut compiler = Compiler::new(schema, now);
+    let mut dimensions = compiler.dimensions(select)?;
+    if let Some(around) = around {
+        range.narrow(around.range.from, around.range.to);
+        dimensions.extend(around.dimensions.iter().cloned());
+        compiler.is_inherited = compiler.interval.is_none();
+        compiler.interval = compiler.interval.or(around.interval);
+    }
+    let has_own_windows = compiler.interval.is_some() && !compiler.is_inherited;
+    let (time, columns) = compiler.columns(select, &dimensions)?;
+    let has_field_condition = compiler.read_condition(condition.as_ref());
+    let Compiler { calls, interval, count, fields, .. } = compiler;
+    let interval = interval.filter(|_| !calls.is_empty());
+    if interval.is_some() && range.to.is_none() {
         range.to = Some(nanoseconds(now));
     }
-    let (time, columns) = compiler.columns(select, &dimensions)?;
-    let Compiler { calls, interval, count, .. } = compiler;
     let query = Query {
         time,
         columns,
@@ -118,46 +171,114 @@ pub(crate) fn compile(
         interval,
         range,
         condition,
-        fill: select.fill,
-        is_descending: select.is_descending,
+        fields,
+        has_field_condition,
+        // Windows without values are no points of the statement around.
+        fill: if around.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
+        is_descending,
         rows: select.rows,
         series: select.series,
         zone: select.zone,
-        fields: schema.fields.clone(),
     };
-    if query.calls.is_empty() && query.interval.is_some() {
+    let has_calls = select.columns.iter().any(|it| has_call(&it.expression));
+    check(&query, count, (has_calls, has_own_windows))?;
+    Ok(query)
+}
+
+/// Refuses what does not go together. `count` is the number of calls, those that are made once for several columns
+/// counted each time; the other two tell whether the statement as it was written has calls and windows: a pattern
+/// that no field matches leaves none.
+fn check(
+    query: &Query,
+    count: usize,
+    (has_calls, has_windows): (bool, bool),
+) -> Result<(), QueryError> {
+    if !has_calls && has_windows {
         return Err(QueryError::new("GROUP BY requires at least one aggregate function"));
     }
-    if !query.calls.is_empty() && query.has_other_values() && (count > 1 || !query.is_selector()) {
-        let message = if query
-            .calls
-            .iter()
-            .all(|call| matches!(call, Call::Aggregate(call) if call.aggregate.is_selector()))
-        {
+    let aggregates = query.calls.iter().filter_map(Call::aggregate);
+    let (mut is_of_many, mut is_distinct) = (None, false);
+    for aggregate in aggregates {
+        is_distinct |= aggregate == Aggregate::Distinct;
+        match aggregate {
+            Aggregate::Top(_) => is_of_many = Some("top"),
+            Aggregate::Bottom(_) => is_of_many = Some("bottom"),
+            _ => {}
+        }
+    }
+    if is_distinct && (count > 1 || query.columns.len() > 1) {
+        let message =
+            "aggregate function distinct() cannot be combined with other functions or fields";
+        return Err(QueryError::new(message));
+    }
+    if let Some(name) = is_of_many.filter(|_| count > 1) {
+        let message = format!("selector function {name}() cannot be combined with other functions");
+        return Err(QueryError::new(message));
+    }
+    let is_mixed =
+        if query.calls.is_empty() { has_calls } else { count > 1 || !query.is_selector() };
+    if is_mixed && query.has_other_values() {
+        let is_selector =
+            |call: &Call| matches!(call, Call::Aggregate(it) if it.aggregate.is_selector());
+        let message = if !query.calls.is_empty() && query.calls.iter().all(is_selector) {
             "mixing multiple selector functions with tags or fields is not supported"
         } else {
             "mixing aggregate and non-aggregate queries is not supported"
         };
         return Err(QueryError::new(message));
     }
-    Ok(query)
+    Ok(())
 }
 
 struct Compiler<'a> {
     schema: &'a Schema,
     calls: Vec<Call>,
     interval: Option<Interval>,
+    /// Whether the windows are those of the statement around.
+    is_inherited: bool,
     now: Timestamp,
     /// The number of calls, those that are made once for several columns counted each time.
     count: usize,
+    fields: Vec<String>,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
+    const fn new(schema: &'a Schema, now: Timestamp) -> Self {
+        Self {
+            schema,
+            calls: Vec::new(),
+            interval: None,
+            is_inherited: false,
+            now,
+            count: 0,
+            fields: Vec::new(),
+        }
+    }
+
+    /// Notes that a field is read.
+    fn read(&mut self, field: &str) {
+        if !self.fields.iter().any(|it| it == field) {
+            self.fields.push(field.to_owned());
+        }
+    }
+
+    /// Notes the fields of a condition; tells whether there are any.
+    fn read_condition(&mut self, condition: Option<&Expression>) -> bool {
+        let mut has_fields = false;
+        for (name, cast) in condition.map(condition::names).unwrap_or_default() {
+            if cast != Some(Cast::Tag) && self.schema.has_field(name) {
+                self.read(name);
+                has_fields = true;
+            }
+        }
+        has_fields
+    }
+
     fn dimensions(&mut self, select: &Select) -> Result<BTreeSet<String>, QueryError> {
         let mut tags = BTreeSet::new();
         let mut has_time = false;
         for dimension in &select.dimensions {
-            match dimension {
+            match ungrouped(dimension) {
                 time if time.is_time() => {
                     let message = "time() is a function and expects at least one argument";
                     return Err(QueryError::new(message));
@@ -240,10 +361,15 @@ impl Compiler<'_> {
             for expanded in self.expanded(column, dimensions)? {
                 let Column { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
+                let by = self.by(&expression);
                 if !cell.has(&|it| !matches!(it, Shown::Constant(_))) {
                     return Err(QueryError::new("field must contain at least one variable"));
                 }
                 named.push((alias, name_of(&expression), cell));
+                for name in by {
+                    let cell = self.reference(&name, None);
+                    named.push((None, name, cell));
+                }
             }
             if named.len() > MAX_COLUMNS {
                 let message = format!("the answer has more than {MAX_COLUMNS} columns");
@@ -285,7 +411,7 @@ impl Compiler<'_> {
             Expression::Wildcard(cast) => Ok(all(&|_| true, *cast)),
             Expression::Pattern(pattern) => Ok(all(&|name| pattern.is_in(name), None)),
             Expression::Call { name, arguments } => {
-                let Some(fields) = self.fields_of(arguments) else {
+                let Some(fields) = self.fields_of(name, arguments) else {
                     return Ok(vec![column.clone()]);
                 };
                 let made = fields.into_iter().map(|field| {
@@ -305,14 +431,26 @@ impl Compiler<'_> {
     }
 
     /// The fields for which a wildcard or a pattern stands as the argument of a call.
-    fn fields_of(&self, arguments: &[Expression]) -> Option<Vec<&String>> {
+    fn fields_of(&self, name: &str, arguments: &[Expression]) -> Option<Vec<&'a String>> {
         match arguments.first()? {
+            _ if ["distinct", "top", "bottom"].contains(&name) => None,
             Expression::Wildcard(_) => Some(self.schema.fields.iter().collect()),
             Expression::Pattern(pattern) => {
                 Some(self.schema.fields.iter().filter(|it| pattern.is_in(it)).collect())
             }
-            Expression::Call { arguments, .. } => self.fields_of(arguments),
+            Expression::Call { name, arguments } => self.fields_of(name, arguments),
             _ => None,
+        }
+    }
+
+    /// The tags and fields behind the first argument of `top` or `bottom`, which are columns too.
+    fn by(&mut self, of: &Expression) -> Vec<String> {
+        match of {
+            Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {
+                let Some(Call::Aggregate(call)) = self.calls.last() else { return Vec::new() };
+                call.by.clone()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -322,8 +460,18 @@ impl Compiler<'_> {
             Expression::Number(number) => Ok(Shown::Constant(Value::Float(*number))),
             Expression::Integer(number) => Ok(Shown::Constant(Value::Integer(*number))),
             Expression::Group(inside) => self.cell(inside),
+            Expression::Call { name, arguments } if let Some(math) = Math::of(name) => {
+                check_count(name, arguments, (math.arguments(), math.arguments()))?;
+                let arguments: Result<_, _> = arguments.iter().map(|it| self.cell(it)).collect();
+                Ok(Shown::Math(math, arguments?))
+            }
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
+                self.read(call.field());
+                if let Call::Aggregate(call) = &call {
+                    let fields = call.by.iter().filter(|it| self.schema.has_field(it));
+                    fields.for_each(|it| self.read(it));
+                }
                 self.count += 1;
                 let known = self.calls.iter().position(|it| *it == call);
                 let place = known.unwrap_or_else(|| {
@@ -343,12 +491,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn reference(&self, name: &str, cast: Option<Cast>) -> Shown {
-        let is_field = self.schema.fields.contains(name);
+    fn reference(&mut self, name: &str, cast: Option<Cast>) -> Shown {
         match cast {
             Some(Cast::Other) => Shown::Nothing,
             Some(Cast::Tag) => Shown::Tag(name.to_owned()),
-            _ if is_field => Shown::Field(name.to_owned()),
+            _ if self.schema.has_field(name) => {
+                self.read(name);
+                Shown::Field(name.to_owned())
+            }
             None if self.schema.tags.contains(name) => Shown::Tag(name.to_owned()),
             _ => Shown::Nothing,
         }
@@ -359,23 +509,28 @@ impl Compiler<'_> {
             check_count(name, arguments, (least, most))?;
             let transform = Transform::of(name, arguments, self.interval)?;
             return match (&arguments[0], self.interval) {
-                (Expression::Call { name: inner, .. }, Some(_))
-                    if Transform::arguments(inner).is_some() =>
-                {
-                    Err(QueryError::unsupported(format_args!("{inner}() in {name}()")))
-                }
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
-                    Ok(Call::OfWindows(transform, Self::aggregate(inner, arguments)?))
+                    match self.call(inner, arguments)? {
+                        Call::Aggregate(call) => Ok(Call::OfWindows(vec![transform], call)),
+                        Call::OfWindows(mut transforms, call) => {
+                            transforms.push(transform);
+                            Ok(Call::OfWindows(transforms, call))
+                        }
+                        Call::OfPoints(..) => {
+                            let what = format_args!("{inner}() of a field in {name}()");
+                            Err(QueryError::unsupported(what))
+                        }
+                    }
                 }
                 (Expression::Call { .. }, None) => {
                     let message = format!("{name} aggregate requires a GROUP BY interval");
                     Err(QueryError::new(message))
                 }
-                (_, Some(_)) => {
+                (_, Some(_)) if !self.is_inherited => {
                     let message = format!("aggregate function required inside the call to {name}");
                     Err(QueryError::new(message))
                 }
-                (field, None) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
+                (field, _) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
             };
         }
         Self::aggregate(name, arguments).map(Call::Aggregate)
@@ -386,9 +541,35 @@ impl Compiler<'_> {
             return Err(unknown(name));
         };
         check_count(name, arguments, range)?;
+        if let ("count", Expression::Call { name: inner, arguments }) = (name, &arguments[0])
+            && inner == "distinct"
+        {
+            let call = Self::aggregate(inner, arguments)?;
+            return Ok(AggregateCall { aggregate: Aggregate::CountDistinct, ..call });
+        }
         let aggregate = Aggregate::of(name, arguments)?;
-        let field = field_of(name, &arguments[0])?;
-        Ok(AggregateCall { aggregate, field })
+        if !aggregate.is_of_many() {
+            let field = field_of(name, &arguments[0])?;
+            return Ok(AggregateCall { aggregate, field, by: Vec::new() });
+        }
+        let field = field_of(name, &arguments[0]).map_err(|_| {
+            let found = if matches!(arguments[0], Expression::Wildcard(_)) {
+                "*"
+            } else {
+                arguments[0].kind()
+            };
+            QueryError::new(format!(
+                "expected first argument to be a field in {name}(), found {found}"
+            ))
+        })?;
+        let by = arguments[1..arguments.len() - 1].iter().map(|it| match it {
+            Expression::Reference { name, .. } => Ok(name.clone()),
+            other => Err(QueryError::new(format!(
+                "only fields or tags are allowed in {name}(), found {}",
+                other.kind()
+            ))),
+        });
+        Ok(AggregateCall { aggregate, field, by: by.collect::<Result<_, _>>()? })
     }
 }
 
@@ -403,6 +584,8 @@ fn check_count(
     }
     let expected = if least == most {
         format!("{least}")
+    } else if most == usize::MAX {
+        format!("at least {least}")
     } else {
         format!("at least {least} but no more than {most}")
     };
@@ -415,10 +598,26 @@ fn field_of(name: &str, argument: &Expression) -> Result<String, QueryError> {
     match argument {
         Expression::Reference { name, .. } => Ok(name.clone()),
         Expression::Group(inside) => field_of(name, inside),
-        Expression::Call { name: inner, .. } if name == "count" && inner == "distinct" => {
-            Err(QueryError::unsupported("count(distinct())"))
-        }
         _ => Err(QueryError::new(format!("expected field argument in {name}()"))),
+    }
+}
+
+/// An expression without the parentheses around it.
+fn ungrouped(of: &Expression) -> &Expression {
+    match of {
+        Expression::Group(inside) => ungrouped(inside),
+        other => other,
+    }
+}
+
+fn has_call(of: &Expression) -> bool {
+    match of {
+        Expression::Call { name, arguments } => {
+            Math::of(name).is_none() || arguments.iter().any(has_call)
+        }
+        Expression::Binary { sides, .. } => sides.iter().any(has_call),
+        Expression::Group(inside) => has_call(inside),
+        _ => false,
     }
 }
 

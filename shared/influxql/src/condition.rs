@@ -22,7 +22,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    fn narrow(&mut self, from: Option<i64>, to: Option<i64>) {
+    /// Cuts the range to another one.
+    pub(crate) fn narrow(&mut self, from: Option<i64>, to: Option<i64>) {
         self.from = self.from.max(from);
         self.to = match (self.to, to) {
             (Some(a), Some(b)) => Some(a.min(b)),

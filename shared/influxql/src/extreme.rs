@@ -5,6 +5,7 @@ use domain::{Decimal, Device, MetricName, TimeRange};
 use crate::compile::Query;
 use crate::function::{Aggregate, AggregateCall, Call};
 use crate::group::{Group, RolledUp};
+use crate::series::Field;
 
 /// A smallest or largest value, as a rollup has it.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +42,7 @@ fn extreme<'a>(
     piece: &RolledUp<'a>,
     call: &AggregateCall,
 ) -> Option<Extreme<'a>> {
-    let (device, metric) = group.origin(piece, &call.field)?;
+    let Field { device, metric } = group.origin(piece, &call.field)?;
     let rollup = piece.rollup.metrics.get(metric)?;
     let value = if call.aggregate == Aggregate::Min { &rollup.min } else { &rollup.max };
     Some(Extreme { range: piece.range, device, metric, value })

@@ -4,43 +4,53 @@ use crate::aggregate::Sample;
 use crate::ast::Fill;
 use crate::value::{Value, float};
 
-/// The samples of all windows, in the order of the answer: windows and samples come in it, and each sample is at
-/// the start of one of the windows.
+/// The samples of all windows, in the order of the answer: windows and samples come in it. A sample that is before its
+/// window, as where the clock changes, keeps its own time.
 pub(crate) fn filled(
     samples: Vec<Sample>,
     windows: impl Iterator<Item = i64>,
     fill: Fill,
     length: i64,
-    is_count: bool,
+    (is_count, is_descending): (bool, bool),
 ) -> Vec<Sample> {
     if samples.is_empty() {
         return samples;
     }
     let fill = if is_count && fill == Fill::Null { Fill::Number(0.0) } else { fill };
+    let is_whole = is_count || are_whole(&samples);
     let mut rest = samples.into_iter().peekable();
     let mut before: Option<Sample> = None;
     let mut all = Vec::new();
     for window in windows {
-        if let Some(sample) = rest.next_if(|sample| sample.at == window) {
+        let is_reached = |at: i64| if is_descending { at >= window } else { at <= window };
+        if let Some(sample) = rest.next_if(|sample| is_reached(sample.at)) {
             before = Some(sample.clone());
             all.push(sample);
             continue;
         }
         let value = match fill {
             Fill::None | Fill::Null => None,
-            Fill::Number(number) => Some(of_kind(number, is_count)),
+            Fill::Number(number) => Some(of_kind(number, is_whole)),
             Fill::Previous => before.as_ref().and_then(|sample| sample.value.clone()),
             Fill::Linear => between(before.as_ref(), rest.peek(), window, length)
-                .map(|number| of_kind(number, is_count)),
+                .map(|number| of_kind(number, is_whole)),
         };
         all.push(Sample { at: window, value, row: None });
     }
+    all.extend(rest);
     all
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a count is filled with whole numbers")]
-fn of_kind(number: f64, is_count: bool) -> Value {
-    if is_count { Value::Integer(number as i64) } else { Value::Float(number) }
+/// Whether all values are whole numbers.
+pub(crate) fn are_whole(samples: &[Sample]) -> bool {
+    let mut values = samples.iter().filter_map(|sample| sample.value.as_ref()).peekable();
+    values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)))
+}
+
+/// A number that stands for a value which there is not.
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers are filled with whole ones")]
+pub(crate) fn of_kind(number: f64, is_whole: bool) -> Value {
+    if is_whole { Value::Integer(number as i64) } else { Value::Float(number) }
 }
 
 /// The value on the line between two samples.

@@ -1,4 +1,5 @@
-//! The functions of InfluxQL: aggregates of the points of a window, and transformations of what follows in time.
+//! The functions of InfluxQL: aggregates of the points of a window, transformations of what follows in time, and their
+//! calls. Those of numbers are in `math`.
 
 use crate::ast::Expression;
 use crate::duration::SECOND;
@@ -6,7 +7,7 @@ use crate::error::QueryError;
 use crate::value::float;
 use crate::windows::Interval;
 
-/// Makes one value of the points of a window.
+/// Makes a value of the points of a window; the last four may make several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aggregate {
     Count,
@@ -22,6 +23,13 @@ pub(crate) enum Aggregate {
     Percentile(f64),
     /// The area under the values, by a unit of time in nanoseconds.
     Integral(i64),
+    Mode,
+    CountDistinct,
+    Distinct,
+    /// So many of the largest values.
+    Top(usize),
+    /// So many of the smallest values.
+    Bottom(usize),
 }
 
 /// Makes of values that follow each other as many others.
@@ -37,6 +45,8 @@ pub(crate) enum Transform {
     },
     CumulativeSum,
     MovingAverage(usize),
+    /// In whole units of nanoseconds.
+    Elapsed(i64),
 }
 
 /// An aggregate of a field.
@@ -44,24 +54,24 @@ pub(crate) enum Transform {
 pub(crate) struct AggregateCall {
     pub(crate) aggregate: Aggregate,
     pub(crate) field: String,
+    /// The tags or fields of whose values `top` and `bottom` take one point each.
+    pub(crate) by: Vec<String>,
 }
 
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
     Aggregate(AggregateCall),
-    /// A transformation of windows' values.
-    OfWindows(Transform, AggregateCall),
+    /// Transformations of windows' values, the innermost first.
+    OfWindows(Vec<Transform>, AggregateCall),
     /// A transformation of a field's points.
     OfPoints(Transform, String),
 }
 
 /// Functions that InfluxDB has and Roomtide has not, beside the exponential ones.
 const ABSENT: &str = "\
-    abs acos asin atan atan2 bottom ceil chande_momentum_oscillator cos distinct elapsed exp \
-    floor histogram holt_winters holt_winters_with_fit kaufmans_adaptive_moving_average \
-    kaufmans_efficiency_ratio ln log log10 log2 mode pow relative_strength_index round sample \
-    sin sqrt tan top";
+    chande_momentum_oscillator histogram holt_winters holt_winters_with_fit \
+    kaufmans_adaptive_moving_average kaufmans_efficiency_ratio relative_strength_index sample";
 
 /// Why a name is not called.
 pub(crate) fn unknown(name: &str) -> QueryError {
@@ -77,8 +87,9 @@ impl Aggregate {
     pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "count" | "sum" | "mean" | "min" | "max" | "first" | "last" | "spread" | "median"
-            | "stddev" => Some((1, 1)),
+            | "stddev" | "mode" | "distinct" => Some((1, 1)),
             "percentile" => Some((2, 2)),
+            "top" | "bottom" => Some((2, usize::MAX)),
             "integral" => Some((1, 2)),
             _ => None,
         }
@@ -97,6 +108,10 @@ impl Aggregate {
             "spread" => Self::Spread,
             "median" => Self::Median,
             "stddev" => Self::Stddev,
+            "mode" => Self::Mode,
+            "distinct" => Self::Distinct,
+            "top" => Self::Top(number_of(name, arguments)?),
+            "bottom" => Self::Bottom(number_of(name, arguments)?),
             "percentile" => match &arguments[1] {
                 Expression::Number(percent) => Self::Percentile(*percent),
                 Expression::Integer(percent) => Self::Percentile(float(*percent)),
@@ -113,11 +128,42 @@ impl Aggregate {
     /// Whether it selects one of the points.
     pub(crate) const fn is_selector(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Min | Self::Max | Self::Percentile(_))
+            || self.is_of_many()
+    }
+
+    /// Whether it selects several of the points, each with its own time.
+    pub(crate) const fn is_of_many(self) -> bool {
+        matches!(self, Self::Top(_) | Self::Bottom(_))
+    }
+
+    /// Whether windows without a value stay away whatever `fill` says.
+    pub(crate) const fn is_never_filled(self) -> bool {
+        matches!(self, Self::Integral(_) | Self::Distinct) || self.is_of_many()
+    }
+
+    /// Whether it takes texts, which only tags of another statement are.
+    pub(crate) const fn takes_texts(self) -> bool {
+        self.is_count() || matches!(self, Self::Distinct | Self::Mode | Self::First | Self::Last)
+    }
+
+    /// Whether it is a number of points, which is 0 where there are none.
+    pub(crate) const fn is_count(self) -> bool {
+        matches!(self, Self::Count | Self::CountDistinct)
     }
 
     /// Whether a rollup tells it exactly.
     pub(crate) const fn is_in_rollups(self) -> bool {
-        !matches!(self, Self::Median | Self::Stddev | Self::Percentile(_) | Self::Integral(_))
+        matches!(
+            self,
+            Self::Count
+                | Self::Sum
+                | Self::Mean
+                | Self::Min
+                | Self::Max
+                | Self::First
+                | Self::Last
+                | Self::Spread
+        )
     }
 }
 
@@ -127,7 +173,7 @@ impl Transform {
     pub(crate) fn arguments(name: &str) -> Option<(usize, usize)> {
         match name {
             "difference" | "non_negative_difference" | "cumulative_sum" => Some((1, 1)),
-            "derivative" | "non_negative_derivative" => Some((1, 2)),
+            "derivative" | "non_negative_derivative" | "elapsed" => Some((1, 2)),
             "moving_average" => Some((2, 2)),
             _ => None,
         }
@@ -147,6 +193,10 @@ impl Transform {
                 Self::Derivative { unit, is_non_negative }
             }
             "cumulative_sum" => Self::CumulativeSum,
+            "elapsed" => Self::Elapsed(match arguments.get(1) {
+                None => 1,
+                unit => unit_of(name, unit, None)?,
+            }),
             "moving_average" => match &arguments[1] {
                 Expression::Integer(number) if *number > 1 => {
                     Self::MovingAverage(usize::try_from(*number).unwrap_or(usize::MAX))
@@ -191,9 +241,32 @@ impl Call {
         }
     }
 
-    /// Whether it needs the window before the first.
-    pub(crate) const fn looks_back(&self) -> bool {
-        matches!(self, Self::OfWindows(transform, _) if transform.looks_back())
+    /// The number of windows before the first that it needs.
+    pub(crate) fn looks_back(&self) -> i64 {
+        let Self::OfWindows(transforms, _) = self else { return 0 };
+        transforms.iter().map(|it| i64::from(it.looks_back())).sum()
+    }
+}
+
+/// The number of points that `top` or `bottom` takes.
+fn number_of(name: &str, arguments: &[Expression]) -> Result<usize, QueryError> {
+    match arguments.last() {
+        Some(Expression::Integer(number)) if *number > 0 => {
+            Ok(usize::try_from(*number).unwrap_or(usize::MAX))
+        }
+        Some(Expression::Integer(number)) => {
+            let message = format!("limit ({number}) in {name} function must be at least 1");
+            Err(QueryError::new(message))
+        }
+        other => {
+            let found = match other {
+                Some(Expression::Text(text)) => format!("'{}'", domain::excerpt(text)),
+                Some(Expression::Number(number)) => format!("{number:.3}"),
+                other => other.map_or("nothing", Expression::kind).to_owned(),
+            };
+            let message = format!("expected integer as last argument in {name}(), found {found}");
+            Err(QueryError::new(message))
+        }
     }
 }
 

@@ -1,36 +1,49 @@
-//! The points of a measurement by the tags of `GROUP BY`. Computes no value.
+//! The points of a measurement by the tags of `GROUP BY`: of readings, of rollups, or rows of another statement.
+//! Computes no value.
 
 use std::collections::BTreeMap;
 
-use domain::{Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange};
+use domain::{
+    Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange, Timestamp,
+};
 
 use crate::ast::{Cast, Expression};
 use crate::condition::{Operand, Verdict, holds, nanoseconds};
-use crate::series::{ROOM, Series};
+use crate::rows::Rows;
+use crate::series::{Field, ROOM, Series};
+use crate::value::Value;
 
 /// The points of a series that have the same tags.
 #[derive(Debug)]
-pub(crate) struct Instance<'a> {
-    pub(crate) series: &'a Series<'a>,
-    room: Option<&'a RoomId>,
+struct Instance<'a> {
+    /// The place of the series among those that are grouped, and the room.
+    key: (usize, Option<&'a RoomId>),
+    tags: BTreeMap<&'a str, &'a str>,
+    /// The metric of each field; rows of a statement have no metrics.
+    metrics: Vec<Option<Field<'a>>>,
+    /// Whether functions leave out what is not positive, for each field.
+    is_counter: Vec<bool>,
 }
 
-/// A reading as a point.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
+/// A point.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
     /// Nanoseconds since 1970.
     pub(crate) at: i64,
-    pub(crate) reading: &'a Reading,
+    /// The values of the group's fields.
+    values: Vec<Option<Value>>,
     /// The place of its instance in the group.
     instance: usize,
 }
 
-/// The points of some instances, as readings or as rollups.
-#[derive(Debug, Default)]
+/// The points of some instances, or their rollups.
+#[derive(Debug)]
 pub(crate) struct Group<'a> {
+    /// The names of the fields.
+    fields: &'a [String],
     instances: Vec<Instance<'a>>,
     /// In the order of time, then of the instances.
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<Row>,
     pub(crate) pieces: Vec<RolledUp<'a>>,
 }
 
@@ -39,6 +52,7 @@ pub(crate) struct Group<'a> {
 pub(crate) struct RolledUp<'a> {
     pub(crate) range: TimeRange,
     pub(crate) rollup: &'a Rollup,
+    device: &'a Device,
     instance: usize,
 }
 
@@ -58,52 +72,42 @@ pub(crate) fn float(decimal: &Decimal) -> f64 {
 
 /// Whether functions take a value of a metric.
 pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
-    let is_counter = device
-        .metrics()
-        .get(metric)
-        .is_some_and(|info| info.kind == MetricKind::Counter && !info.is_net);
-    !is_counter || value.is_positive()
+    !is_counter(device, metric) || value.is_positive()
 }
 
-impl<'a> Instance<'a> {
-    /// A tag; empty where it is lacking.
-    pub(crate) fn tag(&self, name: &str) -> &str {
-        self.series.tag(name, self.room)
-    }
-
-    /// The metric of a field.
-    pub(crate) fn metric(&self, field: &str) -> Option<&'a MetricName> {
-        self.series.fields.get(field).copied()
-    }
-
-    fn field(&self, reading: &Reading, field: &str) -> Option<f64> {
-        reading.metrics().get(self.metric(field)?).map(float)
-    }
-
-    /// All tags, for the order of points of one time.
-    fn tags(&self) -> Vec<(&str, &str)> {
-        let mut tags: Vec<_> = self.series.keys().map(|key| (key, self.tag(key))).collect();
-        tags.sort_unstable();
-        tags
-    }
+/// Whether a metric counts from zero on, so that zero and what is below mean nothing.
+fn is_counter(device: &Device, metric: &MetricName) -> bool {
+    let info = device.metrics().get(metric);
+    info.is_some_and(|info| info.kind == MetricKind::Counter && !info.is_net)
 }
 
 impl<'a> Group<'a> {
-    /// A field of a point.
-    pub(crate) fn field(&self, row: &Row<'a>, name: &str) -> Option<f64> {
-        self.instances[row.instance].field(row.reading, name)
+    fn index(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|it| it == name)
     }
 
-    /// A field of a point, as functions take it: of a counter zero and negative values take no part, as in rollups.
-    pub(crate) fn counted(&self, row: &Row<'a>, name: &str) -> Option<f64> {
-        let instance = &self.instances[row.instance];
-        let metric = instance.metric(name)?;
-        let value = row.reading.metrics().get(metric)?;
-        counts(instance.series.device, metric, value).then(|| float(value))
+    /// A field of a point.
+    pub(crate) fn field<'s>(&'s self, row: &'s Row, name: &str) -> Option<&'s Value> {
+        row.values[self.index(name)?].as_ref()
+    }
+
+    /// The values of a field that functions take, with the places of their points: of a counter zero and negative
+    /// values take no part, as in rollups.
+    pub(crate) fn counted<'s>(
+        &'s self,
+        name: &str,
+    ) -> impl Iterator<Item = (usize, i64, &'s Value)> {
+        let index = self.index(name);
+        self.rows.iter().enumerate().filter_map(move |(n, row)| {
+            let value = row.values[index?].as_ref()?;
+            let is_counter = self.instances[row.instance].is_counter[index?];
+            let is_nothing = is_counter && value.number().is_some_and(|it| it <= 0.0);
+            (!is_nothing).then_some((n, row.at, value))
+        })
     }
 
     /// A tag of a point; empty where it is lacking.
-    pub(crate) fn tag(&self, row: &Row<'a>, name: &str) -> &str {
+    pub(crate) fn tag(&self, row: &Row, name: &str) -> &str {
         self.instances[row.instance].tag(name)
     }
 
@@ -113,31 +117,18 @@ impl<'a> Group<'a> {
         piece: &RolledUp<'a>,
         field: &str,
     ) -> Option<&'a domain::MetricRollup> {
-        piece.rollup.metrics.get(self.instances[piece.instance].metric(field)?)
+        piece.rollup.metrics.get(self.origin(piece, field)?.metric)
     }
 
     /// The device and the metric of a field in a piece.
-    pub(crate) fn origin(
-        &self,
-        piece: &RolledUp<'a>,
-        field: &str,
-    ) -> Option<(&'a Device, &'a MetricName)> {
-        let instance = &self.instances[piece.instance];
-        Some((instance.series.device, instance.metric(field)?))
-    }
-
-    fn place(&mut self, of: Instance<'a>) -> usize {
-        let is_same = |it: &Instance<'a>| std::ptr::eq(it.series, of.series) && it.room == of.room;
-        // Points of one instance mostly come one after the other.
-        self.instances.iter().rposition(is_same).unwrap_or_else(|| {
-            self.instances.push(of);
-            self.instances.len() - 1
-        })
+    pub(crate) fn origin(&self, piece: &RolledUp<'a>, field: &str) -> Option<Field<'a>> {
+        let metric = self.instances[piece.instance].metrics[self.index(field)?]?;
+        (metric.device.id() == piece.device.id()).then_some(metric)
     }
 
     fn sort(&mut self) {
         let mut order: Vec<usize> = (0..self.instances.len()).collect();
-        order.sort_by(|a, b| self.instances[*a].tags().cmp(&self.instances[*b].tags()));
+        order.sort_by(|a, b| self.instances[*a].tags.cmp(&self.instances[*b].tags));
         let mut ranks = vec![0; order.len()];
         for (rank, instance) in order.into_iter().enumerate() {
             ranks[instance] = rank;
@@ -146,75 +137,216 @@ impl<'a> Group<'a> {
     }
 }
 
+impl<'a> Instance<'a> {
+    fn of_series(
+        series: (usize, &'a Series<'a>),
+        room: Option<&'a RoomId>,
+        fields: &[String],
+    ) -> Self {
+        let (place, series) = series;
+        let metrics: Vec<_> = fields.iter().map(|name| series.field(name)).collect();
+        let counts = |it: &Option<Field<'_>>| it.is_some_and(|it| is_counter(it.device, it.metric));
+        let tags = series.keys().map(|key| (key, series.tag(key, room)));
+        Self {
+            key: (place, room),
+            tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
+            is_counter: metrics.iter().map(counts).collect(),
+            metrics,
+        }
+    }
+
+    fn of_rows((place, rows): (usize, &'a Rows), fields: &[String]) -> Self {
+        let tags = rows.tags.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        Self {
+            key: (place, None),
+            tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
+            metrics: vec![None; fields.len()],
+            is_counter: vec![false; fields.len()],
+        }
+    }
+
+    fn tag(&self, name: &str) -> &str {
+        self.tags.get(name).copied().unwrap_or_default()
+    }
+}
+
 /// The groups of a measurement, by the values of the dimensions.
 pub(crate) type Groups<'a> = BTreeMap<Vec<String>, Group<'a>>;
 
-/// Groups the points of the series for which the condition holds.
-pub(crate) fn grouped<'a>(
-    series: &[(&'a Series<'a>, &'a Found)],
-    dimensions: &[String],
-    condition: Option<&Expression>,
-    is_by_room: bool,
-) -> Groups<'a> {
-    let mut groups = Groups::new();
-    for (series, found) in series {
-        match found {
-            Found::Readings(readings) => {
-                for reading in readings {
-                    let has_field =
-                        series.fields.values().any(|it| reading.metrics().contains_key(*it));
-                    let room = reading.room.as_ref().filter(|_| is_by_room);
-                    let instance = Instance { series, room };
-                    if has_field && is_wanted(&instance, Some(reading), condition) {
-                        let (group, instance) = group_of(&mut groups, instance, dimensions);
-                        let at = nanoseconds(reading.at);
-                        group.rows.push(Row { at, reading, instance });
-                    }
+/// How points are grouped, and which of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grouping<'a> {
+    /// The names of the fields that the statement names.
+    pub(crate) fields: &'a [String],
+    pub(crate) dimensions: &'a [String],
+    pub(crate) condition: Option<&'a Expression>,
+    /// Whether points are told apart by the room of their reading.
+    pub(crate) is_by_room: bool,
+}
+
+impl<'a> Grouping<'a> {
+    /// Groups the points of some series for which the condition holds. What was found of a series is that of its
+    /// devices, in their order.
+    pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a Found>)]) -> Groups<'a> {
+        let mut groups = Groups::new();
+        for (place, (series, found)) in series.iter().enumerate() {
+            let place = (place, *series);
+            let readings = found.iter().map(|it| match it {
+                Found::Readings(readings) => &readings[..],
+                Found::Pieces(_) => &[],
+            });
+            self.add_readings(&mut groups, place, &readings.collect::<Vec<_>>());
+            for (device, found) in series.devices.iter().zip(found) {
+                if let Found::Pieces(pieces) = found {
+                    self.add_pieces(&mut groups, place, device, pieces);
                 }
             }
-            Found::Pieces(pieces) => {
-                for (range, rollup) in pieces {
-                    let room = rollup.rooms.iter().next().and_then(Option::as_ref);
-                    let room = room.filter(|_| is_by_room);
-                    let instance = Instance { series, room };
-                    if is_wanted(&instance, None, condition) {
-                        let (group, instance) = group_of(&mut groups, instance, dimensions);
-                        group.pieces.push(RolledUp { range: *range, rollup, instance });
-                    }
+        }
+        groups.values_mut().for_each(Group::sort);
+        groups
+    }
+
+    /// Groups the rows of other statements for which the condition holds. `is_in_time` tells whether they come in the
+    /// order of time; otherwise they come table by table.
+    pub(crate) fn of_rows(self, tables: &'a [&'a Rows], is_in_time: bool) -> Groups<'a> {
+        let mut groups = Groups::new();
+        for (place, table) in tables.iter().enumerate() {
+            let columns: Vec<_> = self.fields.iter().map(|name| table.column(name)).collect();
+            for (at, cells) in &table.list {
+                let value = |column: &Option<usize>| cells[(*column)?].clone();
+                let values: Vec<_> = columns.iter().map(value).collect();
+                let make = || Instance::of_rows((place, table), self.fields);
+                let has_field = |name: &str| table.column(name).is_some();
+                let tag = |name: &str| table.tag(name);
+                if self.holds(&values, has_field, tag) {
+                    let (group, instance) = self.place(&mut groups, (place, None), tag, make);
+                    group.rows.push(Row { at: *at, values, instance });
                 }
+            }
+        }
+        if is_in_time {
+            groups.values_mut().for_each(Group::sort);
+        }
+        groups
+    }
+
+    /// Adds readings of the devices of a series: those of one timestamp are one point.
+    fn add_readings(
+        self,
+        groups: &mut Groups<'a>,
+        (place, series): (usize, &'a Series<'a>),
+        readings: &[&'a [Reading]],
+    ) {
+        let field = |name: &String| {
+            let field = series.field(name)?;
+            let is_of = |it: &&Device| it.id() == field.device.id();
+            Some((series.devices.iter().position(is_of)?, field.metric))
+        };
+        let fields: Vec<_> = self.fields.iter().map(field).collect();
+        let mut rest = readings.to_vec();
+        while let Some(at) = rest.iter().filter_map(|it| Some(it.first()?.at)).min() {
+            let take = |rest: &mut &'a [Reading]| {
+                let (first, others) = rest.split_first().filter(|(first, _)| first.at == at)?;
+                *rest = others;
+                Some(first)
+            };
+            let point: Vec<Option<&'a Reading>> = rest.iter_mut().map(take).collect();
+            let value = |of: &Option<(usize, &MetricName)>| {
+                let (device, metric) = (*of)?;
+                point[device]?.metrics().get(metric).map(|it| Value::Float(float(it)))
+            };
+            let values: Vec<_> = fields.iter().map(value).collect();
+            if values.iter().all(Option::is_none) {
+                continue;
+            }
+            let room = point.iter().flatten().find_map(|it| it.room.as_ref());
+            self.add_point(groups, (place, series), room, (at, values));
+        }
+    }
+
+    fn add_point(
+        self,
+        groups: &mut Groups<'a>,
+        (place, series): (usize, &'a Series<'a>),
+        room: Option<&'a RoomId>,
+        (at, values): (Timestamp, Vec<Option<Value>>),
+    ) {
+        let room = room.filter(|_| self.is_by_room);
+        let make = || Instance::of_series((place, series), room, self.fields);
+        let has_field = |name: &str| series.field(name).is_some();
+        let tag = |name: &str| series.tag(name, room);
+        if self.holds(&values, has_field, tag) {
+            let (group, instance) = self.place(groups, (place, room), tag, make);
+            group.rows.push(Row { at: nanoseconds(at), values, instance });
+        }
+    }
+
+    fn add_pieces(
+        self,
+        groups: &mut Groups<'a>,
+        (place, series): (usize, &'a Series<'a>),
+        device: &'a Device,
+        pieces: &'a [(TimeRange, Rollup)],
+    ) {
+        for (range, rollup) in pieces {
+            let room = rollup.rooms.iter().next().and_then(Option::as_ref);
+            let room = room.filter(|_| self.is_by_room);
+            let make = || Instance::of_series((place, series), room, self.fields);
+            let has_field = |name: &str| series.field(name).is_some();
+            let tag = |name: &str| series.tag(name, room);
+            if self.holds(&[], has_field, tag) {
+                let (group, instance) = self.place(groups, (place, room), tag, make);
+                group.pieces.push(RolledUp { range: *range, rollup, device, instance });
             }
         }
     }
-    groups.values_mut().for_each(Group::sort);
-    groups
-}
 
-/// The group of an instance, and its place there.
-fn group_of<'g, 'a>(
-    groups: &'g mut Groups<'a>,
-    instance: Instance<'a>,
-    dimensions: &[String],
-) -> (&'g mut Group<'a>, usize) {
-    let key: Vec<String> = dimensions.iter().map(|name| instance.tag(name).to_owned()).collect();
-    let group = groups.entry(key).or_default();
-    let place = group.place(instance);
-    (group, place)
-}
+    /// The group of an instance, and its place there.
+    fn place<'g>(
+        self,
+        groups: &'g mut Groups<'a>,
+        key: (usize, Option<&RoomId>),
+        tag: impl Fn(&str) -> &'a str,
+        make: impl Fn() -> Instance<'a>,
+    ) -> (&'g mut Group<'a>, usize) {
+        let dimensions = self.dimensions.iter().map(|name| tag(name).to_owned());
+        let group = groups.entry(dimensions.collect()).or_insert_with(|| Group {
+            fields: self.fields,
+            instances: Vec::new(),
+            rows: Vec::new(),
+            pieces: Vec::new(),
+        });
+        // Points of one instance mostly come one after the other.
+        let known = group.instances.iter().rposition(|it| it.key == key);
+        let place = known.unwrap_or_else(|| {
+            group.instances.push(make());
+            group.instances.len() - 1
+        });
+        (group, place)
+    }
 
-fn is_wanted(
-    instance: &Instance<'_>,
-    reading: Option<&Reading>,
-    condition: Option<&Expression>,
-) -> bool {
-    let Some(condition) = condition else { return true };
-    let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
-        if cast != Some(Cast::Tag) && instance.metric(name).is_some() {
-            let number = reading.and_then(|reading| instance.field(reading, name));
-            return number.map_or(Operand::Missing, Operand::Number);
-        }
-        Operand::Text(instance.tag(name).to_owned().into())
-    };
-    holds(condition, &look_up) == Verdict::Yes
+    /// Tells whether the condition holds for a point.
+    fn holds(
+        self,
+        values: &[Option<Value>],
+        has_field: impl Fn(&str) -> bool,
+        tag: impl Fn(&str) -> &'a str,
+    ) -> bool {
+        let Some(condition) = self.condition else { return true };
+        let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
+            if cast == Some(Cast::Tag) || !has_field(name) {
+                return Operand::Text(tag(name).to_owned().into());
+            }
+            let index = self.fields.iter().position(|it| it == name);
+            let value = index.and_then(|index| values.get(index)?.as_ref());
+            match value {
+                Some(Value::Text(text)) => Operand::Text(text.clone().into()),
+                Some(value) => value.number().map_or(Operand::Missing, Operand::Number),
+                None => Operand::Missing,
+            }
+        };
+        holds(condition, &look_up) == Verdict::Yes
+    }
 }
 
 /// Tells whether a condition may hold for points of a series, as far as its own tags tell.
@@ -226,7 +358,7 @@ pub(crate) fn may_hold(
 ) -> bool {
     let Some(condition) = condition else { return true };
     let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
-        let is_field = cast != Some(Cast::Tag) && series.fields.contains_key(name);
+        let is_field = cast != Some(Cast::Tag) && series.field(name).is_some();
         let is_open = series.has_rooms && name == ROOM && !is_room_known;
         if is_field || is_open {
             return Operand::Unknown;

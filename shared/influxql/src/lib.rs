@@ -2,13 +2,15 @@
 //! text of the answer. Has no store, no HTTP and no clock.
 //!
 //! `parser` makes statements of the text (`lexer`, `ast`, `parameters`), `compile` checks a `SELECT` against the fields
-//! and tags that there are (`series`), and `selection` says what is read for it (`wanted`). Of what was read, `group`
-//! groups points by tags, `aggregate`, `fill` and `transform` make values of them, `table` makes rows, and `answer`
-//! writes them. `show` lists names, values and series.
+//! and tags that there are (`series`), `plan` joins it with those around it, and `selection` says what is read for it
+//! (`wanted`). Of what was read, `group` groups points by tags, `aggregate`, `fill`, `transform` and `math` make values
+//! of them, and `table` makes `rows`: these are points for a statement around, or `answer` writes them. `show` lists
+//! names, values and series.
 
 mod aggregate;
 mod answer;
 mod ast;
+mod bounds;
 mod compile;
 mod condition;
 mod duration;
@@ -18,9 +20,12 @@ mod fill;
 mod function;
 mod group;
 mod lexer;
+mod math;
 mod parameters;
 mod parser;
 mod pattern;
+mod plan;
+mod rows;
 mod selection;
 mod series;
 mod show;
@@ -37,6 +42,8 @@ pub use extreme::Extreme;
 pub use group::Found;
 pub use parameters::Parameters;
 pub use parser::parse;
+pub use plan::{Plan, Statements};
+pub use rows::Rows;
 pub use selection::{Answer, OutGroup, Selection};
 pub use show::{show, show_databases, show_retention_policies};
 pub use wanted::{Wanted, Way};

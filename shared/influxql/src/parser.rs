@@ -6,9 +6,7 @@ mod tests;
 
 use domain::Zone;
 
-use crate::ast::{
-    Column, Expression, Fill, Listed, Measurement, Name, Page, Select, Show, Statement,
-};
+use crate::ast::{Column, Expression, Fill, Listed, Name, Page, Select, Show, Sources, Statement};
 use crate::error::QueryError;
 use crate::lexer::{Lexer, Spanned, Token, is_keyword};
 use crate::parameters::Parameters;
@@ -19,6 +17,8 @@ use crate::value::float;
 const MAX_TEXT: usize = 64 << 10;
 /// The number of statements of a query.
 const MAX_STATEMENTS: usize = 10;
+/// The number of subqueries of a query, beside or within each other.
+const MAX_SUBQUERIES: usize = 10;
 
 /// The statements of a query. The error says what is wrong in the words of InfluxDB 1.x.
 pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, QueryError> {
@@ -26,7 +26,8 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, Quer
         let message = format!("the query is longer than {MAX_TEXT} bytes");
         return Err(QueryError::new(message));
     }
-    let mut parser = Parser { text, lexer: Lexer::new(text), parameters, depth: 0, chained: 0 };
+    let mut parser =
+        Parser { text, lexer: Lexer::new(text), parameters, depth: 0, chained: 0, subqueries: 0 };
     let mut statements = Vec::new();
     loop {
         while parser.takes_mark(";") {}
@@ -77,6 +78,7 @@ struct Parser<'a> {
     depth: usize,
     /// How many operators of the query follow another one of a chain.
     chained: usize,
+    subqueries: usize,
 }
 
 impl Parser<'_> {
@@ -193,7 +195,16 @@ impl Parser<'_> {
                 return Ok(Statement::ShowRetentionPolicies);
             }
             "MEASUREMENTS" => Listed::Measurements,
-            "SERIES" if !self.is_cardinality() => Listed::Series,
+            "SERIES" => {
+                let is_exact = self.takes_word("EXACT");
+                if self.takes_word("CARDINALITY") {
+                    Listed::SeriesCardinality { is_exact }
+                } else if is_exact {
+                    return Err(self.unexpected(&["CARDINALITY"]));
+                } else {
+                    Listed::Series
+                }
+            }
             "FIELD" if self.takes_word("KEYS") => Listed::FieldKeys,
             "TAG" if self.takes_word("KEYS") => Listed::TagKeys,
             "TAG" if self.takes_word("VALUES") => Listed::TagValues(Vec::new()),
@@ -223,7 +234,7 @@ impl Parser<'_> {
         if listed == Listed::Measurements {
             if self.takes_word("WITH") {
                 self.expect_word("MEASUREMENT")?;
-                sources.push(Measurement { policy: None, name: self.compared_name()? });
+                sources.push(self.compared_name()?);
             }
         } else if self.takes_word("FROM") {
             sources = self.list(Self::source)?;
@@ -282,12 +293,18 @@ impl Parser<'_> {
             self.unsupported("");
             return Ok(Statement::Unsupported("SELECT INTO".to_owned()));
         }
+        let select = self.select_from(columns)?;
+        Ok(Statement::Select(Box::new(select)))
+    }
+
+    /// The rest of a `SELECT` behind its columns.
+    fn select_from(&mut self, columns: Vec<Column>) -> Result<Select, QueryError> {
         self.expect_word("FROM")?;
-        if self.peek().token == Token::Mark("(") {
-            self.unsupported("");
-            return Ok(Statement::Unsupported("a subquery".to_owned()));
-        }
-        let sources = self.list(Self::source)?;
+        let sources = if self.peek().token == Token::Mark("(") {
+            Sources::Subqueries(self.list(Self::subquery)?)
+        } else {
+            Sources::Measurements(self.list(Self::source)?)
+        };
         let condition = self.condition()?;
         let dimensions = self.dimensions()?;
         let fill = self.fill()?;
@@ -295,7 +312,7 @@ impl Parser<'_> {
         let rows = self.page("LIMIT", "OFFSET")?;
         let series = self.page("SLIMIT", "SOFFSET")?;
         let zone = self.zone()?;
-        let select = Select {
+        Ok(Select {
             columns,
             sources,
             condition,
@@ -305,8 +322,21 @@ impl Parser<'_> {
             rows,
             series,
             zone,
-        };
-        Ok(Statement::Select(Box::new(select)))
+        })
+    }
+
+    fn subquery(&mut self) -> Result<Select, QueryError> {
+        self.subqueries += 1;
+        if self.subqueries > MAX_SUBQUERIES {
+            let message = format!("the query has more than {MAX_SUBQUERIES} subqueries");
+            return Err(QueryError::new(message));
+        }
+        self.expect_mark("(")?;
+        self.expect_word("SELECT")?;
+        let columns = self.columns()?;
+        let select = self.select_from(columns)?;
+        self.expect_mark(")")?;
+        Ok(select)
     }
 
     fn columns(&mut self) -> Result<Vec<Column>, QueryError> {
@@ -318,7 +348,7 @@ impl Parser<'_> {
     }
 
     /// `m`, `policy.m`, `database.policy.m` or `database..m`, each name or the last one a pattern.
-    fn source(&mut self) -> Result<Measurement, QueryError> {
+    fn source(&mut self) -> Result<Name, QueryError> {
         let mut names: Vec<String> = Vec::new();
         let name = loop {
             if let Some(pattern) = self.takes_pattern()? {
@@ -343,7 +373,7 @@ impl Parser<'_> {
             let message = format!("too many segments in {}.{last}", parts.join("."));
             return Err(self.error_at(0, 1, &message));
         }
-        Ok(Measurement { policy: names.pop().filter(|policy| !policy.is_empty()), name })
+        Ok(name)
     }
 
     fn condition(&mut self) -> Result<Option<Expression>, QueryError> {
@@ -386,15 +416,15 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the newest come first.
-    fn order(&mut self) -> Result<bool, QueryError> {
+    /// Whether the newest come first, where that is said.
+    fn order(&mut self) -> Result<Option<bool>, QueryError> {
         if !self.takes_word("ORDER") {
-            return Ok(false);
+            return Ok(None);
         }
         self.expect_word("BY")?;
         let mut is_descending = self.takes_word("DESC");
         if is_descending || self.takes_word("ASC") {
-            return Ok(is_descending);
+            return Ok(Some(is_descending));
         }
         let by = self.identifier()?;
         is_descending = self.takes_word("DESC");
@@ -404,7 +434,7 @@ impl Parser<'_> {
         if !by.eq_ignore_ascii_case("time") || self.takes_mark(",") {
             return Err(QueryError::new("only ORDER BY time supported at this time"));
         }
-        Ok(is_descending)
+        Ok(Some(is_descending))
     }
 
     fn page(&mut self, limit: &str, offset: &str) -> Result<Page, QueryError> {

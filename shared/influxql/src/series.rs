@@ -1,48 +1,53 @@
-//! The series of InfluxQL that a device has: measurements, tags and fields. Reads no reading.
+//! The series of InfluxQL that devices have: measurements, tags and fields. Reads no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, MetricName, RoomId};
 
-use crate::ast::Measurement;
-use crate::error::QueryError;
+use crate::ast::Name;
 
 /// The tag and the field of what was not written by line protocol.
 const DEVICE: &str = "device";
 /// The tag that each reading says for itself.
 pub(crate) const ROOM: &str = "room";
 const VALUE: &str = "value";
+/// What stands before the measurement in the id of a device that has a measurement's fields but `value`.
+const OF_MEASUREMENT: &str = "::";
+/// The characters of the digest at the end of an id that cannot be read back.
+const DIGEST: usize = 12;
 
-/// The points of one device in one measurement.
+/// The points of one measurement with the same tags. Line protocol makes two devices of those that have a field `value`
+/// and others; here they are one series again.
 #[derive(Debug)]
 pub(crate) struct Series<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) devices: Vec<&'a Device>,
     pub(crate) measurement: String,
     /// The tags that are the same for all points.
     pub(crate) tags: BTreeMap<String, String>,
-    pub(crate) fields: BTreeMap<String, &'a MetricName>,
+    pub(crate) fields: BTreeMap<String, Field<'a>>,
     /// Whether the points have the tag `room`, each with the room of its reading.
     pub(crate) has_rooms: bool,
 }
 
-/// The series of devices in some measurements, by measurement; all where none is named. `policy` is the retention
-/// policy of measurements that name none.
+/// The metric of a device that is a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) metric: &'a MetricName,
+}
+
+/// The series of devices in some measurements, by measurement; all where none is named.
 pub(crate) fn series_of_all<'a>(
     devices: impl Iterator<Item = &'a Device>,
-    policy: Option<&str>,
-    sources: &[Measurement],
-) -> Result<Vec<Series<'a>>, QueryError> {
-    let policies = sources.iter().map(|source| source.policy.as_deref().or(policy));
-    if let Some(unknown) = policies.chain([policy]).flatten().find(|it| *it != "autogen") {
-        let unknown = domain::excerpt(unknown);
-        return Err(QueryError::new(format!("retention policy not found: {unknown}")));
-    }
+    sources: &[Name],
+) -> Vec<Series<'a>> {
     let is_meant = |series: &Series<'_>| {
-        sources.is_empty() || sources.iter().any(|it| it.name.is_of(&series.measurement))
+        sources.is_empty() || sources.iter().any(|it| it.is_of(&series.measurement))
     };
-    let mut series: Vec<Series<'a>> = devices.flat_map(series_of).filter(is_meant).collect();
+    let series = devices.flat_map(series_of).filter(is_meant).collect();
+    let mut series = joined(series);
     series.sort_by(|a, b| a.measurement.cmp(&b.measurement));
-    Ok(series)
+    series
 }
 
 /// The series of a device. What line protocol wrote has the names with which it was written; of other metrics
@@ -51,21 +56,22 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
     let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
     let mut native = Vec::new();
     for metric in device.metrics().keys() {
+        let field = Field { device, metric };
         if let Some(from) = device.source().fields.get(metric) {
             let series = written.entry(&from.measurement).or_insert_with(|| Series {
-                device,
+                devices: vec![device],
                 measurement: from.measurement.clone(),
                 tags: device.source().tags.clone(),
                 fields: BTreeMap::new(),
                 has_rooms: false,
             });
-            series.fields.insert(from.field.clone(), metric);
+            series.fields.insert(from.field.clone(), field);
         } else {
             native.push(Series {
-                device,
+                devices: vec![device],
                 measurement: metric.to_string(),
                 tags: [(DEVICE.to_owned(), device.id().to_string())].into(),
-                fields: [(VALUE.to_owned(), metric)].into(),
+                fields: [(VALUE.to_owned(), field)].into(),
                 has_rooms: true,
             });
         }
@@ -73,7 +79,48 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
     written.into_values().chain(native).collect()
 }
 
-impl Series<'_> {
+/// Joins the field `value` of a measurement with its other fields, which line protocol gives to a device of their own.
+fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
+    let has_value = |it: &Series<'_>| !it.has_rooms && it.fields.contains_key(VALUE);
+    let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
+    let mut others = BTreeMap::new();
+    for (n, it) in series.iter().enumerate().filter(|(_, it)| !it.has_rooms) {
+        let (id, tags) = origin(it);
+        if let Some((of, _)) = id.rsplit_once(OF_MEASUREMENT) {
+            others.insert((of, tags, &it.measurement), n);
+        }
+    }
+    let place = |it: &Series<'_>| {
+        let (id, tags) = origin(it);
+        others.get(&(id, tags, &it.measurement)).copied()
+    };
+    let places: Vec<_> = values.iter().map(place).collect();
+    for (value, place) in values.into_iter().zip(places) {
+        // The tags of the device of the measurement alone are no other measurement's.
+        match place.map(|place| &mut series[place]) {
+            Some(other) if other.devices.len() == 1 => {
+                other.devices.extend(value.devices);
+                other.fields.extend(value.fields);
+            }
+            _ => series.push(value),
+        }
+    }
+    series
+}
+
+/// What two devices of one series share: the id without a digest, and the tags where a digest stands for them.
+fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
+    let id = series.devices[0].id().as_str();
+    let is_digest = |end: &str| {
+        end.len() == DIGEST && end.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    match id.rsplit_once('-') {
+        Some((text, end)) if is_digest(end) => (text, Some(&series.tags)),
+        _ => (id, None),
+    }
+}
+
+impl<'a> Series<'a> {
     /// The names of its tags.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let room = self.has_rooms.then_some(ROOM);
@@ -88,13 +135,22 @@ impl Series<'_> {
         }
     }
 
+    /// The metric of a field. Fields that differ only by case are one metric, which has the name of the first: so the
+    /// case counts for nothing where no field has the very name.
+    pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
+        let exact = self.fields.get(name);
+        let mut fields = self.fields.iter();
+        let like = || fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, it)| it);
+        exact.or_else(like).copied()
+    }
+
     /// The room in which the registry has the device.
     pub(crate) fn room_now(&self) -> Option<&RoomId> {
-        self.device.place().room().filter(|_| self.has_rooms)
+        self.devices[0].place().room().filter(|_| self.has_rooms)
     }
 }
 
-/// The names of fields and tags of some series.
+/// The names of fields and tags that a `SELECT` may name.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     pub(crate) fields: BTreeSet<String>,
@@ -106,5 +162,12 @@ impl Schema {
         let fields = series.iter().flat_map(|it| it.fields.keys().cloned()).collect();
         let tags = series.iter().flat_map(|it| it.keys().map(str::to_owned)).collect();
         Self { fields, tags }
+    }
+
+    /// Tells whether a name is that of a field; see [`Series::field`].
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        self.fields.contains(name)
+            || !self.tags.contains(name)
+                && self.fields.iter().any(|it| it.eq_ignore_ascii_case(name))
     }
 }

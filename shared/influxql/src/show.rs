@@ -32,15 +32,14 @@ pub fn show_retention_policies() -> OutSeries {
     }
 }
 
-/// Runs a `SHOW` on all devices. `policy` is the retention policy of the request, for measurements that name none.
+/// Runs a `SHOW` on all devices.
 pub fn show<'a>(
     show: &Show,
     devices: impl Iterator<Item = &'a Device>,
-    policy: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<OutSeries>, QueryError> {
     let (_, condition) = condition::split(show.condition.as_ref(), None, now)?;
-    let mut series = series_of_all(devices, policy, &show.sources)?;
+    let mut series = series_of_all(devices, &show.sources);
     series.retain(|it| is_listed(it, condition.as_ref()));
     let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
                           columns: &[&str]| {
@@ -60,6 +59,17 @@ pub fn show<'a>(
         Listed::Series => {
             let keys: BTreeSet<_> = series.iter().map(|it| vec![key(it)]).collect();
             some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
+        }
+        Listed::SeriesCardinality { is_exact } => {
+            let is_of_all = !is_exact && show.sources.is_empty() && condition.is_none();
+            let keys = |part: &[Series<'_>]| part.iter().map(key).collect::<BTreeSet<_>>().len();
+            if is_of_all {
+                let rows = vec![vec![keys(&series).to_string()]];
+                vec![numbers(list(None, &["cardinality estimation"], rows))]
+            } else {
+                let rows = |part: &[Series<'_>]| [vec![keys(part).to_string()]].into();
+                by_measurement(&rows, &["count"]).into_iter().map(numbers).collect()
+            }
         }
         Listed::FieldKeys => {
             let rows = |part: &[Series<'_>]| {
@@ -92,7 +102,7 @@ fn is_listed(series: &Series<'_>, condition: Option<&Expression>) -> bool {
     let is_of_tags = condition.is_none_or(|condition| {
         condition::names(condition)
             .iter()
-            .all(|(name, cast)| *cast == Some(Cast::Tag) || !series.fields.contains_key(*name))
+            .all(|(name, cast)| *cast == Some(Cast::Tag) || series.field(name).is_none())
     });
     !is_of_tags || may_hold(series, series.room_now(), true, condition)
 }
@@ -132,6 +142,16 @@ fn list(name: Option<&str>, columns: &[&str], rows: Vec<Vec<String>>) -> OutSeri
         rows: rows.into_iter().map(row).collect(),
         ..OutSeries::default()
     }
+}
+
+/// A list whose values are whole numbers.
+fn numbers(mut of: OutSeries) -> OutSeries {
+    for value in of.rows.iter_mut().flatten() {
+        if let OutValue::Value(Value::Text(text)) = value {
+            *value = text.parse().map(Value::Integer).ok().into();
+        }
+    }
+    of
 }
 
 fn some(series: OutSeries) -> Vec<OutSeries> {

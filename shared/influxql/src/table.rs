@@ -1,16 +1,16 @@
 //! The rows of a series of an answer: columns joined by time, in order, with their page. Reads nothing.
 
-use crate::aggregate::{Point, Sample, of_points, of_rollups, points};
+use crate::aggregate::{Sample, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
+use crate::bounds::{most_windows, too_many_windows};
 use crate::compile::{Query, Shown};
-use crate::fill::filled;
+use crate::error::QueryError;
+use crate::fill::{are_whole, filled, of_kind};
 use crate::function::{Aggregate, AggregateCall, Call};
 use crate::group::{Group, Row};
+use crate::rows::OutRow;
 use crate::transform::transformed;
 use crate::value::Value;
-
-/// A row: its time in nanoseconds, and a value for each column.
-pub(crate) type OutRow = (i64, Vec<Option<Value>>);
 
 /// The windows and the range of a query, with its bounds resolved.
 #[derive(Debug, Clone)]
@@ -19,8 +19,10 @@ pub(crate) struct Frame {
     pub(crate) range: (i64, i64),
     /// Whether the query has a lower bound of its own.
     pub(crate) has_start: bool,
-    /// The starts of the windows, with the one before the range where a call looks back.
+    /// The starts of the windows in the order of the answer, with those before the range where a call looks back.
     pub(crate) windows: Vec<i64>,
+    /// Whether points are rows of other statements: these have the times of windows, which may begin before the range.
+    pub(crate) is_of_rows: bool,
 }
 
 /// The rows of one group.
@@ -37,12 +39,12 @@ pub(crate) fn rows(
     if let (Some(instant), [row]) = (instant, &mut rows[..]) {
         row.0 = instant;
     }
-    query.rows.of(rows)
+    rows
 }
 
 /// The points themselves. One that has none of the fields that columns are made of is left out.
 fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
-    let row = |row: &Row<'_>| {
+    let row = |row: &Row| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
         let is_there =
             |cell: &Shown| matches!(cell, Shown::Field(name) if group.field(row, name).is_some());
@@ -50,16 +52,19 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
         has_field.then(|| (row.at, cells.collect()))
     };
     let most = query.rows.end();
-    if query.is_descending {
+    let rows: Vec<_> = if query.is_descending {
         group.rows.iter().rev().filter_map(row).take(most).collect()
     } else {
         group.rows.iter().filter_map(row).take(most).collect()
-    }
+    };
+    query.rows.of(rows)
 }
 
 fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
-    let streams: Vec<Vec<Sample>> =
-        query.calls.iter().map(|call| samples(query, frame, group, call)).collect();
+    let stream = |call: &Call| query.rows.of(samples(query, frame, group, call));
+    let streams: Vec<Vec<Sample>> = query.calls.iter().map(stream).collect();
+    let mut lacking: Vec<_> =
+        query.calls.iter().zip(&streams).map(|it| lacking(query, it)).collect();
     let mut heads = vec![0; streams.len()];
     let mut rows = Vec::new();
     loop {
@@ -69,14 +74,17 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
         let Some(at) = at else { return rows };
         let mut values: Vec<Option<Value>> = Vec::with_capacity(streams.len());
         let mut selected = None;
-        for (stream, head) in streams.iter().zip(&mut heads) {
+        for ((stream, head), lacking) in streams.iter().zip(&mut heads).zip(&mut lacking) {
             match stream.get(*head).filter(|sample| sample.at == at) {
                 Some(sample) => {
                     *head += 1;
                     selected = sample.row.or(selected);
                     values.push(sample.value.clone());
+                    if query.fill == Fill::Previous {
+                        lacking.clone_from(&sample.value);
+                    }
                 }
-                None => values.push(None),
+                None => values.push(lacking.clone()),
             }
         }
         let row = selected.map(|row| (group, &group.rows[row]));
@@ -85,35 +93,40 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
     }
 }
 
+/// The value of a call in a row that only other calls have, before it had one.
+fn lacking(query: &Query, (call, stream): (&Call, &Vec<Sample>)) -> Option<Value> {
+    let Fill::Number(number) = query.fill else { return None };
+    let is_count = matches!(call, Call::Aggregate(call) if call.aggregate.is_count());
+    Some(of_kind(number, is_count || are_whole(stream)))
+}
+
 /// The values of a call, in the order of the answer.
 fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<Sample> {
     match call {
         Call::Aggregate(aggregate) => {
             let mut samples = windowed(query, frame, group, aggregate, frame.range);
             if query.interval.is_none() && !query.is_selector() {
-                let at = if frame.has_start { frame.range.0 } else { 0 };
+                // As InfluxDB has it, the area of a whole range is told at 1970.
+                let is_area = matches!(aggregate.aggregate, Aggregate::Integral(_));
+                let at = if frame.has_start && !is_area { frame.range.0 } else { 0 };
                 samples.iter_mut().for_each(|sample| sample.at = at);
             }
             samples
         }
-        Call::OfWindows(transform, aggregate) => {
+        Call::OfWindows(transforms, aggregate) => {
             let range = match query.interval {
-                Some(interval) if transform.looks_back() => {
-                    interval.widened(frame.range, query.is_descending)
+                Some(interval) => {
+                    interval.widened(frame.range, call.looks_back(), query.is_descending)
                 }
-                _ => frame.range,
+                None => frame.range,
             };
             let samples = windowed(query, frame, group, aggregate, range);
-            transformed(*transform, &samples, query.is_descending)
+            transforms.iter().fold(samples, |samples, transform| {
+                transformed(*transform, &samples, query.is_descending)
+            })
         }
         Call::OfPoints(transform, field) => {
-            let points = points(group, field, frame.range).into_iter();
-            let sample = |point: Point| Sample {
-                at: point.at,
-                value: Some(Value::Float(point.value)),
-                row: None,
-            };
-            let mut samples: Vec<Sample> = points.map(sample).collect();
+            let mut samples = samples_of(group, field, frame.held(frame.range));
             if query.is_descending {
                 samples.reverse();
             }
@@ -131,41 +144,73 @@ fn windowed(
     (from, to): (i64, i64),
 ) -> Vec<Sample> {
     let values = if group.pieces.is_empty() { of_points } else { of_rollups };
-    let mut samples = values(group, call, query.interval, (from, to));
+    let held = frame.held((from, to));
+    let is_descending = query.is_descending;
+    let samples = values(group, call, query.interval, held, is_descending);
     let Some(interval) = query.interval else { return samples };
-    let first = if frame.has_start {
-        interval.start(from)
-    } else {
-        samples.first().map_or(0, |sample| sample.at)
-    };
-    if query.is_descending {
-        samples.reverse();
-    }
-    if query.fill == Fill::None || matches!(call.aggregate, Aggregate::Integral(_)) {
+    if query.fill == Fill::None || call.aggregate.is_never_filled() {
         return samples;
     }
+    let earliest = if is_descending { samples.last() } else { samples.first() };
+    let first =
+        if frame.has_start { interval.start(from) } else { earliest.map_or(0, |sample| sample.at) };
     let windows = frame.windows.iter().copied().filter(|start| (first..=to).contains(start));
-    let is_count = call.aggregate == Aggregate::Count;
-    if query.is_descending {
-        filled(samples, windows.rev(), query.fill, interval.length, is_count)
-    } else {
-        filled(samples, windows, query.fill, interval.length, is_count)
+    let is_count = call.aggregate.is_count();
+    filled(samples, windows, query.fill, interval.length, (is_count, is_descending))
+}
+
+/// What bounds a statement that names no bounds, and whether it is a subquery.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    /// The time of the earliest point that there may be.
+    pub(crate) earliest: i64,
+    pub(crate) is_subquery: bool,
+}
+
+impl Frame {
+    /// The bounds and windows of a query; `None` where it is about nothing.
+    pub(crate) fn of(
+        query: &Query,
+        span: Span,
+        is_of_rows: bool,
+    ) -> Result<Option<Self>, QueryError> {
+        let range =
+            (query.range.from.unwrap_or(span.earliest), query.range.to.unwrap_or(i64::MAX - 1));
+        if range.0 > range.1 {
+            return Ok(None);
+        }
+        let has_start = query.range.from.is_some();
+        let most = most_windows(span.is_subquery);
+        let windows = query.interval.map_or(Ok(Vec::new()), |interval| {
+            interval.starts(query.widened(range), query.is_descending, most)
+        });
+        let windows = windows.map_err(|number| too_many_windows(number, span.is_subquery))?;
+        Ok(Some(Self { range, has_start, windows, is_of_rows }))
+    }
+
+    /// The times of points that are in a range of windows.
+    const fn held(&self, range: (i64, i64)) -> (i64, i64) {
+        if self.is_of_rows { (i64::MIN, i64::MAX) } else { range }
     }
 }
 
-fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row<'_>)>) -> Option<Value> {
+fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row)>) -> Option<Value> {
     match of {
         Shown::Call(place) => calls[*place].clone(),
         Shown::Constant(value) => Some(value.clone()),
         Shown::Nothing => None,
         Shown::Field(name) => {
             let (group, row) = row?;
-            group.field(row, name).map(Value::Float)
+            group.field(row, name).cloned()
         }
         Shown::Tag(name) => {
             let (group, row) = row?;
             let tag = group.tag(row, name);
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
+        }
+        Shown::Math(math, arguments) => {
+            let arguments = arguments.iter().map(|it| cell(it, calls, row));
+            math.value(&arguments.collect::<Vec<_>>())
         }
         Shown::Computed(operator, sides) => {
             let [left, right] = &**sides;

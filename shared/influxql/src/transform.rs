@@ -25,6 +25,15 @@ pub(crate) fn transformed(
             };
             steps(values, rate, is_non_negative)
         }
+        Transform::Elapsed(unit) => {
+            let times: Vec<i64> = values.map(|(at, ..)| at).collect();
+            let elapsed = times.windows(2).map(|it| Sample {
+                at: it[1],
+                value: Some(Value::Integer(it[1].saturating_sub(it[0]) / unit)),
+                row: None,
+            });
+            elapsed.collect()
+        }
         Transform::CumulativeSum => {
             let mut sum = 0.0;
             let summed = values.map(|(at, value, is_whole)| {

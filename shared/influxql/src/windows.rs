@@ -4,9 +4,6 @@ use domain::Zone;
 
 use crate::duration::SECOND;
 
-/// The number of windows of one series.
-pub(crate) const MAX_WINDOWS: i64 = 11_000;
-
 /// The windows of `time(length, offset)`; all times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interval {
@@ -22,51 +19,81 @@ impl Interval {
         i128::from(self.zone.map_or(0, |zone| zone.offset(second))) * i128::from(SECOND)
     }
 
-    /// The start of the window that contains `at`.
-    ///
-    /// Where the clock changes within the window, the offset of its start counts, unless the change is as
-    /// long as the window.
-    pub(crate) fn start(&self, at: i64) -> i64 {
-        within(self.start_of(at.into()))
+    /// An edge of a window, moved where the clock was so far ahead elsewhere in the window and is not at the edge.
+    /// A change that is as long as the window moves nothing.
+    fn settled(&self, edge: i128, ahead: i128) -> i128 {
+        let change = ahead - self.ahead(edge);
+        if change.abs() < i128::from(self.length) { edge + change } else { edge }
     }
 
-    /// The same of any time: a window may begin or end where no time in 64 bits is.
-    fn start_of(&self, at: i128) -> i128 {
+    /// The window that contains `at`: its start, and the end behind it.
+    ///
+    /// As InfluxDB has it: windows that do not divide the day may meet or overlap where the clock changes.
+    pub(crate) fn window(&self, at: i64) -> (i64, i64) {
         let (length, offset) = (i128::from(self.length), i128::from(self.offset));
-        let at = at - offset;
+        let at = i128::from(at) - offset;
         let ahead = self.ahead(at);
         let start = at - (at + ahead).rem_euclid(length);
-        let change = ahead - self.ahead(start);
-        let change = if change.abs() < length { change } else { 0 };
-        start + change + offset
+        let [start, end] =
+            [start, start + length].map(|edge| within(self.settled(edge, ahead) + offset));
+        (start, end)
     }
 
-    /// A range and the length of a window before it, in the order of time or against it.
-    pub(crate) const fn widened(&self, (from, to): (i64, i64), is_descending: bool) -> (i64, i64) {
+    /// The start of the window that contains `at`.
+    pub(crate) fn start(&self, at: i64) -> i64 {
+        self.window(at).0
+    }
+
+    /// Whether windows are those of the zone's calendar: they divide a day, or days make them up.
+    pub(crate) const fn is_regular(&self) -> bool {
+        const DAY: i64 = 86_400 * SECOND;
+        self.zone.is_none() || DAY % self.length == 0 || self.length % DAY == 0
+    }
+
+    /// A range and so many windows before it, in the order of time or against it.
+    pub(crate) const fn widened(
+        &self,
+        (from, to): (i64, i64),
+        windows: i64,
+        is_descending: bool,
+    ) -> (i64, i64) {
+        let length = self.length.saturating_mul(windows);
         if is_descending {
-            (from, to.saturating_add(self.length))
+            (from, to.saturating_add(length))
         } else {
-            (from.saturating_sub(self.length), to)
+            (from.saturating_sub(length), to)
         }
     }
 
-    /// The start of the window behind the one that begins at `start`.
-    pub(crate) fn next(&self, start: i64) -> i64 {
-        let (start, length) = (i128::from(start), i128::from(self.length));
-        let next = self.start_of(start + length);
-        within(if next > start { next } else { self.start_of(start + 2 * length) })
-    }
-
-    /// The starts of the windows from the one that contains `from` to the one that contains `last`; the number
-    /// that there would be where that is more than [`MAX_WINDOWS`].
-    pub(crate) fn starts(&self, from: i64, last: i64) -> Result<Vec<i64>, i64> {
-        let number = last.saturating_sub(from) / self.length + 1;
-        if number > MAX_WINDOWS {
+    /// The starts of the windows of an answer, in its order, between those that contain `from` and `last`; the number
+    /// that there would be where that is more than `most`.
+    pub(crate) fn starts(
+        &self,
+        (from, last): (i64, i64),
+        is_descending: bool,
+        most: i64,
+    ) -> Result<Vec<i64>, i64> {
+        let number = (last.saturating_sub(from) / self.length).saturating_add(1);
+        if number > most {
             return Err(number);
         }
-        let behind = |start: &i64| Some(self.next(*start)).filter(|next| next > start);
-        let starts = std::iter::successors(Some(self.start(from)), behind);
-        Ok(starts.take_while(|start| *start <= last).collect())
+        let (first, end) = (i128::from(self.start(from)), i128::from(self.start(last)));
+        let mut starts = Vec::new();
+        let (mut at, step) = if is_descending {
+            (end, -i128::from(self.length))
+        } else {
+            (first, i128::from(self.length))
+        };
+        let mut ahead = self.ahead(at);
+        while (first..=end).contains(&at) {
+            starts.push(within(at));
+            at += step;
+            // The clock before the window counts, so that a change at its start is passed in one step.
+            let now = self.ahead(at - 1);
+            at += if (ahead - now).abs() < i128::from(self.length) { ahead - now } else { 0 };
+            ahead = now;
+        }
+        Ok(starts)
     }
 }
 
@@ -91,12 +118,15 @@ mod tests {
 
     #[test]
     fn windows_are_multiples_of_the_interval_and_may_be_moved() {
-        assert_eq!(interval(HOUR, 0, "").starts(HOUR / 2, 2 * HOUR), Ok(vec![0, HOUR, 2 * HOUR]));
+        assert_eq!(
+            interval(HOUR, 0, "").starts((HOUR / 2, 2 * HOUR), false, 3),
+            Ok(vec![0, HOUR, 2 * HOUR])
+        );
         assert_eq!(interval(HOUR, -HOUR / 4, "").start(0), -HOUR / 4);
         assert_eq!(interval(HOUR, HOUR / 4, "").start(0), -3 * HOUR / 4);
         // 1970-01-01 was a Thursday.
         assert_eq!(interval(7 * DAY, 0, "").start(3 * DAY), 0);
-        assert_eq!(interval(1, 0, "").starts(0, SECOND), Err(SECOND + 1));
+        assert_eq!(interval(1, 0, "").starts((0, SECOND), false, 11_000), Err(SECOND + 1));
     }
 
     #[test]
@@ -104,14 +134,22 @@ mod tests {
         let days = interval(DAY, 0, "Europe/Berlin");
         // 2026-03-28 to 03-30: the 29th has 23 hours.
         let noon = 1_774_695_600 * SECOND;
-        let starts = days.starts(noon, noon + 2 * DAY).expect("three");
+        let starts = days.starts((noon, noon + 2 * DAY), false, 9).expect("three");
         let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
         assert_eq!(lengths, [24, 23]);
         // 2026-10-24 to 10-26: the 25th has 25.
         let noon = 1_792_836_000 * SECOND;
-        let starts = days.starts(noon, noon + 2 * DAY).expect("three");
+        let starts = days.starts((noon, noon + 2 * DAY), false, 9).expect("three");
         let lengths: Vec<i64> = starts.windows(2).map(|it| (it[1] - it[0]) / HOUR).collect();
         assert_eq!(lengths, [24, 25]);
+    }
+
+    /// As influxd 1.6.7 answered: 2026-03-29T01:00Z is 3 o'clock in Brussels.
+    #[test]
+    fn windows_that_do_not_divide_the_day_move_where_the_clock_changes() {
+        let windows = interval(3 * HOUR / 2, HOUR / 2, "Europe/Brussels");
+        assert_eq!(windows.start(1_774_747_060 * SECOND), 1_774_746_000 * SECOND);
+        assert_eq!(windows.start(1_774_747_900 * SECOND), 1_774_747_800 * SECOND);
     }
 
     #[test]
@@ -120,8 +158,8 @@ mod tests {
             for length in [HOUR / 4, HOUR, 2 * HOUR, 5 * HOUR, DAY, 7 * DAY] {
                 let windows = interval(length, 0, zone);
                 let from = 1_767_225_600 * SECOND;
-                let starts = windows.starts(from, from + 300 * DAY);
-                let starts = starts.unwrap_or_default();
+                let starts = windows.starts((from, from + 300 * DAY), false, 30_000);
+                let starts = starts.expect("fewer");
                 assert!(starts.windows(2).all(|it| it[0] < it[1]), "{zone} {length}");
             }
         }
@@ -138,12 +176,18 @@ mod tests {
             is_descending: bool,
         ) {
             let windows = interval(length, length / 100 * share, zone);
-            let (start, next) = (windows.start(at), windows.next(windows.start(at)));
-            prop_assert!(start <= at && (at < next || next == i64::MAX), "{start} {at} {next}");
-            let (from, to) = windows.widened((at, at), is_descending);
+            let (start, end) = windows.window(at);
+            prop_assert!(start <= end);
+            // Where the clock changes within a window that does not divide a day, it may end before its times.
+            let is_inside = start <= at && (at < end || end == i64::MAX);
+            prop_assert!(is_inside || !windows.is_regular(), "{start} {at} {end}");
+            let (from, to) = windows.widened((at, at), 2, is_descending);
             prop_assert!(from <= at && at <= to);
             let last = at.saturating_add(length.saturating_mul(3));
-            let starts = windows.starts(at, last).expect("four or five");
+            let mut starts = windows.starts((at, last), is_descending, 9).expect("four or five");
+            if is_descending {
+                starts.reverse();
+            }
             prop_assert!(starts.len() <= 6 && starts.windows(2).all(|it| it[0] < it[1]));
         }
     }

@@ -5,14 +5,14 @@ use influxql::Extreme;
 use table::Invocation;
 
 use super::failure::Failure;
-use super::read::Plan;
+use super::read::Reads;
 use crate::ports::Store;
 use series::{Level, readings};
 
 /// The earliest timestamp at which one of the rollups' values was read; `None` where there is no rollup.
 pub(super) async fn instant(
     store: &impl Store,
-    plan: &Plan<'_>,
+    reads: &Reads<'_>,
     extremes: &[Extreme<'_>],
     invocation: &Invocation,
 ) -> Result<Option<Timestamp>, Failure> {
@@ -21,7 +21,7 @@ pub(super) async fn instant(
         if earliest.is_some_and(|earliest| earliest < range.from()) {
             break;
         }
-        let ask = plan.ask(device, Level::Readings);
+        let ask = reads.ask(device, Level::Readings);
         let readings = readings(store, &ask, *range, invocation).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
         // The readings of a rollup may have expired; then its start is the nearest that is known.

@@ -25,7 +25,7 @@ const MAX_DAYS: usize = 400;
 
 /// What is read.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct Reads<'a> {
     pub(super) way: Way,
     pub(super) range: TimeRange,
     /// The rows of rollups; one row, the range, for readings.
@@ -37,23 +37,28 @@ pub(super) struct Plan<'a> {
     pub(super) now: Timestamp,
 }
 
+/// The read units of a statement, as estimated: of its subqueries together.
+#[derive(Debug, Default)]
+pub(super) struct Units(f64);
+
 /// Reads what is wanted of each device, in their order.
 pub(super) async fn read(
     store: &impl Store,
-    plan: &Plan<'_>,
+    reads: &Reads<'_>,
     wanted: &[Wanted<'_>],
+    spent: &mut Units,
     invocation: &Invocation,
 ) -> Result<Vec<Found>, Failure> {
-    let levels = wanted.iter().map(|it| Box::pin(plan.level(store, it, invocation)));
+    let levels = wanted.iter().map(|it| Box::pin(reads.level(store, it, invocation)));
     let levels: Vec<_> = levels.collect();
     let levels: Vec<(Level, f64)> =
         stream::iter(levels).buffered(DEVICE_CONCURRENCY).try_collect().await?;
-    let units = levels.iter().map(|(_, units)| units).sum();
-    if units > MAX_UNITS {
-        return Err(too_dear(units).into());
+    spent.0 += levels.iter().map(|(_, units)| units).sum::<f64>();
+    if spent.0 > MAX_UNITS {
+        return Err(too_dear(spent.0).into());
     }
     let found = wanted.iter().zip(levels);
-    let found = found.map(|(it, (level, _))| Box::pin(plan.found(store, it, level, invocation)));
+    let found = found.map(|(it, (level, _))| Box::pin(reads.found(store, it, level, invocation)));
     let found: Vec<_> = found.collect();
     stream::iter(found).buffered(DEVICE_CONCURRENCY).try_collect().await
 }
@@ -65,7 +70,7 @@ fn too_dear(units: f64) -> QueryError {
     ))
 }
 
-impl Plan<'_> {
+impl Reads<'_> {
     /// What is asked of a device.
     pub(super) fn ask<'b>(&'b self, device: &'b Device, coarsest: Level) -> Ask<'b> {
         Ask {

@@ -52,10 +52,6 @@ impl QueryRequest {
         self.get("db")
     }
 
-    pub(super) fn policy(&self) -> Option<&str> {
-        self.get("rp")
-    }
-
     /// The form of the answer.
     pub(super) fn form(&self) -> Form {
         let chunk = || self.get("chunk_size").and_then(|text| text.parse().ok());

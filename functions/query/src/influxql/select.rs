@@ -1,17 +1,19 @@
-//! Runs a `SELECT`: reads what it is about, device by device, and makes its answer. Knows no function of the language.
+//! Runs a `SELECT`: reads what it is about, device by device, and makes its answer; its subqueries first. Knows no
+//! function of the language.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 
-use domain::{DeviceId, RoomId, Timestamp};
+use domain::{Device, DeviceId, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use influxql::{Found, Outcome, Select, Selection, Wanted};
+use influxql::{Found, Outcome, Plan, Rows, Select, Selection, Wanted};
 use runtime::registry::Snapshot;
 use table::Invocation;
 
 use super::density::Densities;
 use super::extreme;
 use super::failure::Failure;
-use super::read::{Plan, read};
+use super::read::{Reads, Units, read};
 use crate::ports::Store;
 use crate::registry::presence::{self, Knowledge};
 use series::{DEVICE_CONCURRENCY, Grid, Horizon, KnownState, Lacking, may_have_been_in};
@@ -20,8 +22,6 @@ use series::{DEVICE_CONCURRENCY, Grid, Horizon, KnownState, Lacking, may_have_be
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// The retention policy of the request, for measurements that name none.
-    pub(super) policy: Option<&'a str>,
     pub(super) horizon: &'a Horizon,
     pub(super) known_state: &'a KnownState,
     pub(super) densities: &'a Densities,
@@ -35,33 +35,71 @@ pub(super) async fn select(
     select: &Select,
     invocation: &Invocation,
 ) -> Result<Outcome, Failure> {
-    let Context { snapshot, policy, horizon, densities, now, .. } = *context;
-    let Some(selection) = Selection::of(select, snapshot.devices.values(), policy, now)? else {
+    let devices: Vec<&Device> = context.snapshot.devices.values().collect();
+    let Some(plan) = Plan::of(select, &devices, context.now)? else {
         return Ok(Vec::new().into());
     };
-    let Selection { way, range, is_by_room, .. } = selection;
-    let grid = Grid::between(range, selection.cuts.clone());
-    let plan = Plan { way, range, grid, horizon, densities, is_by_room, now };
-    let mut wanted = selection.wanted();
-    let mut lag = None;
-    // Which devices were in a room rollups tell, also where the values are those of readings.
-    if plan.has_rollups() || is_by_room {
-        let lacking = Lacking::read(store, horizon, now, invocation).await?;
-        lag = lacking.of(range, None);
+    let mut run = Run { store, context, invocation, units: Units::default(), warning: None };
+    let rows = run.rows(&plan).await?;
+    Ok(plan.outcome(rows, run.warning))
+}
+
+/// A `SELECT` while it runs.
+struct Run<'r, S> {
+    store: &'r S,
+    context: &'r Context<'r>,
+    invocation: &'r Invocation,
+    /// What its subqueries read together.
+    units: Units,
+    warning: Option<String>,
+}
+
+impl<S: Store> Run<'_, S> {
+    /// The rows of a statement, and first those of the statements within it.
+    fn rows<'f>(
+        &'f mut self,
+        plan: &'f Plan<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<Rows>, Failure>> + Send + 'f>> {
+        Box::pin(async move {
+            match plan {
+                Plan::Devices(selection) => self.of_devices(selection).await,
+                Plan::Statements(statements) => {
+                    let mut found = Vec::new();
+                    for inner in &statements.inner {
+                        found.extend(self.rows(inner).await?);
+                    }
+                    Ok(statements.rows(&found)?)
+                }
+            }
+        })
     }
-    if is_by_room {
-        wanted = without_absent(wanted, &selection, store, context, invocation).await?;
+
+    async fn of_devices(&mut self, selection: &Selection<'_>) -> Result<Vec<Rows>, Failure> {
+        let Self { store, context, invocation, .. } = *self;
+        let Context { horizon, densities, now, .. } = *context;
+        let Selection { way, range, is_by_room, .. } = *selection;
+        let grid = Grid::between(range, selection.cuts.clone());
+        let reads = Reads { way, range, grid, horizon, densities, is_by_room, now };
+        let mut wanted = selection.wanted();
+        // Which devices were in a room rollups tell, also where the values are those of readings.
+        if reads.has_rollups() || is_by_room {
+            let lacking = Lacking::read(store, horizon, now, invocation).await?;
+            self.warning = lacking.of(range, None).map(|it| it.text()).or(self.warning.take());
+        }
+        if is_by_room {
+            wanted = without_absent(wanted, selection, store, context, invocation).await?;
+        }
+        let found = Box::pin(read(store, &reads, &wanted, &mut self.units, invocation)).await?;
+        let ids = wanted.iter().map(|it| it.device.id().clone());
+        let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
+        let mut answer = selection.answer();
+        for mut group in selection.groups(&found) {
+            let extremes = selection.extremes(&group);
+            group.instant = extreme::instant(store, &reads, &extremes, invocation).await?;
+            answer.add(group)?;
+        }
+        Ok(answer.finish()?)
     }
-    let found = Box::pin(read(store, &plan, &wanted, invocation)).await?;
-    let ids = wanted.iter().map(|it| it.device.id().clone());
-    let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
-    let mut answer = selection.answer();
-    for mut group in selection.groups(&found) {
-        let extremes = selection.extremes(&group);
-        group.instant = extreme::instant(store, &plan, &extremes, invocation).await?;
-        answer.add(group)?;
-    }
-    Ok(answer.finish(lag.map(|it| it.text()))?)
 }
 
 /// The most rooms for which the devices that were there are looked up. Beyond it all devices are read.

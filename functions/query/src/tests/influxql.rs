@@ -16,12 +16,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/influxql")
 }
 
+const LAST_HUMIDITY: &str = r#"{"results": [{"statement_id": 0, "series": [{
+    "name": "humidity", "columns": ["time", "last"], "values": [[1768147500000, 46]]
+}]}]}"#;
+
 /// Where ours differs on purpose: the query, and what ours answers instead.
-const DIFFERENT: [(&str, &str); 2] = [
+const DIFFERENT: [(&str, &str); 4] = [
     (
         "SELECT value FROM temperature WHERE device =~ /[/",
         r#"{"error": "error parsing query: error parsing regexp: found unclosed character class: `[` at line 1, char 46"}"#,
     ),
+    // There is one retention policy, by whatever name.
+    ("SELECT last(value) FROM nope.humidity", LAST_HUMIDITY),
+    ("SELECT last(value) FROM humidity", LAST_HUMIDITY),
     // The recording server keeps all points in one shard.
     (
         "SHOW RETENTION POLICIES ON home",
@@ -286,17 +293,11 @@ async fn a_device_counts_in_each_room_for_its_time_there() {
 async fn what_roomtide_lacks_is_refused_by_name() {
     let bench = home(None).await;
     for (query, name) in [
-        ("SELECT top(value, 2) FROM temperature", "top()"),
-        ("SELECT abs(value) FROM temperature", "abs()"),
-        ("SELECT count(distinct(value)) FROM temperature", "count(distinct())"),
-        (
-            "SELECT derivative(difference(mean(value))) FROM temperature GROUP BY time(1h)",
-            "difference() in derivative()",
-        ),
+        ("SELECT sample(value, 2) FROM temperature", "sample()"),
+        ("SELECT holt_winters(mean(value), 2, 2) FROM temperature", "holt_winters()"),
         ("DROP MEASUREMENT temperature", "DROP MEASUREMENT"),
         ("DELETE FROM temperature", "DELETE"),
         ("SELECT value INTO x FROM temperature", "SELECT INTO"),
-        ("SELECT mean FROM (SELECT mean(value) FROM temperature)", "a subquery"),
         ("CREATE USER x WITH PASSWORD 'y'", "CREATE USER"),
     ] {
         let error = error_of(&bench, query).await;
@@ -306,6 +307,150 @@ async fn what_roomtide_lacks_is_refused_by_name() {
     let answer = asked(&bench, &[("db", "home"), ("q", two)]).await.json();
     assert_eq!(answer["results"][0]["error"], "undefined function foo()");
     assert_eq!(answer["results"][1], json!({"statement_id": 1, "error": "not executed"}));
+}
+
+/// A device that line protocol wrote: the metrics of its measurement's fields, and readings a minute apart.
+async fn write_lines(
+    bench: &Bench,
+    id: &str,
+    tags: &[(&str, &str)],
+    fields: &[(&str, &str, &str)],
+    rows: &[&[Option<i64>]],
+) {
+    let metric = |name: &str| -> MetricName { name.parse().expect("a name") };
+    let id: DeviceId = id.parse().expect("an id");
+    let mut readings = Vec::new();
+    for (n, row) in rows.iter().enumerate() {
+        let cells = fields.iter().zip(*row).filter_map(|((name, ..), value)| {
+            Some((metric(name), Decimal::parse(&(*value)?.to_string()).expect("a number")))
+        });
+        let at = 1_768_147_200_000 + 60_000 * i64::try_from(n).expect("a few");
+        let at = Timestamp::from_millis(at).expect("a time");
+        let metrics: BTreeMap<_, _> = cells.collect();
+        if !metrics.is_empty() {
+            readings.push(Reading::new(id.clone(), at, None, metrics).expect("a reading"));
+        }
+    }
+    bench.store.put_readings(&readings, None, &invocation()).await;
+    let field = |(name, measurement, field): &(&str, &str, &str)| {
+        let [measurement, field] = [measurement, field].map(|it| (*it).to_owned());
+        (metric(name), SourceField { measurement, field })
+    };
+    let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let fields = fields.iter().map(field).collect();
+    let source = domain::Source { tags, fields, ..domain::Source::default() };
+    let device = given::device_of(&readings).changed(|it| it.source = source).expect("a device");
+    bench.store.register_device(&device, &invocation()).await.expect("memory");
+}
+
+/// The values of the one series of an answer, without their times.
+async fn values_of(bench: &Bench, query: &str) -> Value {
+    let answer = asked(bench, &[("db", "home"), ("epoch", "ms"), ("q", query)]).await.json();
+    let rows = answer["results"][0]["series"][0]["values"].as_array().cloned();
+    let rows = rows.unwrap_or_else(|| panic!("{query}: {answer}"));
+    json!(rows.iter().map(|row| row.as_array().expect("a row")[1..].to_vec()).collect::<Vec<_>>())
+}
+
+/// `pw,device=x value=12,quality=0,volts=230`, with points that lack a field: two devices hold what is one series.
+#[tokio::test]
+async fn the_fields_of_a_point_are_joined_again() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let tags = [("device", "x")];
+    let values = [Some(12), Some(13), None, Some(15)];
+    let whole: Vec<[Option<i64>; 1]> = values.iter().map(|it| [*it]).collect();
+    let whole: Vec<&[Option<i64>]> = whole.iter().map(|it| &it[..]).collect();
+    write_lines(&bench, "x", &tags, &[("pw", "pw", "value")], &whole).await;
+    let rest: [&[Option<i64>]; 4] =
+        [&[Some(0), Some(230)], &[Some(1), Some(231)], &[Some(1), Some(232)], &[Some(1), None]];
+    let fields = [("quality", "pw", "quality"), ("volts", "pw", "volts")];
+    write_lines(&bench, "x::pw", &tags, &fields, &rest).await;
+    // A device of the same tags behind a prefix is a series of its own.
+    write_lines(&bench, "cabin:x", &tags, &[("pw", "pw", "value")], &[&[Some(99)]]).await;
+    for (query, expected) in [
+        ("SELECT value FROM pw WHERE quality = 1", json!([[13], [15]])),
+        ("SELECT sum(value) FROM pw WHERE quality = 1", json!([[28]])),
+        ("SELECT value * quality FROM pw WHERE volts > 0", json!([[0], [13], [null]])),
+        (
+            "SELECT * FROM pw WHERE value < 99 OR volts > 0",
+            json!([["x", 0, 12, 230], ["x", 1, 13, 231], ["x", 1, null, 232], ["x", 1, 15, null],]),
+        ),
+        ("SELECT last(value), volts, quality FROM pw", json!([[15, null, 1]])),
+        ("SELECT first(quality), value FROM pw", json!([[0, 12]])),
+        ("SELECT max(volts), value FROM pw", json!([[232, null]])),
+        (
+            "SELECT value, volts FROM pw ORDER BY time DESC LIMIT 2",
+            json!([[15, null], [null, 232]]),
+        ),
+        ("SELECT count(value), count(quality) FROM pw", json!([[4, 4]])),
+        (
+            "SELECT mean(v) FROM (SELECT value * quality AS v FROM pw WHERE quality = 1)",
+            json!([[14]]),
+        ),
+    ] {
+        assert_eq!(values_of(&bench, query).await, expected, "{query}");
+    }
+}
+
+/// `inv,host=a FOUT=50` and later `inv,host=a Fout=60` are one metric; a dashboard may ask by either name.
+#[tokio::test]
+async fn a_field_is_found_whatever_its_case() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let rows: [&[Option<i64>]; 2] = [&[Some(50)], &[Some(60)]];
+    write_lines(&bench, "a::inv", &[("host", "a")], &[("fout", "inv", "FOUT")], &rows).await;
+    write_lines(&bench, "b::inv", &[("host", "b")], &[("fout", "inv", "Fout")], &[&[Some(70)]])
+        .await;
+    for (query, expected) in [
+        ("SELECT Fout FROM inv WHERE host = 'a'", json!([[50], [60]])),
+        ("SELECT FOUT FROM inv WHERE host = 'a'", json!([[50], [60]])),
+        ("SELECT max(fout) FROM inv", json!([[70]])),
+        ("SELECT mean(FOUT) FROM inv WHERE Fout > 55", json!([[65]])),
+        ("SELECT max(f) FROM (SELECT fOUT AS f FROM inv)", json!([[70]])),
+    ] {
+        assert_eq!(values_of(&bench, query).await, expected, "{query}");
+    }
+    let none = asked(&bench, &[("db", "home"), ("q", "SELECT Fou FROM inv")]).await;
+    assert_eq!(none.text, "{\"results\":[{\"statement_id\":0}]}\n");
+}
+
+/// Times at the edges of what is representable, in every place where a query may have them.
+#[tokio::test]
+async fn windows_far_away_are_answered_or_refused() {
+    let bench = home(Some(("UTC", "2026-01-15T00:00:00Z"))).await;
+    let times = [
+        "9223372036854775806",
+        "-9223372036854775808",
+        "0",
+        "7200000000s",
+        "9200000000s",
+        "'2262-04-11T00:00:00Z'",
+        "'1678-01-01T00:00:00Z'",
+        "'9999-12-31T23:59:59Z'",
+        "now() + 36500d",
+    ];
+    for (from, to) in times.iter().flat_map(|from| times.iter().map(move |to| (from, to))) {
+        for rest in [
+            "GROUP BY time(36500d, -36499d)",
+            "GROUP BY time(1w) fill(linear) tz('Europe/Berlin')",
+            "GROUP BY time(5h, 3h) fill(previous) ORDER BY time DESC tz('Pacific/Apia')",
+            "GROUP BY device ORDER BY time DESC",
+        ] {
+            let range = format!("time >= {from} AND time <= {to}");
+            for columns in
+                ["mean(value)", "elapsed(last(value)), integral(value, 1ns)", "top(value, 2)"]
+            {
+                let query = format!("SELECT {columns} FROM temperature WHERE {range} {rest}");
+                let around = format!(
+                    "SELECT sum(mean) FROM (SELECT mean(value) FROM temperature) WHERE {range} {rest}"
+                );
+                for query in [query, around] {
+                    let answer = asked(&bench, &[("db", "home"), ("q", &query)]).await;
+                    assert_eq!(answer.status, 200, "{query}: {}", answer.text);
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

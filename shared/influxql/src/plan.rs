@@ -1,0 +1,168 @@
+//! How a `SELECT` is answered: what is read of devices, and the statements around that which take its rows for points.
+//! Reads nothing.
+
+use std::collections::BTreeSet;
+
+use domain::{Device, Timestamp};
+
+use crate::answer::{OutSeries, OutValue, Outcome};
+use crate::ast::{Select, Sources};
+use crate::compile::{Around, Query, compile};
+use crate::condition::Range;
+use crate::error::QueryError;
+use crate::group::Grouping;
+use crate::rows::Rows;
+use crate::selection::{Answer, OutGroup, Selection};
+use crate::series::{Schema, series_of_all};
+use crate::table::{Frame, Span};
+use crate::windows::Interval;
+
+/// A `SELECT` that is checked.
+#[derive(Debug)]
+pub enum Plan<'a> {
+    /// A statement on devices.
+    Devices(Selection<'a>),
+    /// A statement on what other statements answer.
+    Statements(Statements<'a>),
+}
+
+/// A statement on what other statements answer: it takes their rows for points, and the columns for fields.
+#[derive(Debug)]
+pub struct Statements<'a> {
+    /// The statements of its `FROM`.
+    pub inner: Vec<Plan<'a>>,
+    query: Query,
+    is_subquery: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// Checks a `SELECT` against all devices. Returns `None` if the answer is empty whatever has been measured.
+    ///
+    /// Refuses an answer that would be too large, as far as the registry tells.
+    pub fn of(
+        select: &Select,
+        devices: &[&'a Device],
+        now: Timestamp,
+    ) -> Result<Option<Self>, QueryError> {
+        Planning { devices, now }.plan(select, None)
+    }
+
+    const fn query(&self) -> &Query {
+        match self {
+            Self::Devices(selection) => &selection.query,
+            Self::Statements(statements) => &statements.query,
+        }
+    }
+
+    /// The result of the statement that has these rows.
+    #[must_use]
+    pub fn outcome(&self, rows: Vec<Rows>, warning: Option<String>) -> Outcome {
+        let Query { time, zone, is_descending, .. } = self.query();
+        let series = rows.into_iter().map(|of| OutSeries {
+            name: Some(of.measurement),
+            tags: of.tags,
+            columns: [time.clone()].into_iter().chain(of.columns).collect(),
+            rows: of
+                .list
+                .into_iter()
+                .map(|(at, cells)| {
+                    let cells = cells.into_iter().map(OutValue::from);
+                    [OutValue::Time(at)].into_iter().chain(cells).collect()
+                })
+                .collect(),
+            zone: *zone,
+        });
+        let mut series: Vec<_> = series.collect();
+        if *is_descending {
+            series.reverse();
+        }
+        Outcome::Done { series, warning }
+    }
+}
+
+struct Planning<'d, 'a> {
+    devices: &'d [&'a Device],
+    now: Timestamp,
+}
+
+impl<'a> Planning<'_, 'a> {
+    fn plan(
+        &self,
+        select: &Select,
+        around: Option<&Around>,
+    ) -> Result<Option<Plan<'a>>, QueryError> {
+        let is_subquery = around.is_some();
+        match &select.sources {
+            Sources::Measurements(names) => {
+                let series = series_of_all(self.devices.iter().copied(), names);
+                let query = compile(select, &Schema::of(&series), around, self.now)?;
+                let selection = Selection::of(query, series, is_subquery, self.now)?;
+                Ok(selection.map(Plan::Devices))
+            }
+            Sources::Subqueries(selects) => {
+                let schema = self.schema_of(selects)?;
+                let query = compile(select, &schema, around, self.now)?;
+                if !query.fields.iter().any(|it| schema.fields.contains(it)) {
+                    return Ok(None);
+                }
+                let within = Around::of(&query);
+                let inner = selects.iter().map(|it| self.plan(it, Some(&within)));
+                let inner: Result<Vec<_>, _> = inner.collect();
+                let inner = inner?.into_iter().flatten().collect();
+                Ok(Some(Plan::Statements(Statements { inner, query, is_subquery })))
+            }
+        }
+    }
+
+    /// The columns of statements as fields, and their dimensions as tags.
+    fn schema_of(&self, selects: &[Select]) -> Result<Schema, QueryError> {
+        let mut schema = Schema::default();
+        for select in selects {
+            let own = match &select.sources {
+                Sources::Measurements(names) => {
+                    Schema::of(&series_of_all(self.devices.iter().copied(), names))
+                }
+                Sources::Subqueries(selects) => self.schema_of(selects)?,
+            };
+            // Names are the same in whatever windows and order.
+            let around = Around {
+                range: Range::default(),
+                dimensions: Vec::new(),
+                interval: Some(Interval { length: 1, offset: 0, zone: None }),
+                is_descending: select.is_descending.unwrap_or_default(),
+            };
+            let query = compile(select, &own, Some(&around), self.now)?;
+            schema.fields.extend(query.columns.into_iter().map(|it| it.name));
+            schema.tags.extend(query.dimensions);
+        }
+        Ok(schema)
+    }
+}
+
+impl Statements<'_> {
+    /// Its rows, of the rows of the statements in its `FROM`.
+    pub fn rows(&self, found: &[Rows]) -> Result<Vec<Rows>, QueryError> {
+        let query = &self.query;
+        let times = found.iter().flat_map(|it| it.list.iter().map(|(at, _)| *at));
+        let Some(earliest) = times.min() else { return Ok(Vec::new()) };
+        let span = Span { earliest, is_subquery: self.is_subquery };
+        let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };
+        let Query { fields, dimensions, series: page, .. } = query;
+        let condition = query.condition.as_ref();
+        let grouping = Grouping { fields, dimensions, condition, is_by_room: false };
+        // Values of whole ranges come series by series, whatever times they have.
+        let is_in_time =
+            |it: &Plan<'_>| it.query().calls.is_empty() || it.query().interval.is_some();
+        let is_in_time = self.inner.iter().all(is_in_time);
+        let mut answer = Answer::new(query, &frame);
+        let measurements: BTreeSet<&str> = found.iter().map(|it| it.measurement.as_str()).collect();
+        for measurement in measurements {
+            let tables: Vec<&Rows> =
+                found.iter().filter(|it| it.measurement == measurement).collect();
+            for (tags, points) in page.of_groups(grouping.of_rows(&tables, is_in_time)) {
+                answer.add(OutGroup { instant: None, measurement, tags, points })?;
+            }
+        }
+        answer.finish()
+    }
+}
