@@ -7,14 +7,20 @@ use super::*;
 
 const PLUG: &str = r#"{"Time":"2026-01-11T17:00:00","ENERGY":{"Total":6.294,"Power":2635}}"#;
 
-struct Answered {
-    status: i64,
-    text: String,
+pub(super) struct Answered {
+    pub(super) status: i64,
+    pub(super) text: String,
     cache_control: String,
 }
 
 impl Bench {
-    async fn answer(&self, method: &str, address: &str, headers: Value, body: &str) -> Answered {
+    pub(super) async fn answer(
+        &self,
+        method: &str,
+        address: &str,
+        headers: Value,
+        body: &str,
+    ) -> Answered {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let mut event = http(method, path, body);
         event["rawQueryString"] = json!(query);
