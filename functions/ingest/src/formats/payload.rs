@@ -166,12 +166,9 @@ impl Payload {
             .map(|(name, path, value)| (units::of_name(name.as_str()), name, path, value))
             .partition(|(unit, ..)| unit.is_some());
         for (unit, name, path, value) in own.into_iter().chain(united) {
-            let known = self.parts.get(rest.part);
-            let has = |metric: &str| known.is_some_and(|known| known.contains_key(metric));
-            let unit = unit.filter(|(metric, _)| !has(metric));
-            if known.is_some_and(|known| known.len() >= MAX_METRICS)
-                || unit.is_none() && has(name.as_str())
-            {
+            let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
+            let is_full = self.parts.get(rest.part).is_some_and(|it| it.len() >= MAX_METRICS);
+            if is_full || unit.is_none() && self.has(rest.part, name.as_str()) {
                 self.ignore(&format!("{}{path}", rest.place));
                 continue;
             }
@@ -227,6 +224,12 @@ impl Payload {
             Value::Array(elements) if elements.is_empty() => {}
             _ => self.ignore(&format!("{}{path}", rest.place)),
         }
+    }
+
+    /// Whether a part has a value of a metric.
+    pub(crate) fn has(&self, part: &str, metric: &str) -> bool {
+        let known = self.parts.get(part);
+        known.is_some_and(|known| known.keys().any(|known| known.as_str() == metric))
     }
 
     /// Names something that is not stored.

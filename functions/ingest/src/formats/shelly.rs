@@ -186,6 +186,7 @@ const AFFAIRS: &[&str] = &[
     "connect_retries",
     "counters",
     "errors",
+    "external",
     "event",
     "event_cnt",
     "flags",
@@ -196,6 +197,7 @@ const AFFAIRS: &[&str] = &[
     "is_valid",
     "last_direction",
     "last_event",
+    "last_update_ts",
     "last_updated_ts",
     "minute_ts",
     "move_started_at",
@@ -349,6 +351,7 @@ const GEN1_AFFAIRS: &[&str] = &[
     "wifi_ap",
     "calibrated",
     "rotation_*",
+    "dbg_flags",
     "ps_mode",
 ];
 
@@ -659,7 +662,7 @@ mod tests {
         assert_eq!(
             of(status),
             [
-                "A8032ABE54DC| cumulative_kwh_n=0.001 cumulative_kwh_p=3 cumulative_kwh_p_a=1.0005 current_w=8.9 device_temperature=44.1 on=1 @2026-01-11T16:00:00.000Z",
+                "A8032ABE54DC| cumulative_kwh_n=0.001 cumulative_kwh_p=3 cumulative_kwh_p_a=1.0005 current_w=8.9 device_temperature=44.1 input=0 on=1 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|em1:1 cumulative_kwh_n=0.0205 cumulative_kwh_p=1.5 current_w=-5.5 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|switch:1 on=0 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|temperature:101 temperature=20 @2026-01-11T16:00:00.000Z",

@@ -47,7 +47,7 @@ const DOOR: Scale = Scale::Words(&[("0", "1"), ("1", "0")]);
 pub(super) const BY_TYPE: &[(&str, Row)] = &[
     ("Water", ("detectionState", "water_leak", SWITCH)),
     ("Water", ("status", "water_leak", SWITCH)),
-    ("Presence", ("detectionState", "presence", SWITCH)),
+    ("Presence Sensor", ("detectionState", "presence", SWITCH)),
     ("", ("detectionState", "motion", SWITCH)),
     ("Relay Switch", ("power", "current_w", SAME)),
     ("(EU)", ("power", "current_w", SAME)),

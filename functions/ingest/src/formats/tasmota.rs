@@ -244,7 +244,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     Ok(vec![read])
 }
 
-/// Reads a sensor's section, of which `taken` is read already. Returns whether it has a key that a table knows.
+/// Reads a sensor's section. The rows of `taken` are read already. Returns whether it has a key that a table knows.
 fn section(
     read: &mut Payload,
     (name, part): (&str, &str),

@@ -29,9 +29,8 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         _ if uplink.get("frm_payload").is_some() => read.ignore("frm_payload"),
         _ => {}
     }
-    let has_battery = read.parts.get("").is_some_and(|it| it.contains_key("battery"));
     if let Some(battery) = uplink.pointer("/last_battery_percentage/value")
-        && !has_battery
+        && !read.has("", "battery")
     {
         read.put("", "last_battery_percentage", "battery", battery, SAME);
     }
@@ -65,7 +64,7 @@ mod tests {
         assert_eq!(
             of(uplink),
             [
-                "attic| air_radon=31 battery_voltage=3.05 humidity=48.2 signal_strength=-80 snr=9.5 temp_c_ds=19.25 temperature=21.5 @known 2026-01-11T16:00:00.500Z",
+                "attic| air_radon=31 battery_voltage=3.05 humidity=48.2 probe_temperature=19.25 signal_strength=-80 snr=9.5 temperature=21.5 @known 2026-01-11T16:00:00.500Z",
                 "not Ext_sensor",
             ]
         );

@@ -49,6 +49,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("power_factor", None),
     ("presence", None),
     ("pressure", Some("hPa")),
+    ("probe_temperature", Some("°C")),
     ("rain", Some("mm")),
     ("rain_rate", Some("mm/h")),
     ("reactive_power", Some("var")),

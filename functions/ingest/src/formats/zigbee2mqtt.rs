@@ -20,6 +20,8 @@ const EXPOSED: &[Row] = &[
     ("current_heating_setpoint", "set_temperature", SAME),
     ("device_temperature", "device_temperature", SAME),
     ("cpu_temperature", "device_temperature", SAME),
+    ("external_temperature", "probe_temperature", SAME),
+    ("temperature_probe", "probe_temperature", SAME),
     ("humidity", "humidity", SAME),
     ("soil_moisture", "soil_moisture", SAME),
     ("pressure", "pressure", SAME),

@@ -25,7 +25,7 @@ async fn payloads_become_what_a_person_expects() {
         let mut lines = text.lines().enumerate().peekable();
         let mut source = "";
         while let Some((number, line)) = lines.next() {
-            if line.is_empty() || line.starts_with('#') {
+            if line.is_empty() || line.starts_with("//") {
                 source = line;
                 continue;
             }

@@ -51,6 +51,10 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
+/// Measurements of a computer's inside, whose temperatures are no room's: the units in their names are not read.
+const MACHINES: [&str; 6] =
+    ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
+
 /// The length of an id without a digest at the most; a digest and its dash have 13 characters.
 const MAX_READABLE: usize = 112;
 
@@ -154,7 +158,7 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     }
     let mut points = Vec::with_capacity(2);
     for (mut metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
-        if entity.is_none() {
+        if entity.is_none() && !MACHINES.contains(&&*line.measurement.unescaped()) {
             add_units(&mut metrics);
         }
         if !metrics.is_empty() {
