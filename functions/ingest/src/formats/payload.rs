@@ -103,7 +103,7 @@ impl Payload {
     }
 
     /// Takes a value, or names it where it cannot be read. An array is the values of phases; `null` is no value.
-    /// Returns whether anything is to be said of it no more: a word that tells no state is not read.
+    /// Returns `false` for a word that tells no state.
     pub(crate) fn put(
         &mut self,
         part: &str,
@@ -244,7 +244,9 @@ impl Payload {
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {
-            self.ignore(&name);
+            let is_told_with_place = name.starts_with(component);
+            let place = if is_told_with_place { String::new() } else { format!("{component}/") };
+            self.ignore(&format!("{place}{name}"));
         }
         for (part, values) in one.parts {
             for (metric, measured) in values {

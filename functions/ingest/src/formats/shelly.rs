@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::conversion::Conversion;
+use super::conversion::{Conversion, TENTH};
 use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::vocabulary;
@@ -105,6 +105,36 @@ const THERMOSTAT: &[Row] = &[
 /// A Bluetooth device that a gateway hears; what it measures are components of their own.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
+/// What a Bluetooth sensor measures, by the number of BTHome's object, which only `Shelly.GetComponents` tells.
+///
+/// Source: <https://bthome.io/format/>
+const OBJECTS: &[(u64, &str, Scale)] = &[
+    (1, "battery", SAME),
+    (2, "temperature", SAME),
+    (3, "humidity", SAME),
+    (4, "pressure", SAME),
+    (5, "illuminance", SAME),
+    (12, "voltage", SAME),
+    (18, "co2", SAME),
+    (26, "open", SWITCH),
+    (32, "water_leak", SWITCH),
+    (33, "motion", SWITCH),
+    (35, "occupancy", SWITCH),
+    (37, "presence", SWITCH),
+    (41, "smoke", SWITCH),
+    (45, "open", SWITCH),
+    (46, "humidity", SAME),
+    (47, "soil_moisture", SAME),
+    (61, "count", SAME),
+    (63, "tilt", SAME),
+    (64, "distance", Scale::Number(TENTH)),
+    (68, "wind_speed", SAME),
+    (69, "temperature", SAME),
+    (70, "uv_index", SAME),
+    (94, "wind_direction", SAME),
+    (95, "rain", SAME),
+];
+
 /// The components that are read: what stands before `:`, the part's name, the table.
 const COMPONENTS: &[(&str, &str, &[Row])] = &[
     ("switch", "switch", METERED),
@@ -174,6 +204,9 @@ const SILENT: [&str; 21] = [
 /// What stands beside components in a message.
 const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 
+/// The number of the object of a Bluetooth sensor, beside its status.
+const OBJECT: &str = "obj_id";
+
 /// What a component tells of itself and not of what it measures; the minutes of a meter fall by nature.
 const AFFAIRS: &[&str] = &[
     "actions_stats",
@@ -205,6 +238,7 @@ const AFFAIRS: &[&str] = &[
     "mute",
     "overpower",
     "overtemperature",
+    "obj_id",
     "packet_id",
     "paired",
     "pos_control",
@@ -410,7 +444,10 @@ pub(crate) const EXPECTED: &str = "a notification with params, a status with com
 
 /// Reads a payload. A notification is partial: it has what changed.
 pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
-    let status = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
+    let told = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
+    let components = told.get("components").and_then(Value::as_array).map(Vec::as_slice);
+    let listed = components.map(status_of);
+    let status = listed.as_ref().unwrap_or(told);
     let Some(members) = status.as_object() else { return Err(Unknown(EXPECTED)) };
     if members.keys().any(|key| is_gen1(key)) {
         return Ok(vec![read_gen1(status)]);
@@ -450,9 +487,29 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
 }
 
+/// The status of the components that an answer lists.
+fn status_of(components: &[Value]) -> Value {
+    let status = components.iter().filter_map(|it| {
+        let mut status = it.get("status")?.clone();
+        if let (Some(status), Some(object)) = (status.as_object_mut(), it.pointer("/config/obj_id"))
+        {
+            status.insert(OBJECT.to_owned(), object.clone());
+        }
+        Some((text(it, "key")?.to_owned(), status))
+    });
+    Value::Object(status.collect())
+}
+
 /// The values of a component: by its table, and what else it has.
 fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Payload {
     let mut one = Payload::new(None, Moment::Arrival);
+    let object = values.get(OBJECT).and_then(Value::as_u64);
+    let sensed: Vec<Row> = OBJECTS
+        .iter()
+        .filter(|(number, ..)| object == Some(*number))
+        .map(|(_, metric, scale)| ("value", *metric, *scale))
+        .collect();
+    let rows = if sensed.is_empty() { rows } else { sensed.as_slice() };
     one.take(part, values, rows);
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
