@@ -105,7 +105,7 @@ const THERMOSTAT: &[Row] = &[
 /// A Bluetooth device that a gateway hears; what it measures are components of their own.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
-/// What a Bluetooth sensor measures, by the number of BTHome's object, which only `Shelly.GetComponents` tells.
+/// What a Bluetooth sensor measures, by the number of its object in `BTHome`, which only `Shelly.GetComponents` tells.
 ///
 /// Source: <https://bthome.io/format/>
 const OBJECTS: &[(u64, &str, Scale)] = &[
