@@ -279,6 +279,23 @@ cases! {
         assert_eq!(answer["body"], "");
         assert_eq!(bench.stored(), Vec::<String>::new());
     }
+    "ingest/tasmota-only-words.json" after [] |bench, answer| {
+        assert_eq!(answer["status"], 200);
+        assert_eq!(answer["body"], json!({"accepted": 0, "ignored": ["Button1/Action"]}));
+        assert_eq!(bench.stored(), Vec::<String>::new());
+    }
+    "ingest/topic-things-stack.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        assert_eq!(bench.stored(), [
+            "attic 2026-01-11T16:00:01.000Z battery_voltage=3.05 humidity=48.2 signal_strength=-80 snr=9.5 temperature=21.5",
+        ]);
+    }
+    "ingest/topic-chirpstack.json" after [] |bench, answer| {
+        assert_eq!(answer["body"], json!({"accepted": 1}));
+        let named = bench.device("24e124725c140542").await.source().name.clone();
+        assert_eq!(named, Some(label("Attic air")));
+        assert_eq!(bench.store.readings().len(), 1);
+    }
     "ingest/tasmota-no-device.json" after [] |bench, answer| {
         assert_eq!(answer["status"], 400);
         assert_eq!(answer["body"]["errors"][0]["field"], "device");
@@ -638,6 +655,15 @@ stored! {
         "washer:ext:0 2026-01-11T16:00:00.000Z temperature=20.5",
     ];
     "ingest/shelly-event.json" answers 204 stores [];
+    "ingest/tasmota-meter.json" answers 201 stores [
+        "cellar:SML 2026-01-11T16:00:00.000Z cumulative_kwh_n=17.25 cumulative_kwh_p=42000.5 current_w=-894 voltage_a=230.1",
+    ];
+    "ingest/things-stack.json" answers 201 stores [
+        "attic 2026-01-11T16:00:01.000Z battery_voltage=3.05 humidity=48.2 signal_strength=-80 snr=9.5 temperature=21.5",
+    ];
+    "ingest/chirpstack.json" answers 201 stores [
+        "24e124725c140542 2026-01-11T16:00:01.000Z battery=89 co2=886 humidity=29 signal_strength=-48 snr=9 temperature=22.3",
+    ];
     "ingest/zigbee2mqtt-climate.json" answers 201 stores [
         "bedroom 2026-01-11T16:00:05.000Z battery=86 humidity=55.43 link_quality=97 pressure=1000.6 temperature=22.75 voltage=2.975",
     ];

@@ -191,6 +191,18 @@ async fn real_answers_are_what_the_document_says() {
             "/readings/remo".to_owned(),
             r#"{"id": "a", "newest_events": {"te": {"val": 20}}}"#.to_owned(),
         ),
+        (
+            "POST",
+            "/readings/ttn",
+            "/readings/ttn".to_owned(),
+            r#"{"end_device_ids": {"device_id": "a"}, "uplink_message": {"decoded_payload": {"t": 1, "word": "x"}}}"#.to_owned(),
+        ),
+        (
+            "POST",
+            "/readings/chirpstack",
+            "/readings/chirpstack?event=up".to_owned(),
+            r#"{"deviceInfo": {"devEui": "a"}, "data": "AQ=="}"#.to_owned(),
+        ),
         ("GET", "/readings/quick", "/readings/quick?temperature=1".to_owned(), String::new()),
         ("GET", "/readings/shelly", "/readings/shelly?temp=1&p=x".to_owned(), String::new()),
         ("GET", "/devices", "/devices?latest=true".to_owned(), String::new()),

@@ -5,8 +5,11 @@
 #[path = "../../functions/ingest/src/formats"]
 #[allow(dead_code, unused_imports, reason = "ingest uses more of them")]
 mod formats {
+    pub(crate) mod conversion;
     pub(crate) mod line_invariants;
     pub(crate) mod line_protocol;
+    pub(crate) mod units;
+    pub(crate) mod vocabulary;
 }
 
 libfuzzer_sys::fuzz_target!(|body: &[u8]| formats::line_invariants::hold(body));

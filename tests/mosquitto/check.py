@@ -21,10 +21,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "roomtide"
-DEVICES = ["plug", "plug2", "ht", "Attic:Probe_1"]
+DEVICES = ["plug", "plug2", "ht", "Attic:Probe_1", "shelly1pm-AB", "esp", "attic"]
 MESSAGES = [
     ("tele/plug/SENSOR", {"Time": "2001-01-01T00:00:00", "ENERGY": {"Total": 6.294, "Today": 0.954, "Power": 2635}}),
+    ("tele/plug/STATE", {"POWER": "ON", "Wifi": {"Signal": -63}}),
     ("tele/plug/LWT", "Online"),
+    ("tele/plug2/SENSOR", {"SML": {"Meter_number": "0901"}, "Time": "2001-01-01T00:00:00"}),
+    ("shellies/shelly1pm-AB/info", {"mac": "AB", "relays": [{"ison": True}], "meters": [{"power": 71.5, "total": 60}]}),
+    ("shellies/shelly1pm-AB/relay/0", "on"),
+    ("esp/sensor/office_temperature/state", "21.50"),
+    ("esp/binary_sensor/door/state", "ON"),
+    ("v3/home@ttn/devices/attic/up", {"end_device_ids": {"device_id": "attic"}, "uplink_message": {"decoded_payload": {"BatV": 3.05}}}),
+    ("zigbee2mqtt/plug/power", "12.5"),
     ("ht/events/rpc", {"src": "shellyplusht-1", "method": "NotifyStatus", "params": {"temperature:0": {"tC": 21.4}}}),
     ("zigbee2mqtt/Attic/Probe 1", {"battery": 86, "humidity": 55.43, "voltage": 2975}),
     ("zigbee2mqtt/bridge/state", {"state": "online"}),
@@ -32,7 +40,10 @@ MESSAGES = [
     ("zigbee2mqtt/odd", {"nothing": "known"}),
 ]
 EXPECTED = {
-    "plug": {"cumulative_kwh_p": Decimal("6.294"), "current_w": 2635},
+    "plug": {"cumulative_kwh_p": Decimal("6.294"), "current_w": 2635, "on": 1, "signal_strength": -63},
+    "shelly1pm-AB": {"on": 1, "current_w": Decimal("71.5"), "cumulative_kwh_p": Decimal("0.001")},
+    "esp": {"office_temperature": Decimal("21.5"), "door": 1},
+    "attic": {"battery_voltage": Decimal("3.05")},
     "ht": {"temperature": Decimal("21.4")},
     "Attic:Probe_1": {"battery": 86, "humidity": Decimal("55.43"), "voltage": Decimal("2.975")},
 }
@@ -77,7 +88,9 @@ def use(folder, running):
     until("all are stored", lambda: all(values(port, token[1], device) == EXPECTED[device] for device in EXPECTED))
     log = folder / "bridge.log"
     until("what is refused is told", lambda: "odd: 4" in log.read_text())
-    say("Tasmota, Shelly and Zigbee2MQTT by way of a mosquitto; what is refused is told")
+    until("what is not stored is told", lambda: "plug2: not stored: SML/Meter_number" in log.read_text())
+    until("single values are told", lambda: log.read_text().count("output: json") == 1)
+    say("Tasmota, Shelly, Zigbee2MQTT, ESPHome and LoRaWAN by way of a mosquitto; what is refused or not stored is told")
 
     server.terminate()
     server.wait()

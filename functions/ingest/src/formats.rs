@@ -1,19 +1,25 @@
 //! The formats in which readings are sent: one file each, from bytes to drafts. Knows no sender and no clock.
 
+mod chirpstack;
+mod conversion;
 pub(crate) mod draft;
 pub(crate) mod json;
 #[cfg(test)]
 mod line_invariants;
 pub(crate) mod line_protocol;
+mod lorawan;
 pub(crate) mod moment;
 pub(crate) mod payload;
 mod query;
 mod remo;
+mod scale;
 mod shelly;
 mod switchbot;
 mod tasmota;
 #[cfg(test)]
 mod tests;
+mod things_stack;
+mod units;
 pub(crate) mod vocabulary;
 mod zigbee2mqtt;
 
@@ -63,7 +69,7 @@ enum Read {
 }
 
 /// The formats of payloads: a row each.
-static PAYLOADS: [PayloadFormat; 7] = [
+static PAYLOADS: [PayloadFormat; 9] = [
     PayloadFormat {
         operation: "PostTasmota",
         owner: "Tasmota's",
@@ -98,6 +104,20 @@ static PAYLOADS: [PayloadFormat; 7] = [
         read: Read::Tree(remo::read),
         has_local_times: false,
         topic: None,
+    },
+    PayloadFormat {
+        operation: "PostThingsStack",
+        owner: "The Things Stack's",
+        read: Read::Tree(|tree, _| things_stack::read(tree)),
+        has_local_times: false,
+        topic: Some(("ttn", things_stack::device_of)),
+    },
+    PayloadFormat {
+        operation: "PostChirpStack",
+        owner: "ChirpStack's",
+        read: Read::Tree(|tree, _| chirpstack::read(tree)),
+        has_local_times: false,
+        topic: Some(("chirpstack", chirpstack::device_of)),
     },
     PayloadFormat {
         operation: "QuickReading",

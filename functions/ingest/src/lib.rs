@@ -103,7 +103,10 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match outcome.cause {
             Some(cause) => Err(Failure::new(&outcome.not_stored, cause)),
-            None => Ok(Reply::Iot(Receipt::new(outcome.accepted, outcome.rejected))),
+            None => {
+                let Outcome { accepted, rejected, ignored, .. } = outcome;
+                Ok(Reply::Iot(Receipt::new(accepted, rejected, ignored)))
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) rejected: Vec<FieldError>,
     /// How many of them are refused because their device is being deleted.
     pub(crate) of_deleted: usize,
+    /// The names of what devices sent and is not stored because it is no number.
+    pub(crate) ignored: Vec<String>,
     /// The places in the request of the readings that may not be stored, ascending.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
@@ -38,6 +40,9 @@ impl Outcome {
         log.count("readings.accepted", self.accepted);
         log.count("readings.rejected", self.rejected.len());
         log.count("readings.not_stored", self.not_stored.len());
+        if !self.ignored.is_empty() {
+            log.set("values.ignored", self.ignored.clone());
+        }
     }
 
     /// Adds the outcome of writing readings. Returns those that are stored.

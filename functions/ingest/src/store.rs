@@ -49,8 +49,8 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> Outcome {
-        let Assembled { mut timed, mut arrivals, rejected, .. } = assembled;
-        let mut outcome = Outcome { rejected, ..Outcome::default() };
+        let Assembled { mut timed, mut arrivals, rejected, ignored, .. } = assembled;
+        let mut outcome = Outcome { rejected, ignored, ..Outcome::default() };
         if timed.readings.is_empty() && arrivals.readings.is_empty() {
             outcome.count(log);
             return outcome;

@@ -1,5 +1,6 @@
 //! The function on a table in memory that fails on demand.
 
+mod corpus;
 mod lines;
 mod meters;
 mod payloads;

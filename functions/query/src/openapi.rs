@@ -167,7 +167,12 @@ fn responses(endpoint: &Endpoint) -> Value {
         }),
     };
     if endpoint.body == Some("Payload") {
-        responses["204"] = json!({"description": "The payload is understood and has no numbers"});
+        responses["200"] = answer(
+            "The payload is understood, and nothing of it is stored; ignored names what it has",
+            reference("Receipt"),
+        );
+        responses["204"] =
+            json!({"description": "The payload is understood and has nothing to store"});
     }
     let is_cached = matches!(endpoint.reply, Reply::One(it) | Reply::Page(it) if matches!(it, "Device" | "Room" | "Home"))
         || matches!(endpoint.reply, Reply::Rows(_))
@@ -316,6 +321,7 @@ fn schemas() -> Value {
                 "accepted": {"type": "integer"},
                 "rejected": {"type": "array", "items": reference("FieldError")},
                 "more_rejected": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
+                "ignored": {"type": "array", "items": {"type": "string"}, "description": "The names of what a device's payload has and is not stored: words, and numbers that have no place"},
             },
         },
         "FieldError": {
@@ -338,6 +344,7 @@ fn schemas() -> Value {
                 "detail": {"type": "string"},
                 "errors": {"type": "array", "items": reference("FieldError")},
                 "more_errors": {"type": "array", "items": {"type": "integer"}, "description": "The places of those refused beyond the first megabyte of refusals"},
+                "ignored": {"type": "array", "items": {"type": "string"}, "description": "The names of what a device's payload has and is not stored: words, and numbers that have no place"},
                 "not_stored": {"type": "array", "items": {"type": "integer"}},
             },
         },

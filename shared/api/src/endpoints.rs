@@ -481,6 +481,13 @@ const ROOM: Parameter = parameter("room", Kind::Id, "The room; by default the de
 /// The parameters of a device's own payload.
 const PAYLOAD: &[Parameter] = &[DEVICE, ROOM];
 
+/// The parameters of ChirpStack's events, whose integration adds one.
+const EVENT: &[Parameter] = &[
+    DEVICE,
+    ROOM,
+    parameter("event", Kind::Word, "The kind of event, which ChirpStack appends; it means nothing"),
+];
+
 /// The parameters of a reading in an address.
 const ADDRESS: &[Parameter] = &[
     DEVICE,
@@ -656,6 +663,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "PostRemo",
         PAYLOAD,
         "Store an answer of Nature's cloud about Remo devices or smart meters",
+    ),
+    payload(
+        "/readings/ttn",
+        "PostThingsStack",
+        PAYLOAD,
+        "Store an uplink of The Things Stack, version 3",
+    ),
+    payload(
+        "/readings/chirpstack",
+        "PostChirpStack",
+        EVENT,
+        "Store an uplink of ChirpStack, version 4",
     ),
     address("/readings/quick", "QuickReading", "Store a reading in an address"),
     address(

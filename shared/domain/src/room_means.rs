@@ -47,12 +47,13 @@ const KINDS: [&str; 22] = [
 const PROCESSOR: &str = ":ESP32";
 
 /// The things whose `..._temperature` is not a room's.
-const THINGS: [&str; 18] = [
+const THINGS: [&str; 20] = [
     "board",
     "boiler",
     "chip",
     "cpu",
     "device",
+    "esp32",
     "flow",
     "freezer",
     "fridge",
@@ -61,6 +62,7 @@ const THINGS: [&str; 18] = [
     "pool",
     "processor",
     "return",
+    "soc",
     "soil",
     "supply",
     "surface",
@@ -97,13 +99,21 @@ impl Device {
         if let Some(is_in) = info.in_room_means {
             return said(is_in);
         }
-        if metric.is_of_thing() {
+        if metric.is_of_thing() || self.is_named_after_thing(metric) {
             return Some(NotOfRoom::Metric);
         }
         match self.in_room_means() {
             Some(is_in) => said(is_in),
             None => self.has_inside().then_some(NotOfRoom::Kind),
         }
+    }
+
+    /// Whether the end of its id says that its temperature is a thing's, as Home Assistant names the entity of a chip:
+    /// `sensor.gateway_cpu_temperature`.
+    fn is_named_after_thing(&self, metric: &MetricName) -> bool {
+        let name = self.id().as_str().rsplit(['.', ':']).next().unwrap_or_default();
+        let thing = name.strip_suffix("_temperature").and_then(|it| it.rsplit('_').next());
+        metric.as_str().starts_with("temperature") && thing.is_some_and(|it| THINGS.contains(&it))
     }
 
     /// Whether one of its kind's words is of a thing with an inside, in any case: `Deep freezer`. The processor
@@ -161,6 +171,17 @@ mod tests {
         for (id, expected) in [("plug:ESP32", Some(NotOfRoom::Kind)), ("ESP32", None)] {
             thing.0.id = id.parse().expect("an id");
             assert_eq!(reason(&thing, "temperature"), expected, "{id}");
+        }
+        for (id, expected) in [
+            ("sensor.gateway_cpu_temperature", Some(NotOfRoom::Metric)),
+            ("sensor.device_temperature", Some(NotOfRoom::Metric)),
+            ("sensor.boiler_flow_temperature", Some(NotOfRoom::Metric)),
+            ("sensor.living_temperature", None),
+            ("sensor.cpu_room_temperature", None),
+        ] {
+            thing.0.id = id.parse().expect("an id");
+            assert_eq!(reason(&thing, "temperature"), expected, "{id}");
+            assert_eq!(reason(&thing, "humidity"), None, "{id}");
         }
         for (metric, is_of_thing) in [
             ("device_temperature", true),

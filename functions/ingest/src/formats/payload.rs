@@ -1,14 +1,16 @@
 //! A device's own payload, read by tables from its keys to metrics. Knows no format by name, no sender and no
 //! clock.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::json::{Kind, WrongKind};
-use domain::{Decimal, MetricName};
+use api::json::Kind;
+use domain::{Decimal, MAX_METRICS, MetricName};
 use serde_json::value::{RawValue, Value};
 
-use super::vocabulary;
+use super::line_protocol::mapping::metric_name;
+use super::scale::{Scale, Scaled};
+use super::{units, vocabulary};
 use crate::formats::draft::{Fault, Refusal};
 use crate::formats::moment::Moment;
 
@@ -28,6 +30,8 @@ pub(crate) struct Payload {
     pub(crate) parts: BTreeMap<String, BTreeMap<MetricName, Measured>>,
     /// The values that cannot be read.
     pub(crate) refused: Vec<Refusal>,
+    /// What is not stored because it is no number, by its names in the payload.
+    pub(crate) ignored: BTreeSet<String>,
 }
 
 /// A value of one metric.
@@ -36,90 +40,225 @@ pub(crate) struct Measured {
     pub(crate) value: Decimal,
     /// The value at which a counter wraps to zero, where the payload tells it.
     pub(crate) modulus: Option<Decimal>,
+    /// Whether the metric has the sender's own name, which tells no unit.
+    pub(crate) is_own: bool,
 }
 
 /// A line of a format's table: a key, with `/` between levels, its metric, and the way to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
-/// The way from a payload's unit to the metric's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Scale {
-    /// It is the same.
-    Same,
-    /// Times this number, exactly.
-    Times(&'static str),
-    /// By a formula, rounded to so many decimals.
-    By(fn(f64) -> f64, usize),
-    /// The same, but these numbers say that there is no sensor.
-    Unless(&'static [&'static str]),
-    /// On and off, or true and false: 1 and 0. Any other word is left out.
-    Switch,
-    /// Open and closed: 1 and 0. Any other word is left out.
-    Opening,
+/// The rest of an object: what no table has read of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Rest<'a> {
+    /// The part whose values they are.
+    pub(crate) part: &'a str,
+    /// What stands before a name that is told, such as `SML/`.
+    pub(crate) place: &'a str,
+    /// Whether a key, with `/` between levels, is read already.
+    pub(crate) is_read: &'a dyn Fn(&str) -> bool,
+    /// The keys of any level that are the device's own affairs; `*` at the end stands for any end.
+    pub(crate) affairs: &'a [&'a str],
 }
-
-/// Wh to kWh, mA to A, mV to V.
-pub(crate) const MILLI: Scale = Scale::Times("0.001");
-/// °F to °C.
-pub(crate) const FAHRENHEIT: Scale = Scale::By(|degrees| (degrees - 32.0) / 1.8, 3);
 
 /// The depth of a tree, as `serde_json` limits it.
 const MAX_DEPTH: usize = 128;
 
-const ON: [&str; 4] = ["on", "true", "detected", "1"];
-const OFF: [&str; 4] = ["off", "false", "not_detected", "0"];
-const OPEN: [&str; 1] = ["open"];
-const CLOSED: [&str; 2] = ["close", "closed"];
+/// The number of names of what is not stored that one device's payload tells.
+const MAX_IGNORED: usize = 100;
+
+impl Measured {
+    /// A value of a metric of the vocabulary.
+    pub(crate) const fn new(value: Decimal) -> Self {
+        Self { value, modulus: None, is_own: false }
+    }
+}
 
 impl Payload {
     /// A payload before anything is read from it.
     pub(crate) fn new(device: Option<&str>, moment: Moment) -> Self {
-        let device = device.map(str::to_owned);
-        Self { device, name: None, moment, parts: BTreeMap::new(), refused: Vec::new() }
+        Self {
+            device: device.map(str::to_owned),
+            name: None,
+            moment,
+            parts: BTreeMap::new(),
+            refused: Vec::new(),
+            ignored: BTreeSet::new(),
+        }
     }
 
     /// Takes the values of an object's keys by a table. Returns whether the object has one of the keys.
     pub(crate) fn take(&mut self, part: &str, object: &Value, rows: &[Row]) -> bool {
         let mut is_known = false;
+        let (mut read, mut unread) = (Vec::new(), Vec::new());
         for (key, metric, scale) in rows {
-            if let Some(value) = object.pointer(&format!("/{key}")) {
-                is_known = true;
-                self.put(part, key, metric, value, *scale);
-            }
+            let Some(value) = object.pointer(&format!("/{key}")) else { continue };
+            is_known = true;
+            let is_read = self.put(part, key, metric, value, *scale);
+            if is_read { &mut read } else { &mut unread }.push(*key);
+        }
+        for key in unread.into_iter().filter(|key| !read.contains(key)) {
+            self.ignore(key);
         }
         is_known
     }
 
     /// Takes a value, or names it where it cannot be read. An array is the values of phases; `null` is no value.
-    pub(crate) fn put(&mut self, part: &str, key: &str, metric: &str, value: &Value, scale: Scale) {
+    /// Returns `false` for a word that tells no state.
+    pub(crate) fn put(
+        &mut self,
+        part: &str,
+        key: &str,
+        metric: &str,
+        value: &Value,
+        scale: Scale,
+    ) -> bool {
         let phases = value.as_array().filter(|_| vocabulary::is_whole(metric));
         let Some(phases) = phases else {
             return self.put_one(part, key, metric, value, scale);
         };
+        let mut is_read = true;
         for (phase, value) in phases.iter().enumerate() {
             match vocabulary::of_phase(metric, phase) {
-                Some(metric) => self.put_one(part, key, &metric, value, scale),
-                None => return self.refused.push(Refusal::of(key, Fault::TooManyPhases)),
+                Some(metric) => is_read &= self.put_one(part, key, &metric, value, scale),
+                None => {
+                    self.refused.push(Refusal::of(key, Fault::TooManyPhases));
+                    break;
+                }
+            }
+        }
+        is_read
+    }
+
+    fn put_one(
+        &mut self,
+        part: &str,
+        key: &str,
+        metric: &str,
+        value: &Value,
+        scale: Scale,
+    ) -> bool {
+        match scale.apply(value) {
+            Ok(Scaled::Value(value)) => self.insert(part, metric, Measured::new(value)),
+            Ok(Scaled::Nothing) => {}
+            Ok(Scaled::UnknownWord) => return false,
+            Err(fault) => self.refused.push(Refusal::of(key, fault)),
+        }
+        true
+    }
+
+    /// Takes the numbers of an object's members that no table has: by the unit in their names, or each under its
+    /// own name. Names what is no number.
+    ///
+    /// Of two names of one metric the first in the order of names has it, and one that is the metric's own name
+    /// before it; the other keeps its own name.
+    pub(crate) fn rest<'a>(
+        &mut self,
+        rest: Rest<'_>,
+        members: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    ) {
+        let mut numbers = Vec::new();
+        for (key, value) in members {
+            self.gather(rest, key.clone(), key, value, &mut numbers);
+        }
+        let (united, own): (Vec<_>, Vec<_>) = numbers
+            .into_iter()
+            .map(|(path, value)| (metric_name(&path.replace('/', "_")), path, value))
+            .map(|(name, path, value)| (units::of_name(name.as_str()), name, path, value))
+            .partition(|(unit, ..)| unit.is_some());
+        for (unit, name, path, value) in own.into_iter().chain(united) {
+            let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
+            let is_full = self.parts.get(rest.part).is_some_and(|it| it.len() >= MAX_METRICS);
+            if is_full || unit.is_none() && self.has(rest.part, name.as_str()) {
+                self.ignore(&format!("{}{path}", rest.place));
+                continue;
+            }
+            let Some((metric, conversion)) = unit else {
+                let measured = Measured { is_own: true, ..Measured::new(value) };
+                self.parts.entry(rest.part.to_owned()).or_default().insert(name, measured);
+                continue;
+            };
+            match conversion.apply(value) {
+                Ok(value) => self.insert(rest.part, metric, Measured::new(value)),
+                Err(why) => self.refused.push(Refusal::of(&path, why)),
             }
         }
     }
 
-    fn put_one(&mut self, part: &str, key: &str, metric: &str, value: &Value, scale: Scale) {
-        match scale.apply(value) {
-            Ok(Some(value)) => self.insert(part, metric, Measured { value, modulus: None }),
-            Ok(None) => {}
-            Err(fault) => self.refused.push(Refusal::of(key, fault)),
+    fn gather(
+        &mut self,
+        rest: Rest<'_>,
+        path: String,
+        key: &str,
+        value: &Value,
+        numbers: &mut Vec<(String, Decimal)>,
+    ) {
+        let is_affair = |known: &&str| match known.strip_suffix('*') {
+            Some(beginning) => key.starts_with(beginning),
+            None => *known == key,
+        };
+        if (rest.is_read)(&path) || rest.affairs.iter().any(is_affair) {
+            return;
+        }
+        match value {
+            Value::Null => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::Object(members) => {
+                for (key, value) in members {
+                    self.gather(rest, format!("{path}/{key}"), key, value, numbers);
+                }
+            }
+            Value::Array(elements)
+                if elements.iter().any(|it| !it.is_string() && !it.is_boolean()) =>
+            {
+                for (n, value) in elements.iter().enumerate() {
+                    match vocabulary::of_phase(&path, n) {
+                        Some(path) => self.gather(rest, path, key, value, numbers),
+                        None => return self.ignore(&format!("{}{path}", rest.place)),
+                    }
+                }
+            }
+            Value::Number(number) => match Decimal::parse(&number.to_string()) {
+                Ok(value) => numbers.push((path, value)),
+                Err(why) => self.refused.push(Refusal::of(&path, why)),
+            },
+            Value::Array(elements) if elements.is_empty() => {}
+            _ => self.ignore(&format!("{}{path}", rest.place)),
         }
     }
 
-    /// Adds the values of one component, except those of a metric that the part has from another.
+    /// Whether a part has a value of a metric.
+    pub(crate) fn has(&self, part: &str, metric: &str) -> bool {
+        let known = self.parts.get(part);
+        known.is_some_and(|known| known.keys().any(|known| known.as_str() == metric))
+    }
+
+    /// Names something that is not stored.
+    pub(crate) fn ignore(&mut self, name: &str) {
+        if self.ignored.len() < MAX_IGNORED {
+            self.ignored.insert(domain::excerpt(name));
+        }
+    }
+
+    /// Adds the values of one component, except those of a metric that the part has from another. One that is
+    /// under its own name is then of a part of its own.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
+        for name in one.ignored {
+            let is_told_with_place = name.starts_with(component);
+            let place = if is_told_with_place { String::new() } else { format!("{component}/") };
+            self.ignore(&format!("{place}{name}"));
+        }
         for (part, values) in one.parts {
-            let known = self.parts.entry(part).or_default();
             for (metric, measured) in values {
-                match known.entry(metric) {
+                match self.parts.entry(part.clone()).or_default().entry(metric) {
                     Entry::Vacant(slot) => drop(slot.insert(measured)),
+                    Entry::Occupied(slot) if measured.is_own => {
+                        let metric = slot.key().clone();
+                        self.parts
+                            .entry(component.to_owned())
+                            .or_default()
+                            .insert(metric, measured);
+                    }
                     Entry::Occupied(slot) => {
                         let fault = Fault::SharedMetric(slot.key().clone());
                         self.refused.push(Refusal::of(component, fault));
@@ -137,46 +276,9 @@ impl Payload {
     }
 }
 
-impl Scale {
-    /// The value in the metric's unit. Returns `None` for `null` and for a word that tells no state.
-    fn apply(self, value: &Value) -> Result<Option<Decimal>, Fault> {
-        let text = match value {
-            Value::Null => return Ok(None),
-            Value::Number(number) => number.to_string(),
-            Value::String(text) if text.trim().is_empty() => return Ok(None),
-            Value::String(text) => text.trim().to_owned(),
-            Value::Bool(state) if matches!(self, Self::Switch) => state.to_string(),
-            Value::Bool(_) => return Err(not_a_number(Kind::Boolean)),
-            Value::Array(_) => return Err(not_a_number(Kind::Array)),
-            Value::Object(_) => return Err(not_a_number(Kind::Object)),
-        };
-        let is_word = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(&text));
-        Ok(Some(match self {
-            Self::Switch if is_word(&ON) => Decimal::parse("1")?,
-            Self::Switch if is_word(&OFF) => Decimal::parse("0")?,
-            Self::Opening if is_word(&OPEN) => Decimal::parse("1")?,
-            Self::Opening if is_word(&CLOSED) => Decimal::parse("0")?,
-            Self::Switch | Self::Opening => return Ok(None),
-            Self::Unless(none) => {
-                let value = Decimal::parse(&text)?;
-                if none.contains(&value.as_str()) {
-                    return Ok(None);
-                }
-                value
-            }
-            Self::Same => Decimal::parse(&text)?,
-            Self::Times(factor) => Decimal::parse(&text)?.checked_mul(&Decimal::parse(factor)?)?,
-            Self::By(formula, decimals) => {
-                // A decimal's text is a number, and nothing of what a sensor measures is too large for it.
-                let value: f64 = Decimal::parse(&text)?.as_str().parse().unwrap_or(f64::MAX);
-                Decimal::parse(&format!("{:.decimals$}", formula(value)))?
-            }
-        }))
-    }
-}
-
-const fn not_a_number(found: Kind) -> Fault {
-    Fault::WrongKind(WrongKind { expected: "a number", found })
+/// Whether a table has a key.
+pub(crate) fn has_row(rows: &[Row], key: &str) -> bool {
+    rows.iter().any(|(known, ..)| *known == key)
 }
 
 /// The tree of a JSON text that has numbers beyond a double's range, each as a text: so it is refused where it
@@ -220,8 +322,10 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::formats::scale::SAME;
 
-    /// What a format makes of a text: each device with its moment, its parts with their values, what is refused.
+    /// What a format makes of a text: each device with its moment, its parts with their values, what is refused and what is not
+    /// stored.
     pub(crate) fn shown(
         read: fn(&Value) -> Result<Vec<Payload>, Unknown>,
         text: &str,
@@ -229,7 +333,7 @@ pub(crate) mod tests {
         let value = serde_json::from_str(text).expect("JSON");
         let payloads = read(&value).map_err(|Unknown(expected)| expected)?;
         let mut shown = Vec::new();
-        for Payload { device, moment, parts, refused, .. } in payloads {
+        for Payload { device, moment, parts, refused, ignored, .. } in payloads {
             let device = device.unwrap_or_default();
             for (part, values) in parts {
                 let values = values.iter().map(|(name, it)| {
@@ -239,6 +343,7 @@ pub(crate) mod tests {
                 shown.push(format!("{device}|{part}{} {moment}", values.collect::<String>()));
             }
             shown.extend(refused.iter().map(ToString::to_string));
+            shown.extend(ignored.iter().map(|name| format!("not {name}")));
         }
         Ok(shown)
     }
@@ -256,41 +361,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_value_is_read_in_the_metric_s_unit_or_named() {
-        let read = |value: Value, scale: Scale| match scale.apply(&value) {
-            Ok(value) => value.map_or("-".to_owned(), |value| value.to_string()),
-            Err(fault) => fault.to_string(),
-        };
-        for (value, scale, expected) in [
-            (json!(21.50), Scale::Same, "21.5"),
-            (json!(" 21.50 "), Scale::Same, "21.5"),
-            (json!(null), Scale::Same, "-"),
-            (json!(""), Scale::Same, "-"),
-            (json!("nan"), Scale::Same, "\"nan\" is not a number"),
-            (json!(true), Scale::Same, "must be a number, not a boolean"),
-            (json!({}), Scale::Same, "must be a number, not an object"),
-            (json!(1885.832), MILLI, "1.885832"),
-            (json!(70.5), FAHRENHEIT, "21.389"),
-            (json!("32"), FAHRENHEIT, "0"),
-            (json!(true), Scale::Switch, "1"),
-            (json!("OFF"), Scale::Switch, "0"),
-            (json!(1), Scale::Switch, "1"),
-            (json!("TOGGLE"), Scale::Switch, "-"),
-            (json!("OPEN"), Scale::Switch, "-"),
-            (json!("OPEN"), Scale::Opening, "1"),
-            (json!("closed"), Scale::Opening, "0"),
-            (json!("ON"), Scale::Opening, "-"),
-            (json!(999.0), Scale::Unless(&["999"]), "-"),
-            (json!("-1"), Scale::Unless(&["999"]), "-1"),
-        ] {
-            assert_eq!(read(value.clone(), scale), expected, "{value} {scale:?}");
-        }
-    }
-
-    #[test]
     fn an_array_is_phases_and_a_bad_value_takes_no_other_down() {
         let mut payload = Payload::new(None, Moment::Arrival);
-        let rows: &[Row] = &[("W", "current_w", Scale::Same), ("V", "voltage", Scale::Same)];
+        let rows: &[Row] = &[("W", "current_w", SAME), ("V", "voltage", SAME)];
         let object = json!({"W": [1, null, "3", "x"], "V": [0, 0, 0, 0, 0, 0, 0, 0, 9]});
         assert!(payload.take("", &object, rows));
         assert!(!payload.take("", &json!({"A": 1}), rows));

@@ -3,7 +3,8 @@
 use api::{Problem, ProblemKind};
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Row, Scale};
+use super::payload::{Payload, Row};
+use super::scale::SAME;
 use super::{shelly, vocabulary};
 use crate::formats::moment::Moment;
 
@@ -12,18 +13,17 @@ const RESERVED: [&str; 3] = ["device", "room", "time"];
 
 /// `GET /readings/quick?device=boiler&temperature=55.5`: parameters by the names of metrics.
 pub(crate) fn quick(query: &[u8]) -> Result<Vec<Payload>, Problem> {
-    let rows: Vec<Row> =
-        vocabulary::METRICS.iter().map(|(name, _)| (*name, *name, Scale::Same)).collect();
+    let rows: Vec<Row> = vocabulary::METRICS.iter().map(|(name, _)| (*name, *name, SAME)).collect();
     let parameters = parameters(query);
-    Ok(vec![take(&parameters, None, &rows, &[])?])
+    Ok(vec![take(&parameters, None, &rows, &[], true)?])
 }
 
 /// `GET /readings/shelly?device=ht&temp=21.5&hum=48`: parameters as a Shelly's action names them. Gen1 adds
-/// `id` to tell which device it is.
+/// `id` to tell which device it is. An action may have further values: they are named, and the others stored.
 pub(crate) fn shelly(query: &[u8]) -> Result<Vec<Payload>, Problem> {
     let parameters = parameters(query);
     let device = parameters.get("id").and_then(Value::as_str);
-    Ok(vec![take(&parameters, device, shelly::PARAMETERS, &["id"])?])
+    Ok(vec![take(&parameters, device, shelly::PARAMETERS, &["id"], false)?])
 }
 
 fn parameters(query: &[u8]) -> Map<String, Value> {
@@ -36,18 +36,28 @@ fn take(
     device: Option<&str>,
     rows: &[Row],
     reserved: &[&str],
+    is_strict: bool,
 ) -> Result<Payload, Problem> {
     let mut payload = Payload::new(device, Moment::Arrival);
+    let is_known = |name: &str| rows.iter().any(|(key, ..)| *key == name);
+    let has_known = !is_strict && parameters.keys().any(|name| is_known(name));
     for (name, value) in parameters {
         if RESERVED.contains(&name.as_str()) || reserved.contains(&name.as_str()) {
             continue;
         }
-        let Some((_, metric, scale)) = rows.iter().find(|(key, ..)| *key == name.as_str()) else {
+        let row = rows.iter().find(|(key, ..)| *key == name.as_str());
+        if row.is_none() && has_known {
+            payload.ignore(name);
+            continue;
+        }
+        let Some((_, metric, scale)) = row else {
             let message =
                 format!("unknown parameter; expected device, room, time, {}", names(rows));
             return Err(Problem::field(&domain::excerpt(name), message));
         };
-        payload.put("", name, metric, value, *scale);
+        if !payload.put("", name, metric, value, *scale) {
+            payload.ignore(name);
+        }
     }
     if payload.parts.is_empty() && payload.refused.is_empty() {
         let detail = format!("The address has no metric; expected some of {}.", names(rows));
@@ -109,6 +119,8 @@ mod tests {
         ] {
             assert_eq!(shown(shelly, query), expected, "{query}");
         }
+        let payloads = shelly(b"hum=48&alarm=mild&vendor=x").expect("a value");
+        assert_eq!(payloads[0].ignored.iter().collect::<Vec<_>>(), ["alarm", "vendor"]);
         assert!(shown(shelly, "temperature=21").starts_with("temperature: unknown parameter"));
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use domain::{Decimal, DecimalError, Timestamp};
 use serde_json::Value;
 
-use super::payload::{Measured, Payload, Scale, Unknown, text};
+use super::payload::{Measured, Payload, Unknown, text};
+use super::scale::SAME;
 use crate::formats::draft::{Fault, Refusal};
 use crate::formats::moment::Moment;
 use crate::intake::times::{MAX_AHEAD, check_lead};
@@ -74,7 +75,7 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
     let all = SENSORS.map(|(name, _)| name).into_iter().chain(["mo"]);
     let newest = all.filter_map(|name| time(name).ok().flatten()).max();
     let put = |payload: &mut Payload, name: &str, metric: &str, value: &Value| match time(name) {
-        Ok(_) => payload.put("", name, metric, value, Scale::Same),
+        Ok(_) => drop(payload.put("", name, metric, value, SAME)),
         Err(why) => payload.refused.push(Refusal::of(&format!("{name}/created_at"), why)),
     };
     let mut measured = of(it, newest);
@@ -122,7 +123,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     }
     if let Some(power) = properties.get(&POWER).and_then(|property| property.get("val")) {
         let payload = by_time.entry(time(POWER)).or_insert_with(|| of(it, time(POWER)));
-        payload.put("", "epc 231", "current_w", power, Scale::Same);
+        payload.put("", "epc 231", "current_w", power, SAME);
     }
     by_time.into_values().collect()
 }
@@ -147,7 +148,7 @@ fn energy(
     let value = in_kwh(count).map_err(|why| (COUNTERS[0].0, why.into()));
     let modulus = digits.map(|digits| in_kwh(&format!("1e{digits}")));
     let modulus = modulus.transpose().map_err(|why| (DIGITS, why.into()));
-    Ok(Measured { value: value?, modulus: modulus? })
+    Ok(Measured { modulus: modulus?, ..Measured::new(value?) })
 }
 
 fn of(it: &Value, at: Option<Timestamp>) -> Payload {

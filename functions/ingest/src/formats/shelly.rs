@@ -1,56 +1,60 @@
 //! Shelly's status: Gen2 and later with or without the envelope of its messages, Gen1's `/status`, and the
-//! parameters of actions. Reads no inputs and no system, cloud or Wi-Fi state.
+//! parameters of actions. Reads no system, cloud or Wi-Fi state.
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/>, <https://shelly-api-docs.shelly.cloud/gen1/>
 
 use serde_json::{Map, Value};
 
-use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, moment, text};
+use super::conversion::{Conversion, TENTH};
+use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
+use super::vocabulary;
 use crate::formats::moment::Moment;
 
 /// A component that switches, dims, moves or meters.
 const METERED: &[Row] = &[
-    ("apower", "current_w", Scale::Same),
-    ("act_power", "current_w", Scale::Same),
-    ("aprt_power", "apparent_power", Scale::Same),
-    ("voltage", "voltage", Scale::Same),
-    ("current", "current", Scale::Same),
-    ("freq", "frequency", Scale::Same),
-    ("pf", "power_factor", Scale::Same),
+    ("apower", "current_w", SAME),
+    ("act_power", "current_w", SAME),
+    ("aprt_power", "apparent_power", SAME),
+    ("voltage", "voltage", SAME),
+    ("current", "current", SAME),
+    ("freq", "frequency", SAME),
+    ("pf", "power_factor", SAME),
     ("aenergy/total", "cumulative_kwh_p", MILLI),
     ("ret_aenergy/total", "cumulative_kwh_n", MILLI),
     ("total_act_energy", "cumulative_kwh_p", MILLI),
     ("total_act_ret_energy", "cumulative_kwh_n", MILLI),
-    ("temperature/tC", "device_temperature", Scale::Same),
-    ("output", "on", Scale::Switch),
-    ("brightness", "brightness", Scale::Same),
-    ("current_pos", "position", Scale::Same),
+    ("temperature/tC", "device_temperature", SAME),
+    ("output", "on", SWITCH),
+    ("brightness", "brightness", SAME),
+    ("current_pos", "position", SAME),
+    ("state", "open", OPENING),
 ];
 
 /// The meter of three phases, and its energies.
 const PHASES: &[Row] = &[
-    ("a_act_power", "current_w_a", Scale::Same),
-    ("b_act_power", "current_w_b", Scale::Same),
-    ("c_act_power", "current_w_c", Scale::Same),
-    ("total_act_power", "current_w", Scale::Same),
-    ("a_aprt_power", "apparent_power_a", Scale::Same),
-    ("b_aprt_power", "apparent_power_b", Scale::Same),
-    ("c_aprt_power", "apparent_power_c", Scale::Same),
-    ("total_aprt_power", "apparent_power", Scale::Same),
-    ("a_voltage", "voltage_a", Scale::Same),
-    ("b_voltage", "voltage_b", Scale::Same),
-    ("c_voltage", "voltage_c", Scale::Same),
-    ("a_current", "current_a", Scale::Same),
-    ("b_current", "current_b", Scale::Same),
-    ("c_current", "current_c", Scale::Same),
-    ("n_current", "current_n", Scale::Same),
-    ("total_current", "current", Scale::Same),
-    ("a_pf", "power_factor_a", Scale::Same),
-    ("b_pf", "power_factor_b", Scale::Same),
-    ("c_pf", "power_factor_c", Scale::Same),
-    ("a_freq", "frequency_a", Scale::Same),
-    ("b_freq", "frequency_b", Scale::Same),
-    ("c_freq", "frequency_c", Scale::Same),
+    ("a_act_power", "current_w_a", SAME),
+    ("b_act_power", "current_w_b", SAME),
+    ("c_act_power", "current_w_c", SAME),
+    ("total_act_power", "current_w", SAME),
+    ("a_aprt_power", "apparent_power_a", SAME),
+    ("b_aprt_power", "apparent_power_b", SAME),
+    ("c_aprt_power", "apparent_power_c", SAME),
+    ("total_aprt_power", "apparent_power", SAME),
+    ("a_voltage", "voltage_a", SAME),
+    ("b_voltage", "voltage_b", SAME),
+    ("c_voltage", "voltage_c", SAME),
+    ("a_current", "current_a", SAME),
+    ("b_current", "current_b", SAME),
+    ("c_current", "current_c", SAME),
+    ("n_current", "current_n", SAME),
+    ("total_current", "current", SAME),
+    ("a_pf", "power_factor_a", SAME),
+    ("b_pf", "power_factor_b", SAME),
+    ("c_pf", "power_factor_c", SAME),
+    ("a_freq", "frequency_a", SAME),
+    ("b_freq", "frequency_b", SAME),
+    ("c_freq", "frequency_c", SAME),
     ("a_total_act_energy", "cumulative_kwh_p_a", MILLI),
     ("b_total_act_energy", "cumulative_kwh_p_b", MILLI),
     ("c_total_act_energy", "cumulative_kwh_p_c", MILLI),
@@ -62,17 +66,73 @@ const PHASES: &[Row] = &[
 ];
 
 /// The temperature of the board, which has a component of its own where nothing switches.
-const BOARD: &[Row] = &[("tC", "device_temperature", Scale::Same)];
+const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
 /// A component that measures; a temperature has both units, and the first is taken.
 const MEASURING: &[Row] = &[
-    ("tC", "temperature", Scale::Same),
-    ("rh", "humidity", Scale::Same),
-    ("lux", "illuminance", Scale::Same),
-    ("battery/percent", "battery", Scale::Same),
-    ("battery/V", "battery_voltage", Scale::Same),
-    ("voltage", "voltage", Scale::Same),
-    ("alarm", "smoke", Scale::Switch),
+    ("tC", "temperature", SAME),
+    ("rh", "humidity", SAME),
+    ("lux", "illuminance", SAME),
+    ("battery/percent", "battery", SAME),
+    ("battery/V", "battery_voltage", SAME),
+    ("voltage", "voltage", SAME),
+];
+
+/// What is `true` in an alarm, by its component.
+const SMOKE: &[Row] = &[("alarm", "smoke", SWITCH)];
+const FLOOD: &[Row] = &[("alarm", "water_leak", SWITCH)];
+const GAS: &[Row] = &[("alarm", "gas", SWITCH), ("ppm", "gas_concentration", SAME)];
+const CARBON_MONOXIDE: &[Row] = &[("alarm", "carbon_monoxide", SWITCH)];
+
+/// A zone that somebody is in.
+const PRESENCE: &[Row] = &[("value", "presence", SWITCH), ("state", "presence", SWITCH)];
+
+/// An input: a switch, an analogue one, or one that counts pulses.
+const INPUT: &[Row] =
+    &[("state", "input", SWITCH), ("counts/total", "count", SAME), ("freq", "frequency", SAME)];
+
+/// A valve of a radiator, or a thermostat.
+const THERMOSTAT: &[Row] = &[
+    ("current_C", "temperature", SAME),
+    ("target_C", "set_temperature", SAME),
+    ("current_humidity", "humidity", SAME),
+    ("pos", "position", SAME),
+    ("output", "heating", SWITCH),
+    ("battery", "battery", SAME),
+    ("rssi", "signal_strength", SAME),
+];
+
+/// A Bluetooth device that a gateway hears; what it measures are components of their own.
+const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
+
+/// What a Bluetooth sensor measures, by the number of its object in `BTHome`, which only `Shelly.GetComponents` tells.
+///
+/// Source: <https://bthome.io/format/>
+const OBJECTS: &[(u64, &str, Scale)] = &[
+    (1, "battery", SAME),
+    (2, "temperature", SAME),
+    (3, "humidity", SAME),
+    (4, "pressure", SAME),
+    (5, "illuminance", SAME),
+    (12, "voltage", SAME),
+    (18, "co2", SAME),
+    (26, "open", SWITCH),
+    (32, "water_leak", SWITCH),
+    (33, "motion", SWITCH),
+    (35, "occupancy", SWITCH),
+    (37, "presence", SWITCH),
+    (41, "smoke", SWITCH),
+    (45, "open", SWITCH),
+    (46, "humidity", SAME),
+    (47, "soil_moisture", SAME),
+    (61, "count", SAME),
+    (63, "tilt", SAME),
+    (64, "distance", Scale::Number(TENTH)),
+    (68, "wind_speed", SAME),
+    (69, "temperature", SAME),
+    (70, "uv_index", SAME),
+    (94, "wind_direction", SAME),
+    (95, "rain", SAME),
 ];
 
 /// The components that are read: what stands before `:`, the part's name, the table.
@@ -93,16 +153,120 @@ const COMPONENTS: &[(&str, &str, &[Row])] = &[
     ("illuminance", "illuminance", MEASURING),
     ("devicepower", "devicepower", MEASURING),
     ("voltmeter", "voltmeter", MEASURING),
-    ("smoke", "smoke", MEASURING),
+    ("smoke", "smoke", SMOKE),
+    ("flood", "flood", FLOOD),
+    ("gas", "gas", GAS),
+    ("co", "co", CARBON_MONOXIDE),
+    ("presence", "presence", PRESENCE),
+    ("presencezone", "presencezone", PRESENCE),
+    ("input", "input", INPUT),
+    ("thermostat", "thermostat", THERMOSTAT),
+    ("blutrv", "blutrv", THERMOSTAT),
+    ("bthomedevice", "bthomedevice", BLUETOOTH),
+    ("bthomesensor", "bthomesensor", &[]),
+    ("number", "number", &[]),
+    ("boolean", "boolean", &[]),
 ];
 
 /// The components that measure only.
-const SENSORS: [&str; 6] =
-    ["temperature", "humidity", "illuminance", "devicepower", "voltmeter", "smoke"];
+const SENSORS: [&str; 18] = [
+    "thermostat",
+    "temperature",
+    "humidity",
+    "illuminance",
+    "devicepower",
+    "voltmeter",
+    "smoke",
+    "flood",
+    "gas",
+    "co",
+    "presence",
+    "presencezone",
+    "input",
+    "blutrv",
+    "bthomedevice",
+    "bthomesensor",
+    "number",
+    "boolean",
+];
 
-/// Components without numbers. Whoever sends one of them is a Shelly.
-const SILENT: [&str; 10] =
-    ["sys", "cloud", "wifi", "eth", "mqtt", "ws", "ble", "script", "input", "bthome"];
+/// The components that are one of several for certain, whatever their number: a thermostat stands beside the
+/// thermometer that it reads.
+const PARTS: [&str; 6] =
+    ["thermostat", "blutrv", "bthomedevice", "bthomesensor", "number", "boolean"];
+
+/// Components without measurements. Whoever sends one of them is a Shelly.
+const SILENT: [&str; 21] = [
+    "sys", "cloud", "wifi", "eth", "mqtt", "ws", "ble", "script", "bthome", "ui", "knx", "matter",
+    "modbus", "plugs_ui", "ht_ui", "wd_ui", "blugw", "schedule", "zigbee", "button", "group",
+];
+
+/// What stands beside components in a message.
+const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
+
+/// The number of the object of a Bluetooth sensor, beside its status.
+const OBJECT: &str = "obj_id";
+
+/// What a component tells of itself and not of what it measures; the minutes of a meter fall by nature.
+const AFFAIRS: &[&str] = &[
+    "actions_stats",
+    "aenergy",
+    "by_minute",
+    "calibrating",
+    "cfg_changed_cnt",
+    "charger",
+    "color_temp_range",
+    "connect_retries",
+    "counters",
+    "errors",
+    "external",
+    "event",
+    "event_cnt",
+    "flags",
+    "has_timer",
+    "hwID",
+    "id",
+    "illumination",
+    "is_valid",
+    "last_direction",
+    "last_event",
+    "last_update_ts",
+    "last_updated_ts",
+    "minute_ts",
+    "move_started_at",
+    "move_timeout",
+    "mute",
+    "overpower",
+    "overtemperature",
+    "obj_id",
+    "packet_id",
+    "paired",
+    "pos_control",
+    "positioning",
+    "ret_aenergy",
+    "rgb",
+    "rpc",
+    "rsv",
+    "safety_switch",
+    "schedule",
+    "schedules",
+    "slat",
+    "source",
+    "started_at",
+    "stop_reason",
+    "tC",
+    "tF",
+    "target_pos",
+    "temperature",
+    "timer_*",
+    "timestamp",
+    "transition",
+    "ts",
+    "units",
+    "user_calibrated_phase",
+    "xcounts",
+    "xfreq",
+];
 
 /// The members of Gen1's `/status`; `temperature` is that of a relay, which has it as `tmp` again.
 const GEN1: &[Row] = &[
@@ -110,53 +274,166 @@ const GEN1: &[Row] = &[
     ("bat/value", "battery", SENSED),
     ("bat/voltage", "battery_voltage", SENSED),
     ("lux/value", "illuminance", SENSED),
-    ("temperature", "device_temperature", Scale::Same),
-    ("flood", "water_leak", Scale::Switch),
-    ("smoke", "smoke", Scale::Switch),
-    ("sensor/state", "open", Scale::Opening),
-    ("wifi_sta/rssi", "signal_strength", Scale::Same),
+    ("temperature", "device_temperature", SAME),
+    ("flood", "water_leak", SWITCH),
+    ("smoke", "smoke", SWITCH),
+    ("sensor/state", "open", OPENING),
+    ("sensor/motion", "motion", SWITCH),
+    ("sensor/vibration", "vibration", SWITCH),
+    ("accel/tilt", "tilt", SENSED),
+    ("accel/vibration", "vibration", Scale::Unless(&["-1"])),
+    ("concentration/ppm", "gas_concentration", SAME),
+    ("gas_sensor/alarm_state", "gas", ALARM),
+    ("wifi_sta/rssi", "signal_strength", SAME),
+    ("voltage", "voltage", SAME),
+    ("total_power", "current_w", SAME),
+    ("emeter_n/current", "current_n", SAME),
 ];
 /// A relay, a light or a roller.
-const GEN1_OUTPUT: &[Row] =
-    &[("ison", "on", Scale::Switch), ("current_pos", "position", Scale::Same)];
+const GEN1_OUTPUT: &[Row] = &[
+    ("ison", "on", SWITCH),
+    ("current_pos", "position", SAME),
+    ("brightness", "brightness", SAME),
+    ("power", "current_w", SAME),
+];
 /// A meter of a relay or a light, which counts watt-minutes.
 const GEN1_METER: &[Row] =
-    &[("power", "current_w", Scale::Same), ("total", "cumulative_kwh_p", WATT_MINUTES)];
+    &[("power", "current_w", SAME), ("total", "cumulative_kwh_p", WATT_MINUTES)];
 /// A meter of its own, which counts Wh.
 const GEN1_ENERGY_METER: &[Row] = &[
-    ("power", "current_w", Scale::Same),
-    ("voltage", "voltage", Scale::Same),
-    ("current", "current", Scale::Same),
-    ("pf", "power_factor", Scale::Same),
-    ("reactive", "reactive_power", Scale::Same),
+    ("power", "current_w", SAME),
+    ("voltage", "voltage", SAME),
+    ("current", "current", SAME),
+    ("pf", "power_factor", SAME),
+    ("reactive", "reactive_power", SAME),
     ("total", "cumulative_kwh_p", MILLI),
     ("total_returned", "cumulative_kwh_n", MILLI),
+];
+/// A switch's input, and an analogue one.
+const GEN1_INPUT: &[Row] = &[("input", "input", SWITCH)];
+const GEN1_ANALOGUE: &[Row] = &[("voltage", "voltage", SAME)];
+/// A valve of a gas pipe.
+const GEN1_VALVE: &[Row] = &[("state", "open", OPENING)];
+/// A valve of a radiator, whose degrees are by `tmp/units`.
+const GEN1_THERMOSTAT: &[Row] = &[
+    ("tmp/value", "temperature", SENSED_DEGREES),
+    ("target_t/value", "set_temperature", SENSED_DEGREES),
+    ("pos", "position", SENSED),
+    ("window_open", "window_open", SWITCH),
+];
+
+/// What the members of Gen1's `/status` are that are the device's own affairs.
+const GEN1_AFFAIRS: &[&str] = &[
+    "wifi_sta",
+    "cloud",
+    "mqtt",
+    "time",
+    "unixtime",
+    "serial",
+    "has_update",
+    "mac",
+    "update",
+    "ram_*",
+    "fs_*",
+    "uptime",
+    "temperature_status",
+    "overload",
+    "max_power",
+    "sensor",
+    "is_valid",
+    "tmp",
+    "hum",
+    "bat",
+    "lux",
+    "accel",
+    "gas_sensor",
+    "concentration",
+    "act_reasons",
+    "sensor_error",
+    "getinfo",
+    "input",
+    "mode",
+    "emeter_n",
+    "v_data",
+    "ixsum",
+    "mismatch",
+    "self_test_state",
+    "relays",
+    "lights",
+    "rollers",
+    "meters",
+    "emeters",
+    "inputs",
+    "adcs",
+    "thermostats",
+    "ext_temperature",
+    "ext_humidity",
+    "ext_sensors",
+    "ext_switch",
+    "valves",
+    "gain",
+    "white",
+    "temp",
+    "red",
+    "green",
+    "blue",
+    "boost_minutes",
+    "schedule_profile",
+    "target_t",
+    "ison",
+    "state",
+    "wifi_ap",
+    "calibrated",
+    "rotation_*",
+    "dbg_flags",
+    "ps_mode",
 ];
 
 /// The parameters of actions: those that Gen1 appends, and the names of Gen2's values.
 pub(crate) const PARAMETERS: &[Row] = &[
     ("temp", "temperature", SENSED_DEGREES),
-    ("tC", "temperature", Scale::Same),
+    ("tC", "temperature", SAME),
     ("tF", "temperature", FAHRENHEIT),
     ("hum", "humidity", SENSED),
-    ("rh", "humidity", Scale::Same),
+    ("rh", "humidity", SAME),
     ("lux", "illuminance", SENSED),
     ("bat", "battery", SENSED),
     ("batV", "battery_voltage", SENSED),
-    ("flood", "water_leak", Scale::Switch),
-    ("smoke", "smoke", Scale::Switch),
-    ("state", "open", Scale::Opening),
+    ("flood", "water_leak", SWITCH),
+    ("smoke", "smoke", SWITCH),
+    ("state", "open", OPENING),
     ("tilt", "tilt", SENSED),
-    ("vibration", "vibration", Scale::Switch),
-    ("apower", "current_w", Scale::Same),
-    ("act_power", "current_w", Scale::Same),
-    ("voltage", "voltage", Scale::Same),
-    ("current", "current", Scale::Same),
-    ("output", "on", Scale::Switch),
+    ("vibration", "vibration", SWITCH),
+    ("apower", "current_w", SAME),
+    ("act_power", "current_w", SAME),
+    ("voltage", "voltage", SAME),
+    ("current", "current", SAME),
+    ("output", "on", SWITCH),
+    ("motion", "motion", SWITCH),
+    ("ppm", "gas_concentration", SAME),
+    ("aprt_power", "apparent_power", SAME),
+    ("pf", "power_factor", SAME),
+    ("freq", "frequency", SAME),
+    ("a_act_power", "current_w_a", SAME),
+    ("b_act_power", "current_w_b", SAME),
+    ("c_act_power", "current_w_c", SAME),
+    ("total_act_power", "current_w", SAME),
+    ("a_voltage", "voltage_a", SAME),
+    ("b_voltage", "voltage_b", SAME),
+    ("c_voltage", "voltage_c", SAME),
+    ("a_current", "current_a", SAME),
+    ("b_current", "current_b", SAME),
+    ("c_current", "current_c", SAME),
+    ("current_pos", "position", SAME),
+    ("brightness", "brightness", SAME),
 ];
 
 /// Watt-minutes to kWh, to the milliwatt-hour.
-const WATT_MINUTES: Scale = Scale::By(|watt_minutes| watt_minutes / 60_000.0, 6);
+const WATT_MINUTES: Scale =
+    Scale::Number(Conversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
+
+/// The alarm of a gas sensor.
+const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1"), ("test", "0")]);
 
 /// A value of Gen1, which says 999 or -1 where a sensor is not there; -1 can be a temperature.
 const SENSED: Scale = Scale::Unless(&["999", "-1"]);
@@ -167,7 +444,10 @@ pub(crate) const EXPECTED: &str = "a notification with params, a status with com
 
 /// Reads a payload. A notification is partial: it has what changed.
 pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
-    let status = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
+    let told = payload.get("params").or_else(|| payload.get("result")).unwrap_or(payload);
+    let components = told.get("components").and_then(Value::as_array).map(Vec::as_slice);
+    let listed = components.map(status_of);
+    let status = listed.as_ref().unwrap_or(told);
     let Some(members) = status.as_object() else { return Err(Unknown(EXPECTED)) };
     if members.keys().any(|key| is_gen1(key)) {
         return Ok(vec![read_gen1(status)]);
@@ -180,24 +460,70 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         || payload.get("src").is_some() && payload.get("result").is_some();
     for (component, values) in members {
         let (kind, number) = component.split_once(':').unwrap_or((component, ""));
-        is_known |= SILENT.iter().any(|silent| kind.starts_with(silent));
+        is_known |= SILENT.contains(&kind);
+        let is_silent = SILENT.contains(&kind) || ENVELOPE.contains(&kind);
         let read_by = COMPONENTS.iter().find(|(known, ..)| *known == kind);
-        let Some((_, name, rows)) = read_by.filter(|_| !number.is_empty()) else { continue };
+        let Some((_, name, rows)) = read_by.filter(|_| !number.is_empty()) else {
+            if !is_silent && values.is_object() && !number.is_empty() {
+                read.unite(component, component_of(component, component, values, &[]));
+            } else if !is_silent {
+                read.ignore(component);
+            }
+            continue;
+        };
         is_known = true;
         // The white of a coloured light is `cct:0` or `light:0`; a notification need not contain it.
-        let is_whole = number == "0" && kind != "rgb";
+        let is_whole = number == "0" && kind != "rgb" && !PARTS.contains(&kind);
         let part = if is_whole { String::new() } else { format!("{name}:{number}") };
         let is_board = kind == "temperature" && has_board(number, text(payload, "src"), members);
         let (rows, temperature) =
             if is_board { (BOARD, "device_temperature") } else { (*rows, "temperature") };
-        let mut one = Payload::new(None, Moment::Arrival);
-        one.take(&part, values, rows);
-        if values.get("tC").is_none() {
+        let mut one = component_of(component, &part, values, rows);
+        if kind == "temperature" && values.get("tC").is_none() {
             one.take(&part, values, &[("tF", temperature, FAHRENHEIT)]);
         }
         read.unite(component, one);
     }
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+}
+
+/// The status of the components that an answer lists.
+fn status_of(components: &[Value]) -> Value {
+    let status = components.iter().filter_map(|it| {
+        let mut status = it.get("status")?.clone();
+        if let (Some(status), Some(object)) = (status.as_object_mut(), it.pointer("/config/obj_id"))
+        {
+            status.insert(OBJECT.to_owned(), object.clone());
+        }
+        Some((text(it, "key")?.to_owned(), status))
+    });
+    Value::Object(status.collect())
+}
+
+/// The values of a component: by its table, and what else it has.
+fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Payload {
+    let mut one = Payload::new(None, Moment::Arrival);
+    let object = values.get(OBJECT).and_then(Value::as_u64);
+    let sensed: Vec<Row> = OBJECTS
+        .iter()
+        .filter(|(number, ..)| object == Some(*number))
+        .map(|(_, metric, scale)| ("value", *metric, *scale))
+        .collect();
+    let rows = if sensed.is_empty() { rows } else { sensed.as_slice() };
+    one.take(part, values, rows);
+    let Value::Object(values) = values else { return one };
+    let is_read = |key: &str| has_row(rows, key);
+    let place = format!("{component}/");
+    let rest = Rest { part, place: &place, is_read: &is_read, affairs: AFFAIRS };
+    match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
+        Some(state) => {
+            let mut values = values.clone();
+            values.insert("value".to_owned(), u8::from(state).into());
+            one.rest(rest, &values);
+        }
+        None => one.rest(rest, values),
+    }
+    one
 }
 
 /// The number of the first temperature that an add-on measures by a probe.
@@ -226,7 +552,16 @@ fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -
 fn is_gen1(key: &str) -> bool {
     matches!(
         key,
-        "meters" | "emeters" | "relays" | "lights" | "rollers" | "tmp" | "hum" | "bat" | "wifi_sta"
+        "meters"
+            | "emeters"
+            | "relays"
+            | "lights"
+            | "rollers"
+            | "thermostats"
+            | "tmp"
+            | "hum"
+            | "bat"
+            | "wifi_sta"
     )
 }
 
@@ -234,20 +569,45 @@ fn read_gen1(status: &Value) -> Payload {
     let mut read = Payload::new(text(status, "mac"), moment(status.get("unixtime")));
     read.take("", status, GEN1);
     for (list, name, rows) in [
+        ("inputs", "input", GEN1_INPUT),
+        ("adcs", "adc", GEN1_ANALOGUE),
         ("relays", "relay", GEN1_OUTPUT),
         ("lights", "light", GEN1_OUTPUT),
         ("rollers", "roller", GEN1_OUTPUT),
         ("meters", "meter", GEN1_METER),
         ("emeters", "emeter", GEN1_ENERGY_METER),
+        ("thermostats", "thermostat", GEN1_THERMOSTAT),
+        ("valves", "valve", GEN1_VALVE),
     ] {
-        let elements = status.get(list).and_then(Value::as_array).into_iter().flatten();
-        for (number, element) in elements.enumerate() {
+        let elements: &[Value] =
+            status.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice);
+        let is_phases = list == "emeters" && elements.len() == 3;
+        for (number, element) in elements.iter().enumerate().filter(|(_, it)| is_valid(it)) {
             // A meter and the relay that it meters are one part.
             let name = if list == "meters" { metered(status) } else { name };
-            let part = if number == 0 { String::new() } else { format!("{name}:{number}") };
-            if is_valid(element) {
-                read.take(&part, element, rows);
+            if is_phases {
+                for (key, metric, scale) in rows {
+                    let metric = vocabulary::of_phase(metric, number).expect("one of three");
+                    let value = element.get(*key).unwrap_or(&Value::Null);
+                    read.put("", key, &metric, value, *scale);
+                }
+                continue;
             }
+            let part = if number == 0 { String::new() } else { format!("{name}:{number}") };
+            let is_fahrenheit = element.pointer("/tmp/units").is_some_and(|it| it == "F");
+            for row in rows {
+                let is_degrees = is_fahrenheit && row.1.ends_with("temperature");
+                let scale = if is_degrees { FAHRENHEIT } else { row.2 };
+                read.take(&part, element, &[(row.0, row.1, scale)]);
+            }
+            let Value::Object(members) = element else { continue };
+            let is_read = |key: &str| has_row(rows, key);
+            let affairs: Vec<&str> = AFFAIRS.iter().chain(GEN1_AFFAIRS).copied().collect();
+            let place = format!("{list}/{number}/");
+            read.rest(
+                Rest { part: &part, place: &place, is_read: &is_read, affairs: &affairs },
+                members,
+            );
         }
     }
     if let Some(sensor) = status.get("tmp")
@@ -269,6 +629,11 @@ fn read_gen1(status: &Value) -> Payload {
             read.take(&format!("ext:{number}"), sensor, &[row]);
         }
     }
+    if let Value::Object(members) = status {
+        let is_read = |key: &str| has_row(GEN1, key);
+        let affairs: Vec<&str> = AFFAIRS.iter().chain(GEN1_AFFAIRS).copied().collect();
+        read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: &affairs }, members);
+    }
     read
 }
 
@@ -283,11 +648,23 @@ fn metered(status: &Value) -> &'static str {
 }
 
 #[cfg(test)]
-pub(super) const TABLES: [&[Row]; 9] = [
+pub(super) const TABLES: [&[Row]; 21] = [
     METERED,
     PHASES,
     BOARD,
     MEASURING,
+    SMOKE,
+    FLOOD,
+    GAS,
+    CARBON_MONOXIDE,
+    PRESENCE,
+    INPUT,
+    THERMOSTAT,
+    BLUETOOTH,
+    GEN1_INPUT,
+    GEN1_ANALOGUE,
+    GEN1_THERMOSTAT,
+    GEN1_VALVE,
     GEN1,
     GEN1_OUTPUT,
     GEN1_METER,
@@ -342,7 +719,7 @@ mod tests {
         assert_eq!(
             of(status),
             [
-                "A8032ABE54DC| cumulative_kwh_n=0.001 cumulative_kwh_p=3 cumulative_kwh_p_a=1.0005 current_w=8.9 device_temperature=44.1 on=1 @2026-01-11T16:00:00.000Z",
+                "A8032ABE54DC| cumulative_kwh_n=0.001 cumulative_kwh_p=3 cumulative_kwh_p_a=1.0005 current_w=8.9 device_temperature=44.1 input=0 on=1 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|em1:1 cumulative_kwh_n=0.0205 cumulative_kwh_p=1.5 current_w=-5.5 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|switch:1 on=0 @2026-01-11T16:00:00.000Z",
                 "A8032ABE54DC|temperature:101 temperature=20 @2026-01-11T16:00:00.000Z",
@@ -465,12 +842,12 @@ mod tests {
         for text in [
             r#"{"src":"s","method":"NotifyEvent","params":{"ts":1.5,"events":[{"component":"input:0","event":"single_push"}]}}"#,
             r#"{"src":"s","method":"NotifyStatus","params":{"ts":1.5,"sys":{"available_updates":{}}}}"#,
-            r#"{"src":"s","method":"NotifyStatus","params":{"ts":null,"input:0":{"id":0,"state":true}}}"#,
+            r#"{"src":"s","method":"NotifyStatus","params":{"ts":null,"input:0":{"id":0,"state":null}}}"#,
             r#"{"switch:0":{"id":0,"apower":null}}"#,
-            r#"{"id":1,"src":"s","result":{"was_on":false}}"#,
         ] {
             assert_eq!(of(text), Vec::<String>::new(), "{text}");
         }
+        assert_eq!(of(r#"{"id":1,"src":"s","result":{"was_on":false}}"#), ["not was_on"]);
         for text in ["[1]", "5", "{}", r#"{"temperature":5}"#, r#"{"Time":"x","ENERGY":{}}"#] {
             assert_eq!(shown(read, text), Err(EXPECTED), "{text}");
         }

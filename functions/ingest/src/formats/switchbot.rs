@@ -5,23 +5,84 @@
 use domain::Timestamp;
 use serde_json::Value;
 
-use super::payload::{FAHRENHEIT, MILLI, Payload, Row, Scale, Unknown, text};
+use super::payload::{Payload, Rest, Row, Unknown, has_row, text};
+use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use crate::formats::moment::Moment;
 
-/// What devices report; `weight` is a plug's power. A plug's minutes of the day fall by nature.
+/// What devices report; `weight` is the power of a plug that has no `power`.
 const REPORTED: &[Row] = &[
-    ("humidity", "humidity", Scale::Same),
-    ("CO2", "co2", Scale::Same),
-    ("battery", "battery", Scale::Same),
-    ("lightLevel", "light_level", Scale::Same),
-    ("weight", "current_w", Scale::Same),
-    ("voltage", "voltage", Scale::Same),
+    ("humidity", "humidity", SAME),
+    ("CO2", "co2", SAME),
+    ("battery", "battery", SAME),
+    ("lightLevel", "light_level", SAME),
+    ("weight", "current_w", SAME),
+    ("voltage", "voltage", SAME),
     ("electricCurrent", "current", MILLI),
-    ("powerState", "on", Scale::Switch),
-    ("power", "on", Scale::Switch),
-    ("openState", "open", Scale::Opening),
-    ("detectionState", "motion", Scale::Switch),
-    ("moveDetected", "motion", Scale::Switch),
+    ("powerState", "on", SWITCH),
+    ("switchStatus", "on", SWITCH),
+    ("openState", "open", OPENING),
+    ("doorState", "open", OPENING),
+    ("doorStatus", "open", DOOR),
+    ("lockState", "locked", LOCK),
+    ("moveDetected", "motion", SWITCH),
+    ("Detected", "presence", SWITCH),
+    ("slidePosition", "position", SAME),
+    ("position", "position", SAME),
+    ("brightness", "brightness", Scale::IfNumber),
+    ("targetTemperature", "set_temperature", SAME),
+    ("switch1Status", "on_a", SWITCH),
+    ("switch2Status", "on_b", SWITCH),
+    ("switch1Voltage", "voltage_a", SAME),
+    ("switch2Voltage", "voltage_b", SAME),
+    ("switch1Power", "current_w_a", SAME),
+    ("switch2Power", "current_w_b", SAME),
+    ("switch1ElectricCurrent", "current_a", MILLI),
+    ("switch2ElectricCurrent", "current_b", MILLI),
+];
+
+/// A garage door: 0 is open.
+const DOOR: Scale = Scale::Words(&[("0", "1"), ("1", "0")]);
+
+/// The keys that mean something else for some devices, by a word of their types; the first row of a key counts.
+pub(super) const BY_TYPE: &[(&str, Row)] = &[
+    ("Water", ("detectionState", "water_leak", SWITCH)),
+    ("Water", ("status", "water_leak", SWITCH)),
+    ("Presence Sensor", ("detectionState", "presence", SWITCH)),
+    ("", ("detectionState", "motion", SWITCH)),
+    ("Relay Switch", ("power", "current_w", SAME)),
+    ("(EU)", ("power", "current_w", SAME)),
+    ("PlugEU", ("power", "current_w", SAME)),
+    ("", ("power", "on", SWITCH)),
+];
+
+/// The device's own affairs, settings, and counts of a day, which fall by nature.
+const AFFAIRS: &[&str] = &[
+    "calibrate",
+    "childLock",
+    "commandId",
+    "deviceId",
+    "deviceMac",
+    "deviceMode",
+    "deviceName",
+    "deviceType",
+    "direction",
+    "electricityOfDay",
+    "eventName",
+    "group",
+    "hubDeviceId",
+    "mode",
+    "moving",
+    "nightStatus",
+    "online",
+    "onlineStatus",
+    "result",
+    "scale",
+    "switch1UsedElectricity",
+    "switch2UsedElectricity",
+    "timeOfSample",
+    "usedElectricity",
+    "version",
+    "workingStatus",
 ];
 
 pub(crate) const EXPECTED: &str =
@@ -38,10 +99,21 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         Timestamp::from_millis(millis).map_or(Moment::Unset, Moment::Shown)
     });
     let mut read = Payload::new(device, moment);
-    read.take("", told, REPORTED);
     let is_fahrenheit = text(told, "scale") == Some("FAHRENHEIT");
-    let scale = if is_fahrenheit { FAHRENHEIT } else { Scale::Same };
-    read.take("", told, &[("temperature", "temperature", scale)]);
+    let scale = if is_fahrenheit { FAHRENHEIT } else { SAME };
+    let mut rows = vec![("temperature", "temperature", scale)];
+    rows.extend(REPORTED);
+    let kind = text(told, "deviceType").unwrap_or_default();
+    for (word, row) in BY_TYPE {
+        if kind.contains(word) && !has_row(&rows, row.0) {
+            rows.push(*row);
+        }
+    }
+    read.take("", told, &rows);
+    if let Value::Object(members) = told {
+        let is_read = |key: &str| has_row(&rows, key);
+        read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, members);
+    }
     Ok(vec![read])
 }
 

@@ -1,69 +1,207 @@
 //! Tasmota's telemetry: `tele/TOPIC/SENSOR`, `tele/TOPIC/STATE` and the answer to `Status 8`. Reads no `Today`,
 //! `Yesterday` and `Period`, which fall by nature.
 //!
-//! Source: <https://tasmota.github.io/docs/MQTT/>
+//! Sources: <https://tasmota.github.io/docs/MQTT/>, <https://tasmota.github.io/docs/Smart-Meter-Interface/>,
+//! <https://tasmota.github.io/docs/Supported-Peripherals/>
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::payload::{FAHRENHEIT, Payload, Row, Scale, Unknown, moment, text};
+use super::conversion::{
+    Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
+    MILLIMETRES_OF_MERCURY, PSI, TENFOLD, TENTH,
+};
+use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
+use super::vocabulary;
 
 /// The energy of the device itself.
 const ENERGY: &[Row] = &[
-    ("Total", "cumulative_kwh_p", Scale::Same),
-    ("ExportActive", "cumulative_kwh_n", Scale::Same),
-    ("Power", "current_w", Scale::Same),
-    ("ApparentPower", "apparent_power", Scale::Same),
-    ("ReactivePower", "reactive_power", Scale::Same),
-    ("Factor", "power_factor", Scale::Same),
-    ("Voltage", "voltage", Scale::Same),
-    ("Current", "current", Scale::Same),
-    ("Frequency", "frequency", Scale::Same),
+    ("Total", "cumulative_kwh_p", SAME),
+    ("ExportActive", "cumulative_kwh_n", SAME),
+    ("Power", "current_w", SAME),
+    ("ApparentPower", "apparent_power", SAME),
+    ("ReactivePower", "reactive_power", SAME),
+    ("Factor", "power_factor", SAME),
+    ("Voltage", "voltage", SAME),
+    ("Current", "current", SAME),
+    ("Frequency", "frequency", SAME),
 ];
 
-/// A sensor, which is a part of its own.
+/// A sensor, which is a part of its own. With a digit behind it, a key is that of one of several: `Temperature1`.
 const SENSOR: &[Row] = &[
-    ("Temperature", "temperature", Scale::Same),
-    ("DewPoint", "dew_point", Scale::Same),
-    ("Humidity", "humidity", Scale::Same),
-    ("Pressure", "pressure", Scale::Same),
-    ("SeaPressure", "sea_level_pressure", Scale::Same),
-    ("Illuminance", "illuminance", Scale::Same),
-    ("CarbonDioxide", "co2", Scale::Same),
-    ("eCO2", "eco2", Scale::Same),
-    ("TVOC", "tvoc", Scale::Same),
-    ("PM1", "pm1", Scale::Same),
-    ("PM2.5", "pm2_5", Scale::Same),
-    ("PM10", "pm10", Scale::Same),
-    ("Moisture", "soil_moisture", Scale::Same),
-    ("Distance", "distance", Scale::Same),
-    ("UvIndex", "uv_index", Scale::Same),
-    ("WindSpeed", "wind_speed", Scale::Same),
-    ("Battery", "battery", Scale::Same),
-    ("RSSI", "signal_strength", Scale::Same),
+    ("Temperature", "temperature", SAME),
+    ("ProbeTemperature", "temperature", SAME),
+    ("AMBTMP", "temperature", SAME),
+    ("DewPoint", "dew_point", SAME),
+    ("Humidity", "humidity", SAME),
+    ("Pressure", "pressure", SAME),
+    ("SeaPressure", "sea_level_pressure", SAME),
+    ("Illuminance", "illuminance", SAME),
+    ("CarbonDioxide", "co2", SAME),
+    ("eCO2", "eco2", SAME),
+    ("TVOC", "tvoc", SAME),
+    ("Gas", "gas_resistance", SAME),
+    ("PM1", "pm1", SAME),
+    ("PM1_0", "pm1", SAME),
+    ("PM2.5", "pm2_5", SAME),
+    ("PM2_5", "pm2_5", SAME),
+    ("PM10", "pm10", SAME),
+    ("Moisture", "soil_moisture", SAME),
+    ("Distance", "distance", SAME),
+    ("UvIndex", "uv_index", SAME),
+    ("WindSpeed", "wind_speed", SAME),
+    ("Speed/Act", "wind_speed", SAME),
+    ("Speed/Max", "wind_gust", SAME),
+    ("Dir/Deg", "wind_direction", SAME),
+    ("Battery", "battery", SAME),
+    ("BatteryPercentage", "battery", SAME),
+    ("BatteryVoltage", "battery_voltage", SAME),
+    ("RSSI", "signal_strength", SAME),
+    ("LinkQuality", "link_quality", SAME),
+    ("Voltage", "voltage", SAME),
+    ("Current", "current", SAME),
+    ("Power", "current_w", SAME),
+    ("Position", "position", SAME),
+    ("C", "count", SAME),
+    // By a meter's script; another sensor's `Energy` may be that of a flash.
+    ("energy", "cumulative_kwh_p", SAME),
+    ("en_out", "cumulative_kwh_n", SAME),
+    ("power", "current_w", SAME),
+];
+
+/// A meter's reader, whose script names the values: the names of the documented scripts, in any case.
+const METER: &[Row] = &[
+    ("Total_in", "cumulative_kwh_p", SAME),
+    ("E_in", "cumulative_kwh_p", SAME),
+    ("Energy_Tot", "cumulative_kwh_p", SAME),
+    ("Verbrauch_Summe", "cumulative_kwh_p", SAME),
+    ("Total_out", "cumulative_kwh_n", SAME),
+    ("E_out", "cumulative_kwh_n", SAME),
+    ("Energy_Tot_Export", "cumulative_kwh_n", SAME),
+    ("Einspeisung_Summe", "cumulative_kwh_n", SAME),
+    ("Power_curr", "current_w", SAME),
+    ("Power_cur", "current_w", SAME),
+    ("P_in", "current_w", SAME),
+    ("Watt_Summe", "current_w", SAME),
+    ("Power_p1", "current_w_a", SAME),
+    ("Power_p2", "current_w_b", SAME),
+    ("Power_p3", "current_w_c", SAME),
+    ("Power_L1", "current_w_a", SAME),
+    ("Power_L2", "current_w_b", SAME),
+    ("Power_L3", "current_w_c", SAME),
+    ("Watt_L1", "current_w_a", SAME),
+    ("Watt_L2", "current_w_b", SAME),
+    ("Watt_L3", "current_w_c", SAME),
+    ("Volt_p1", "voltage_a", SAME),
+    ("Volt_p2", "voltage_b", SAME),
+    ("Volt_p3", "voltage_c", SAME),
+    ("Volt_L1", "voltage_a", SAME),
+    ("Volt_L2", "voltage_b", SAME),
+    ("Volt_L3", "voltage_c", SAME),
+    ("Voltage_L1", "voltage_a", SAME),
+    ("Voltage_L2", "voltage_b", SAME),
+    ("Voltage_L3", "voltage_c", SAME),
+    ("Curr_p1", "current_a", SAME),
+    ("Curr_p2", "current_b", SAME),
+    ("Curr_p3", "current_c", SAME),
+    ("Current_L1", "current_a", SAME),
+    ("Current_L2", "current_b", SAME),
+    ("Current_L3", "current_c", SAME),
+    ("PF_L1", "power_factor_a", SAME),
+    ("PF_L2", "power_factor_b", SAME),
+    ("PF_L3", "power_factor_c", SAME),
+    ("HZ", "frequency", SAME),
+];
+
+/// A device that Tasmota's bridge of Zigbee has received.
+const RECEIVED: &[Row] = &[
+    ("Power", "on", SWITCH),
+    ("Occupancy", "occupancy", SWITCH),
+    ("ActivePower", "current_w", SAME),
+    ("RMSVoltage", "voltage", SAME),
+    ("RMSCurrent", "current", SAME),
+    ("Dimmer", "brightness", SAME),
 ];
 
 /// A sensor that is inside the device: it measures what the device itself warms, so the value is the device's.
-const INSIDE: &[Row] = &[("Temperature", "device_temperature", Scale::Same)];
+const INSIDE: &[Row] = &[("Temperature", "device_temperature", SAME)];
 
 /// What the names of sections begin with that are a chip of the device: its processor or its meter.
 const CHIPS: [&str; 5] = ["ESP32", "BK72", "BL09", "AXP192", "AXP2101"];
 
 /// The state of the device itself. `Wifi/RSSI` is a percentage; `Signal` is in dBm.
 const STATE: &[Row] = &[
-    ("POWER", "on", Scale::Switch),
-    ("POWER1", "on_a", Scale::Switch),
-    ("POWER2", "on_b", Scale::Switch),
-    ("POWER3", "on_c", Scale::Switch),
-    ("POWER4", "on_d", Scale::Switch),
-    ("POWER5", "on_e", Scale::Switch),
-    ("POWER6", "on_f", Scale::Switch),
-    ("POWER7", "on_g", Scale::Switch),
-    ("POWER8", "on_h", Scale::Switch),
-    ("Wifi/Signal", "signal_strength", Scale::Same),
+    ("POWER", "on", SWITCH),
+    ("POWER1", "on_a", SWITCH),
+    ("POWER2", "on_b", SWITCH),
+    ("POWER3", "on_c", SWITCH),
+    ("POWER4", "on_d", SWITCH),
+    ("POWER5", "on_e", SWITCH),
+    ("POWER6", "on_f", SWITCH),
+    ("POWER7", "on_g", SWITCH),
+    ("POWER8", "on_h", SWITCH),
+    ("Switch1", "input_a", SWITCH),
+    ("Switch2", "input_b", SWITCH),
+    ("Switch3", "input_c", SWITCH),
+    ("Switch4", "input_d", SWITCH),
+    ("Switch5", "input_e", SWITCH),
+    ("Switch6", "input_f", SWITCH),
+    ("Switch7", "input_g", SWITCH),
+    ("Switch8", "input_h", SWITCH),
+    ("Dimmer", "brightness", SAME),
+    ("Wifi/Signal", "signal_strength", SAME),
 ];
 
-/// Sections that are no sensor.
-const NOT_SENSORS: [&str; 3] = ["ENERGY", "Wifi", "Berry"];
+/// The device's own affairs, and counts of a day or of a period, which fall by nature.
+const AFFAIRS: &[&str] = &[
+    "Address",
+    "Berry",
+    "Color",
+    "Device",
+    "Endpoint",
+    "Epoch",
+    "Fade",
+    "HSBColor",
+    "Heap",
+    "Id",
+    "IEEEAddr",
+    "LedTable",
+    "LoadAvg",
+    "Manufacturer",
+    "ModelId",
+    "MqttCount",
+    "Name",
+    "Period",
+    "PressureUnit",
+    "Scheme",
+    "Sleep",
+    "SleepMode",
+    "Speed",
+    "SpeedUnit",
+    "TempUnit",
+    "Time",
+    "Today",
+    "TotalStartTime",
+    "TotalToday",
+    "TotalYesterday",
+    "Uptime",
+    "UptimeSec",
+    "Wifi",
+    "Yesterday",
+];
+
+/// The sections that are no sensor.
+const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
+
+/// What sections that measure a distance begin with, with the metric and the way from their unit. Any other
+/// tells cm.
+const DISTANCES: &[(&str, &str, Conversion)] = &[
+    ("VL53", "distance", TENTH),
+    ("TOF10120", "distance", TENTH),
+    ("A02", "distance", TENTH),
+    ("HRXL", "distance", TENTH),
+    ("AS3935", "lightning_distance", Conversion::Same),
+];
 
 pub(crate) const EXPECTED: &str = "ENERGY, a sensor such as {\"DS18B20\": {\"Temperature\": 20.6}}, POWER, Wifi, \
     StatusSNS, or at least Time";
@@ -75,27 +213,99 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     let time = told.get("Epoch").or_else(|| told.get("Time"));
     let mut read = Payload::new(None, moment(time));
     let mut is_known = time.is_some();
-    if let Some(energy) = told.get("ENERGY") {
-        is_known |= energy.is_object();
-        read.take("", energy, ENERGY);
+    if let Some(Value::Object(energy)) = told.get("ENERGY") {
+        is_known = true;
+        read.take("", &told["ENERGY"], ENERGY);
+        let is_read = |key: &str| has_row(ENERGY, key);
+        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, affairs: AFFAIRS };
+        read.rest(rest, energy);
     }
     is_known |= read.take("", told, STATE);
-    let in_units = |rows: &[Row]| -> Vec<Row> {
-        rows.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect()
-    };
-    let (outside, inside) = (in_units(SENSOR), in_units(INSIDE));
-    let sensors = members.iter().filter(|(name, _)| !NOT_SENSORS.contains(&name.as_str()));
-    for (name, sensor) in sensors.filter(|(_, it)| it.is_object()) {
-        if is_inside(name, told) {
-            is_known |= read.take("", sensor, &inside);
-            let others: Vec<Row> =
-                outside.iter().filter(|it| it.0 != INSIDE[0].0).copied().collect();
-            is_known |= read.take(name, sensor, &others);
-        } else {
-            is_known |= read.take(name, sensor, &outside);
+    if let Some(Value::Object(received)) = told.get("ZbReceived") {
+        for (address, device) in received {
+            let Value::Object(values) = device else { continue };
+            let part = text(device, "Name").unwrap_or(address);
+            is_known |= read.take(part, device, RECEIVED);
+            is_known |= section(&mut read, (address, part), values, told, RECEIVED);
         }
     }
-    if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+    let sensors = members.iter().filter(|(name, _)| !NOT_SENSORS.contains(&name.as_str()));
+    for (name, sensor) in sensors {
+        let Value::Object(values) = sensor else { continue };
+        is_known |= is_inside(name, told) && read.take("", sensor, &in_unit(told, INSIDE));
+        is_known |= section(&mut read, (name, name), values, told, &[]);
+    }
+    if !is_known {
+        return Err(Unknown(EXPECTED));
+    }
+    let is_read = |key: &str| has_row(STATE, key);
+    let rest = Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS };
+    read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
+    Ok(vec![read])
+}
+
+/// Reads a sensor's section. The rows of `taken` are read already. Returns whether it has a key that a table knows.
+fn section(
+    read: &mut Payload,
+    (name, part): (&str, &str),
+    values: &Map<String, Value>,
+    told: &Value,
+    taken: &[Row],
+) -> bool {
+    let is_own = |key: &str| has_row(INSIDE, key) && is_inside(name, told);
+    let mut is_known = false;
+    let mut is_read = Vec::new();
+    for (key, value) in values.iter().filter(|(key, _)| !has_row(taken, key) && !is_own(key)) {
+        if let Some(metric) = metric_of(key) {
+            is_known = true;
+            is_read.push(key.as_str());
+            let (metric, scale) = scaled(name, &metric, told);
+            if !read.put(part, key, &metric, value, scale) {
+                read.ignore(&format!("{name}/{key}"));
+            }
+        }
+    }
+    let whole = Value::Object(values.clone());
+    let nested: Vec<Row> = SENSOR.iter().filter(|(key, ..)| key.contains('/')).copied().collect();
+    is_known |= read.take(part, &whole, &in_unit(told, &nested));
+    let is_read = |key: &str| {
+        is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
+    };
+    let affairs: Vec<&str> = AFFAIRS.iter().filter(|it| **it != "Speed").copied().collect();
+    let place = format!("{name}/");
+    read.rest(Rest { part, place: &place, is_read: &is_read, affairs: &affairs }, values);
+    is_known
+}
+
+/// The metric of a sensor's key: of one of several where a digit stands behind it.
+fn metric_of(key: &str) -> Option<String> {
+    let find = |key: &str| SENSOR.iter().find(|(known, ..)| *known == key).map(|it| it.1);
+    if let Some(metric) = find(key) {
+        return Some(metric.to_owned());
+    }
+    let row = METER.iter().find(|(known, ..)| known.eq_ignore_ascii_case(key));
+    if let Some((_, metric, _)) = row {
+        return Some((*metric).to_owned());
+    }
+    let (digit, whole) = (key.chars().next_back()?.to_digit(10)?, &key[..key.len() - 1]);
+    let phase = usize::try_from(digit).ok()?.checked_sub(1)?;
+    vocabulary::of_phase(find(whole)?, phase)
+}
+
+/// The metric of a section, and the way from the unit that the section or the payload has.
+fn scaled(section: &str, metric: &str, told: &Value) -> (String, Scale) {
+    let distance = DISTANCES.iter().find(|(known, ..)| section.starts_with(known));
+    match (metric, distance) {
+        ("distance", Some((_, metric, conversion))) => {
+            ((*metric).to_owned(), Scale::Number(*conversion))
+        }
+        _ => (metric.to_owned(), scale(told, metric)),
+    }
+}
+
+/// Rows with the ways from the units that the payload names.
+fn in_unit(told: &Value, rows: &[Row]) -> Vec<Row> {
+    rows.iter().map(|(key, metric, _)| (*key, *metric, scale(told, metric))).collect()
 }
 
 /// Whether a section is a sensor inside the device: a chip; or, beside a meter, the analogue input, by which plugs
@@ -107,33 +317,34 @@ fn is_inside(section: &str, told: &Value) -> bool {
 
 /// The way from the unit that the payload names to the metric's.
 fn scale(told: &Value, metric: &str) -> Scale {
-    match metric {
+    let whole = metric.rsplit_once('_').filter(|(_, phase)| phase.len() == 1);
+    match whole.map_or(metric, |(whole, _)| whole) {
         "temperature" | "device_temperature" | "dew_point"
             if text(told, "TempUnit") == Some("F") =>
         {
             FAHRENHEIT
         }
-        "pressure" | "sea_level_pressure" => match text(told, "PressureUnit") {
-            Some("mmHg") => Scale::By(|pressure| pressure * 1.333_223_874, 3),
-            Some("inHg") => Scale::By(|pressure| pressure * 33.863_886_667, 3),
-            Some("kPa") => Scale::Times("10"),
-            Some("psi") => Scale::By(|pressure| pressure * 68.947_572_932, 3),
-            _ => Scale::Same,
-        },
-        "wind_speed" => match text(told, "SpeedUnit") {
-            Some("km/h") => Scale::By(|speed| speed / 3.6, 3),
-            Some("mph") => Scale::By(|speed| speed * 0.447_04, 3),
-            Some("kn") => Scale::By(|speed| speed * 0.514_444, 3),
-            Some("ft/s") => Scale::By(|speed| speed * 0.304_8, 3),
-            Some("yd/s") => Scale::By(|speed| speed * 0.914_4, 3),
-            _ => Scale::Same,
-        },
-        _ => Scale::Same,
+        "pressure" | "sea_level_pressure" => Scale::Number(match text(told, "PressureUnit") {
+            Some("mmHg") => MILLIMETRES_OF_MERCURY,
+            Some("inHg") => INCHES_OF_MERCURY,
+            Some("kPa") => TENFOLD,
+            Some("psi") => PSI,
+            _ => Conversion::Same,
+        }),
+        "wind_speed" | "wind_gust" => Scale::Number(match text(told, "SpeedUnit") {
+            Some("km/h") => KILOMETRES_PER_HOUR,
+            Some("mph") => MILES_PER_HOUR,
+            Some("kn") => KNOTS,
+            Some("ft/s") => Conversion::Times("0.3048"),
+            Some("yd/s") => Conversion::Times("0.9144"),
+            _ => Conversion::Same,
+        }),
+        _ => SAME,
     }
 }
 
 #[cfg(test)]
-pub(super) const TABLES: [&[Row]; 4] = [ENERGY, SENSOR, INSIDE, STATE];
+pub(super) const TABLES: [&[Row]; 6] = [ENERGY, SENSOR, METER, RECEIVED, INSIDE, STATE];
 
 /// The device that a topic names behind the format, if its messages have readings:
 /// `DEVICE/tele/SENSOR`: `FullTopic` is `roomtide/tasmota/%topic%/%prefix%/`.
@@ -255,7 +466,7 @@ mod tests {
     #[test]
     fn known_without_numbers_is_nothing_and_anything_else_is_not_understood() {
         for text in [
-            r#"{"Time":"2026-01-11T17:00:00","Switch1":"ON"}"#,
+            r#"{"Time":"2026-01-11T17:00:00","TempUnit":"C"}"#,
             r#"{"ENERGY":{"TotalStartTime":"2018-11-14T18:39:40"}}"#,
             r#"{"Wifi":{"AP":1,"Signal":null}}"#,
         ] {

@@ -7,7 +7,7 @@ use super::payload::Row;
 use super::*;
 
 /// Keys that the code of formats looks for, beside those of the tables.
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 50] = [
     "Epoch",
     "StatusSNS",
     "Time",
@@ -42,19 +42,38 @@ const KEYS: [&str; 34] = [
     "newest_events",
     "smart_meter",
     "id",
+    "ZbReceived",
+    "Name",
+    "Temperature1",
+    "COUNTER",
+    "deviceType",
+    "power_a",
+    "temperature_1",
+    "bthomesensor:200",
+    "value",
+    "temperature_F",
+    "end_device_ids",
+    "device_id",
+    "uplink_message",
+    "decoded_payload",
+    "deviceInfo",
+    "devEui",
 ];
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     let tables = tasmota::TABLES.iter().chain(&shelly::TABLES);
     let tables = tables.chain(&zigbee2mqtt::TABLES).chain(&switchbot::TABLES);
+    let tables = tables.chain(&lorawan::TABLES).chain(&chirpstack::TABLES);
     tables.flat_map(|table| table.iter())
 }
 
 #[test]
 fn every_metric_of_a_table_is_in_the_vocabulary() {
     assert!(rows().count() > 150);
-    for (key, metric, _) in rows() {
-        assert!(vocabulary::meaning(metric).is_some(), "{key}: {metric}");
+    let rows = rows().map(|(_, metric, _)| *metric);
+    let by_type = switchbot::BY_TYPE.iter().map(|(_, (_, metric, _))| *metric);
+    for metric in rows.chain(by_type).chain(units::metrics()) {
+        assert!(vocabulary::meaning(metric).is_some(), "{metric}");
     }
 }
 
@@ -86,9 +105,11 @@ proptest! {
             let Ok(read) = format.read(payload.to_string().as_bytes(), Timestamp::MAX) else { continue };
             for measured in read.iter().flat_map(|payload| payload.parts.values()) {
                 prop_assert!(!measured.is_empty());
-                for metric in measured.keys() {
-                    prop_assert!(vocabulary::meaning(metric.as_str()).is_some(), "{:?}", metric);
+                for (metric, it) in measured {
+                    let is_known = vocabulary::meaning(metric.as_str()).is_some();
+                    prop_assert!(is_known || it.is_own, "{:?}", metric);
                 }
+                prop_assert!(measured.values().filter(|it| it.is_own).count() <= domain::MAX_METRICS);
             }
         }
     }

@@ -4,7 +4,7 @@ use domain::{MetricKind, MetricName, Unit};
 
 /// Every metric with its unit; a metric that tells a state or a ratio has none.
 ///
-/// A counter is one by its name: see [`MetricName::well_known`].
+/// A counter is one by its name, see [`MetricName::well_known`], or one of [`COUNTERS`].
 pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("apparent_power", Some("VA")),
     ("battery", Some("%")),
@@ -14,6 +14,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("carbon_monoxide", None),
     ("co2", Some("ppm")),
     ("contact", None),
+    ("count", None),
     ("cumulative_kwh_n", Some("kWh")),
     ("cumulative_kwh_p", Some("kWh")),
     ("current", Some("A")),
@@ -22,13 +23,22 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("dew_point", Some("°C")),
     ("distance", Some("cm")),
     ("eco2", Some("ppm")),
+    ("flow", Some("m³/h")),
     ("frequency", Some("Hz")),
     ("gas", None),
+    ("gas_concentration", Some("ppm")),
+    ("gas_resistance", Some("kOhm")),
+    ("heating", None),
+    ("heating_demand", Some("%")),
     ("humidity", Some("%")),
     ("illuminance", Some("lx")),
+    ("input", None),
     ("light_level", None),
+    ("lightning_distance", Some("km")),
     ("link_quality", None),
+    ("locked", None),
     ("motion", None),
+    ("nox_index", None),
     ("occupancy", None),
     ("on", None),
     ("open", None),
@@ -39,11 +49,15 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("power_factor", None),
     ("presence", None),
     ("pressure", Some("hPa")),
+    ("probe_temperature", Some("°C")),
+    ("rain", Some("mm")),
+    ("rain_rate", Some("mm/h")),
     ("reactive_power", Some("var")),
     ("sea_level_pressure", Some("hPa")),
     ("set_temperature", Some("°C")),
     ("signal_strength", Some("dBm")),
     ("smoke", None),
+    ("snr", Some("dB")),
     ("soil_moisture", Some("%")),
     ("tamper", None),
     ("temperature", Some("°C")),
@@ -51,10 +65,18 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("tvoc", Some("ppb")),
     ("uv_index", None),
     ("vibration", None),
+    ("voc_index", None),
     ("voltage", Some("V")),
     ("water_leak", None),
+    ("water_volume", Some("m³")),
+    ("wind_direction", Some("°")),
+    ("wind_gust", Some("m/s")),
     ("wind_speed", Some("m/s")),
+    ("window_open", None),
 ];
+
+/// The metrics that are totals, beside those that are so by their names.
+const COUNTERS: [&str; 3] = ["count", "rain", "water_volume"];
 
 /// What stands behind the name of a metric of one phase; `_n` is the neutral conductor.
 const PHASES: [&str; 9] = ["_a", "_b", "_c", "_d", "_e", "_f", "_g", "_h", "_n"];
@@ -73,8 +95,11 @@ pub(crate) fn is_whole(metric: &str) -> bool {
 pub(crate) fn meaning(metric: &str) -> Option<(MetricKind, Option<Unit>)> {
     let find = |name: &str| {
         let place = METRICS.binary_search_by_key(&name, |(known, _)| known).ok()?;
-        let name: MetricName = name.parse().expect("the vocabulary has names");
         let unit = METRICS[place].1.map(|unit| unit.parse().expect("the vocabulary has units"));
+        if COUNTERS.contains(&name) {
+            return Some((MetricKind::Counter, unit));
+        }
+        let name: MetricName = name.parse().expect("the vocabulary has names");
         Some((name.well_known().0, unit))
     };
     let whole = PHASES.iter().find_map(|phase| metric.strip_suffix(phase));
@@ -91,7 +116,8 @@ mod tests {
             let (kind, found) = meaning(name).expect(name);
             assert_eq!(found.as_ref().map(Unit::as_str), *unit, "{name}");
             let well_known = name.parse::<MetricName>().expect("a name").well_known();
-            assert_eq!(kind, well_known.0, "{name}");
+            let is_counter = COUNTERS.contains(name) || well_known.0 == MetricKind::Counter;
+            assert_eq!(kind == MetricKind::Counter, is_counter, "{name}");
             assert!(well_known.1.is_none_or(|unit| Some(unit) == found), "{name}");
         }
         assert_eq!(meaning("utm_source"), None);

@@ -4,55 +4,82 @@
 
 use serde_json::Value;
 
-use super::payload::{MILLI, Payload, Row, Scale, Unknown, moment, text};
+use super::payload::{Payload, Rest, Row, Unknown, has_row, moment, text};
+use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled};
+use super::vocabulary;
 
-/// What a device exposes. Some measurements have an older name, too.
+/// Warming and not.
+const RUNNING: Scale = Scale::Words(&[("heat", "1"), ("idle", "0")]);
+
+/// What a device exposes. Some measurements have an older name, too; of two keys of one metric the later row
+/// counts.
 const EXPOSED: &[Row] = &[
-    ("temperature", "temperature", Scale::Same),
-    ("local_temperature", "temperature", Scale::Same),
-    ("occupied_heating_setpoint", "set_temperature", Scale::Same),
-    ("current_heating_setpoint", "set_temperature", Scale::Same),
-    ("device_temperature", "device_temperature", Scale::Same),
-    ("humidity", "humidity", Scale::Same),
-    ("soil_moisture", "soil_moisture", Scale::Same),
-    ("pressure", "pressure", Scale::Same),
-    // Beside lux, the other is the raw value; of two keys of one metric the later row counts.
-    ("illuminance", "illuminance", Scale::Same),
-    ("illuminance_lux", "illuminance", Scale::Same),
-    ("co2", "co2", Scale::Same),
-    ("eco2", "eco2", Scale::Same),
-    ("voc", "tvoc", Scale::Same),
-    ("pm1", "pm1", Scale::Same),
-    ("pm25", "pm2_5", Scale::Same),
-    ("pm10", "pm10", Scale::Same),
-    ("battery", "battery", Scale::Same),
-    ("battery_low", "battery_low", Scale::Switch),
-    ("power", "current_w", Scale::Same),
-    ("power_phase_b", "current_w_b", Scale::Same),
-    ("power_phase_c", "current_w_c", Scale::Same),
-    ("power_factor", "power_factor", Scale::Same),
-    ("current", "current", Scale::Same),
-    ("current_phase_b", "current_b", Scale::Same),
-    ("current_phase_c", "current_c", Scale::Same),
-    ("voltage_phase_b", "voltage_b", Scale::Same),
-    ("voltage_phase_c", "voltage_c", Scale::Same),
-    ("ac_frequency", "frequency", Scale::Same),
-    ("energy", "cumulative_kwh_p", Scale::Same),
-    ("produced_energy", "cumulative_kwh_n", Scale::Same),
-    ("state", "on", Scale::Switch),
-    ("state", "open", Scale::Opening),
-    ("brightness", "brightness", Scale::Same),
-    ("position", "position", Scale::Same),
-    ("contact", "contact", Scale::Switch),
-    ("occupancy", "occupancy", Scale::Switch),
-    ("presence", "presence", Scale::Switch),
-    ("water_leak", "water_leak", Scale::Switch),
-    ("smoke", "smoke", Scale::Switch),
-    ("gas", "gas", Scale::Switch),
-    ("carbon_monoxide", "carbon_monoxide", Scale::Switch),
-    ("vibration", "vibration", Scale::Switch),
-    ("tamper", "tamper", Scale::Switch),
-    ("linkquality", "link_quality", Scale::Same),
+    ("temperature", "temperature", SAME),
+    ("local_temperature", "temperature", SAME),
+    ("occupied_heating_setpoint", "set_temperature", SAME),
+    ("current_heating_setpoint", "set_temperature", SAME),
+    ("device_temperature", "device_temperature", SAME),
+    ("cpu_temperature", "device_temperature", SAME),
+    ("external_temperature", "probe_temperature", SAME),
+    ("temperature_probe", "probe_temperature", SAME),
+    ("humidity", "humidity", SAME),
+    ("soil_moisture", "soil_moisture", SAME),
+    ("pressure", "pressure", SAME),
+    // Beside lux, the other is the raw value.
+    ("illuminance", "illuminance", SAME),
+    ("illuminance_lux", "illuminance", SAME),
+    ("co2", "co2", SAME),
+    ("eco2", "eco2", SAME),
+    ("voc", "tvoc", SAME),
+    ("voc_index", "voc_index", SAME),
+    ("pm1", "pm1", SAME),
+    ("pm25", "pm2_5", SAME),
+    ("pm10", "pm10", SAME),
+    ("battery", "battery", SAME),
+    ("battery_low", "battery_low", SWITCH),
+    ("power", "current_w", SAME),
+    ("power_phase_b", "current_w_b", SAME),
+    ("power_phase_c", "current_w_c", SAME),
+    ("power_total", "current_w", SAME),
+    ("power_ab", "current_w", SAME),
+    ("power_reactive", "reactive_power", SAME),
+    ("power_apparent", "apparent_power", SAME),
+    ("power_factor", "power_factor", SAME),
+    ("power_factor_phase_b", "power_factor_b", SAME),
+    ("power_factor_phase_c", "power_factor_c", SAME),
+    ("current", "current", SAME),
+    ("current_phase_b", "current_b", SAME),
+    ("current_phase_c", "current_c", SAME),
+    ("current_neutral", "current_n", SAME),
+    ("voltage_phase_b", "voltage_b", SAME),
+    ("voltage_phase_c", "voltage_c", SAME),
+    ("ac_frequency", "frequency", SAME),
+    ("energy", "cumulative_kwh_p", SAME),
+    ("produced_energy", "cumulative_kwh_n", SAME),
+    ("energy_produced", "cumulative_kwh_n", SAME),
+    ("state", "on", SWITCH),
+    ("state", "open", OPENING),
+    ("state", "locked", LOCK),
+    ("brightness", "brightness", SAME),
+    ("position", "position", SAME),
+    ("contact", "contact", SWITCH),
+    ("occupancy", "occupancy", SWITCH),
+    ("presence", "presence", SWITCH),
+    ("water_leak", "water_leak", SWITCH),
+    ("smoke", "smoke", SWITCH),
+    ("gas", "gas", SWITCH),
+    ("carbon_monoxide", "carbon_monoxide", SWITCH),
+    ("vibration", "vibration", SWITCH),
+    ("tamper", "tamper", SWITCH),
+    ("window_open", "window_open", SWITCH),
+    ("running_state", "heating", RUNNING),
+    ("pi_heating_demand", "heating_demand", SAME),
+    ("wind_speed", "wind_speed", SAME),
+    ("wind_direction", "wind_direction", SAME),
+    ("uv_index", "uv_index", SAME),
+    ("water_consumed", "water_volume", SAME),
+    ("flow", "flow", SAME),
+    ("linkquality", "link_quality", SAME),
 ];
 
 /// The members of a plug, a metered relay or a dimmer, whose `temperature` is its own: unless it has one of
@@ -66,12 +93,34 @@ const SENSING: [&str; 5] = [
     "current_heating_setpoint",
 ];
 
-/// Members without numbers. Whoever sends one of them is Zigbee2MQTT.
+/// The device's own affairs, and events of buttons. Whoever sends one of the first five is Zigbee2MQTT.
+const AFFAIRS: &[&str] = &[
+    "last_seen",
+    "update",
+    "update_available",
+    "action",
+    "click",
+    "action_*",
+    "device",
+    "elapsed",
+    "color",
+    "color_mode",
+    "power_on_behavior",
+    "power_outage_memory",
+    "indicator_mode",
+    "child_lock",
+    "effect",
+];
 const SILENT: [&str; 5] = ["last_seen", "update", "update_available", "action", "click"];
 
 /// Endpoints of a device with several: their values have the endpoint's name behind their own.
-const ENDPOINTS: [&str; 11] =
-    ["l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "left", "right", "center"];
+const ENDPOINTS: [&str; 19] = [
+    "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "left", "right", "center", "1", "2", "3", "4",
+    "5", "6", "7", "8",
+];
+
+/// What stands behind a value of one phase of a meter, or of one clamp of several.
+const PHASES: [&str; 3] = ["a", "b", "c"];
 
 pub(crate) const EXPECTED: &str = "what a device exposes, such as temperature, humidity, power, energy, state, contact, \
     occupancy, water_leak, battery or linkquality";
@@ -90,26 +139,50 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     for (key, _, scale) in inside {
         is_known |= read.take("", payload, &[(key, "device_temperature", scale)]);
     }
-    if let Some(voltage) = payload.get("voltage") {
+    let mut places = Vec::new();
+    for (name, value) in members.iter().filter(|(name, _)| !has_row(EXPOSED, name)) {
+        let Some((part, metric, scale)) = place(payload, name, value) else { continue };
         is_known = true;
-        read.put("", "voltage", "voltage", voltage, voltage_scale(payload, voltage));
-    }
-    for (name, value) in members {
-        let Some((key, endpoint)) = name.rsplit_once('_') else { continue };
-        let rows = EXPOSED.iter().filter(|(known, ..)| *known == key);
-        for (_, metric, scale) in rows.filter(|_| ENDPOINTS.contains(&endpoint)) {
-            is_known = true;
-            read.put(endpoint, name, metric, value, *scale);
+        places.push(name.as_str());
+        if !read.put(part, name, &metric, value, scale) {
+            read.ignore(name);
         }
     }
-    if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+    if !is_known {
+        return Err(Unknown(EXPECTED));
+    }
+    let is_read = |key: &str| has_row(EXPOSED, key) || places.contains(&key);
+    read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, members);
+    Ok(vec![read])
+}
+
+/// The part and the metric of a voltage, or of a value with the name of a phase or of an endpoint behind its own.
+fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, String, Scale)> {
+    if name == "voltage" {
+        return Some(("", name.to_owned(), voltage_scale(payload, value)));
+    }
+    let (key, behind) = name.rsplit_once('_')?;
+    let rows = || EXPOSED.iter().filter(|(known, ..)| *known == key);
+    let (metric, scale) = match key {
+        "voltage" => ("voltage", voltage_scale(payload, value)),
+        _ => {
+            let reads =
+                |scale: &Scale| scale.apply(value).is_ok_and(|it| it != Scaled::UnknownWord);
+            let (_, metric, scale) = rows().find(|it| reads(&it.2)).or_else(|| rows().next())?;
+            (*metric, *scale)
+        }
+    };
+    if let Some(phase) = PHASES.iter().position(|phase| *phase == behind) {
+        return Some(("", vocabulary::of_phase(metric, phase)?, scale));
+    }
+    ENDPOINTS.contains(&behind).then(|| (behind, metric.to_owned(), scale))
 }
 
 /// A device with a battery tells millivolts, a plug volts. Not every message has the battery.
 fn voltage_scale(payload: &Value, voltage: &Value) -> Scale {
     let least = if payload.get("battery").is_some() { 100.0 } else { 1_000.0 };
     let number = voltage.as_f64().or_else(|| voltage.as_str()?.trim().parse().ok());
-    if number.is_some_and(|voltage| voltage >= least) { MILLI } else { Scale::Same }
+    if number.is_some_and(|voltage| voltage >= least) { MILLI } else { SAME }
 }
 
 #[cfg(test)]
@@ -204,7 +277,7 @@ mod tests {
 
     #[test]
     fn known_without_numbers_is_nothing_and_anything_else_is_not_understood() {
-        for text in [r#"{"action":"single"}"#, r#"{"temperature":null}"#, r#"{"state":"LOCK"}"#] {
+        for text in [r#"{"action":"single"}"#, r#"{"temperature":null}"#] {
             assert_eq!(of(text), Vec::<String>::new(), "{text}");
         }
         for text in ["[1]", "21.5", "{}", r#"{"Temperature":5}"#, r#"{"value":5}"#] {

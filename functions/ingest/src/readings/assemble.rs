@@ -12,7 +12,7 @@ use crate::intake::sender::Sender;
 use crate::intake::submission::Submission;
 use crate::intake::times::Times;
 use crate::readings::batch::Assembled;
-use crate::readings::payloads::drafts;
+use crate::readings::payloads::{Drafts, drafts};
 use crate::settings::Settings;
 
 /// Makes readings of the entries of a submission.
@@ -28,14 +28,15 @@ pub(crate) fn assemble(
     zone: Zone,
 ) -> Result<Assembled, Problem> {
     let Submission { sender, format, body, arrived, beside, .. } = submission;
-    let (entries, wrong_clocks) = match format {
+    let Drafts { entries, wrong_clocks, ignored } = match format {
         Format::Payload(format) => {
             drafts(format.read(body, *arrived)?, beside, sender, *arrived, zone)?
         }
-        format => (format.read(body)?, 0),
+        format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
     let times = Times::new(*arrived, settings);
-    Ok(Assembled { wrong_clocks, ..place_all(entries, sender, &times) })
+    let ignored = ignored.into_iter().collect();
+    Ok(Assembled { wrong_clocks, ignored, ..place_all(entries, sender, &times) })
 }
 
 /// The same of entries that are read.

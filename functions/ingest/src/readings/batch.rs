@@ -30,6 +30,8 @@ pub(crate) struct Assembled {
     pub(crate) is_foreign: bool,
     /// The number of payloads that are as old as their arrival because the device's clock is wrong.
     pub(crate) wrong_clocks: usize,
+    /// The names of what is not stored because it is no number.
+    pub(crate) ignored: Vec<String>,
 }
 
 impl Readings {

@@ -1,6 +1,6 @@
 //! Devices' own payloads become drafts: whose each is, and when it was measured. Reads no clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use domain::{Hints, Label, MetricHints, Timestamp, Zone};
@@ -13,7 +13,17 @@ use crate::formats::vocabulary;
 use crate::intake::sender::Sender;
 use crate::intake::submission::Beside;
 
-/// The drafts of payloads, and how many of them have a clock that is wrong.
+/// What payloads become.
+#[derive(Debug, Default)]
+pub(crate) struct Drafts {
+    pub(crate) entries: Vec<Entry>,
+    /// How many payloads have a clock that is wrong.
+    pub(crate) wrong_clocks: usize,
+    /// The names of what is not stored because it is no number.
+    pub(crate) ignored: BTreeSet<String>,
+}
+
+/// The drafts of payloads.
 ///
 /// The device is the one beside the payload, else the one that the payload names, else the only one that the
 /// sender may write for.
@@ -23,16 +33,18 @@ pub(crate) fn drafts(
     sender: &Sender<'_>,
     arrived: Timestamp,
     zone: Zone,
-) -> Result<(Vec<Entry>, usize), Problem> {
+) -> Result<Drafts, Problem> {
     let named = payloads.iter().filter_map(|payload| payload.device.as_ref());
     let is_of_several = named.clone().zip(named.skip(1)).any(|(one, next)| one != next);
     if beside.device.is_some() && is_of_several {
         let message = "is given, and the payload is of several devices; leave it out";
         return Err(Problem::field("device", message));
     }
-    let (mut entries, mut wrong_clocks) = (Vec::new(), 0);
+    let mut drafts = Drafts::default();
     for payload in payloads {
-        let Payload { device, name, moment, parts, refused } = payload;
+        let Payload { device, name, moment, parts, refused, ignored } = payload;
+        let entries = &mut drafts.entries;
+        drafts.ignored.extend(ignored);
         entries.extend(refused.into_iter().map(Err));
         if parts.is_empty() {
             continue;
@@ -45,7 +57,7 @@ pub(crate) fn drafts(
         };
         let moment = beside.time.map_or(moment, Moment::Known);
         let (timestamp, is_wrong) = moment.settle(arrived, zone);
-        wrong_clocks += usize::from(is_wrong);
+        drafts.wrong_clocks += usize::from(is_wrong);
         let (device, name) = match device {
             Ok(device) => device,
             Err(why) => {
@@ -69,7 +81,8 @@ pub(crate) fn drafts(
             let mut hints = Hints { name, ..Hints::default() };
             let mut metrics = BTreeMap::new();
             for (metric, it) in measured {
-                if let Some((kind, unit)) = vocabulary::meaning(metric.as_str()) {
+                let meaning = vocabulary::meaning(metric.as_str()).filter(|_| !it.is_own);
+                if let Some((kind, unit)) = meaning {
                     let modulus = it.modulus;
                     let taught =
                         MetricHints { kind: Some(kind), unit, modulus, ..MetricHints::default() };
@@ -81,7 +94,7 @@ pub(crate) fn drafts(
             entries.push(Ok(Draft { device: Some(device), content: Ok(content) }));
         }
     }
-    Ok((entries, wrong_clocks))
+    Ok(drafts)
 }
 
 fn unnamed() -> Problem {

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Outcome;
 
-/// 204 nothing to store, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
+/// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
-    let Outcome { accepted, rejected, of_deleted, not_stored, cause } = outcome;
+    let Outcome { accepted, rejected, ignored, of_deleted, not_stored, cause } = outcome;
     if let Some(cause) = cause {
         let detail = format!(
             "Of {} readings {accepted} are stored; send those of not_stored again. With a \
@@ -20,8 +20,11 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
         let problem = Problem { detail, errors: rejected, not_stored, ..Problem::from(&cause) };
         return problem.respond();
     }
-    if accepted == 0 && rejected.is_empty() {
+    if accepted == 0 && rejected.is_empty() && ignored.is_empty() {
         return Response { status: 204, headers: Vec::new(), body: Vec::new() };
+    }
+    if accepted == 0 && rejected.is_empty() {
+        return Response::json(200, &Receipt::new(accepted, rejected, ignored));
     }
     if accepted == 0 && of_deleted == rejected.len() {
         let gone = "Every reading is of a device that is being deleted; nothing is stored.";
@@ -32,7 +35,7 @@ pub(crate) fn respond(outcome: Outcome) -> Response {
         return Problem { errors: rejected, ..none }.respond();
     }
     let status = if rejected.is_empty() { 201 } else { 207 };
-    Response::json(status, &Receipt::new(accepted, rejected))
+    Response::json(status, &Receipt::new(accepted, rejected, ignored))
 }
 
 /// 403: a request that names a device of another sender is refused whole.
@@ -52,13 +55,17 @@ pub struct Receipt {
     /// The places of those that were refused beyond what an answer tells in full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub more_rejected: Vec<usize>,
+    /// The names of what a device's payload has and is not stored, at most 100 of a device: words, and numbers
+    /// that have no place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 impl Receipt {
     /// A receipt for so many readings, and as many refusals in full as an answer holds.
     #[must_use]
-    pub fn new(accepted: usize, rejected: Vec<FieldError>) -> Self {
+    pub fn new(accepted: usize, rejected: Vec<FieldError>, ignored: Vec<String>) -> Self {
         let (rejected, more_rejected) = told_in_full(rejected);
-        Self { accepted, rejected, more_rejected }
+        Self { accepted, rejected, more_rejected, ignored }
     }
 }

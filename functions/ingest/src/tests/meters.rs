@@ -103,10 +103,23 @@ const PAYLOADS: &[(&str, &str, &[&str])] = &[
         "shelly",
         r#"{"mac":"M","unixtime":0,"emeters":[{"power":12.5,"total":80481.0,"total_returned":9.5},{"power":1,"total":2,"total_returned":0},{"power":1,"total":3,"total_returned":0}]}"#,
         &[
-            "M: cumulative_kwh_p/cumulative_kwh_n",
-            "M:emeter:1: cumulative_kwh_p/cumulative_kwh_n",
-            "M:emeter:2: cumulative_kwh_p/cumulative_kwh_n",
+            "M: cumulative_kwh_p_a+cumulative_kwh_p_b+cumulative_kwh_p_c/cumulative_kwh_n_a+cumulative_kwh_n_b+cumulative_kwh_n_c",
         ],
+    ),
+    (
+        "shelly",
+        r#"{"mac":"M","unixtime":0,"emeters":[{"power":12.5,"total":80481.0,"total_returned":9.5},{"power":1,"total":2,"total_returned":0}]}"#,
+        &["M: cumulative_kwh_p/cumulative_kwh_n", "M:emeter:1: cumulative_kwh_p/cumulative_kwh_n"],
+    ),
+    (
+        "tasmota?device=d",
+        r#"{"SML":{"Total_in":42000.5,"Total_out":0,"Power_curr":538}}"#,
+        &["d:SML: cumulative_kwh_p/cumulative_kwh_n"],
+    ),
+    (
+        "zigbee2mqtt?device=d",
+        r#"{"power_a":1,"power_b":2,"power_ab":3,"energy_a":10,"energy_b":20,"energy_produced_a":1,"energy_produced_b":0}"#,
+        &["d: cumulative_kwh_p_a+cumulative_kwh_p_b/cumulative_kwh_n_a+cumulative_kwh_n_b"],
     ),
     (
         "zigbee2mqtt?device=d",

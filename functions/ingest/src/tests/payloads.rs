@@ -7,14 +7,20 @@ use super::*;
 
 const PLUG: &str = r#"{"Time":"2026-01-11T17:00:00","ENERGY":{"Total":6.294,"Power":2635}}"#;
 
-struct Answered {
-    status: i64,
-    text: String,
+pub(super) struct Answered {
+    pub(super) status: i64,
+    pub(super) text: String,
     cache_control: String,
 }
 
 impl Bench {
-    async fn answer(&self, method: &str, address: &str, headers: Value, body: &str) -> Answered {
+    pub(super) async fn answer(
+        &self,
+        method: &str,
+        address: &str,
+        headers: Value,
+        body: &str,
+    ) -> Answered {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let mut event = http(method, path, body);
         event["rawQueryString"] = json!(query);
@@ -254,6 +260,36 @@ async fn what_has_no_readings_by_its_topic_is_not_counted() {
     let log = bench.log.lock().expect("no panic").clone();
     assert!(log.contains("readings.rejected"), "{log}");
     assert!(bench.stored().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_stored_of_a_message_is_in_the_log_and_what_is_the_device_s_own_affair_is_not()
+{
+    let bench = Bench::new();
+    let sml = r#"{"Time":"2026-01-11T16:00:00","UptimeSec":9,"SML":{"Total_in":5.5,"Meter_number":"0901"}}"#;
+    let message = topic_message("roomtide/tasmota/meter/tele/SENSOR", sml);
+    let (_, receipt) = bench.send(message).await.expect("stored");
+    assert_eq!(receipt, json!({"accepted": 1, "ignored": ["SML/Meter_number"]}));
+    assert!(bench.log().contains(r#""values.ignored":["SML/Meter_number"]"#), "{}", bench.log());
+    let bad = sml.replace("5.5", "\"many\"");
+    let (status, text) = bench.payload("/readings/tasmota?device=meter", &bad).await;
+    assert_eq!(status, 400, "{text}");
+    let some = sml.replace("\"SML\"", "\"ENERGY\":{\"Power\":\"many\"},\"SML\"");
+    let (status, text) = bench.payload("/readings/tasmota?device=meter", &some).await;
+    assert_eq!(status, 207, "{text}");
+    assert!(text.contains(r#""ignored":["SML/Meter_number"]"#), "{text}");
+}
+
+#[tokio::test]
+async fn a_payload_of_thousands_of_numbers_stores_as_many_as_a_reading_holds_and_names_others() {
+    let bench = Bench::new();
+    let members: Vec<_> = (0..3_000).map(|n| format!("\"x{n}\":{n}")).collect();
+    let payload = format!(r#"{{"temperature":21.5,{}}}"#, members.join(","));
+    let (status, text) = bench.payload("/readings/zigbee2mqtt?device=d", &payload).await;
+    assert_eq!(status, 201, "{text}");
+    assert_eq!(bench.store.readings()[0].metrics().len(), domain::MAX_METRICS);
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["ignored"].as_array().map(Vec::len), Some(100));
 }
 
 #[tokio::test]

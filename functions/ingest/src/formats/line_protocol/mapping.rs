@@ -14,10 +14,12 @@ use domain::{
     SourceField,
 };
 
-use super::{Line, Value, decimal};
+use super::{Line, MAX_FIELDS, Value, decimal};
+use crate::formats::conversion::Conversion;
+use crate::formats::{units, vocabulary};
 use digest::{digest, ends_like_a_digest};
 use home_assistant::{Entity, string};
-use metric_name::metric_name;
+pub(crate) use metric_name::metric_name;
 
 /// The tags that may begin the device's id; the first that a line has does.
 const HOST_TAGS: [&str; 6] = ["host", "hostname", "device_id", "device", "entity_id", "sensor_id"];
@@ -48,6 +50,10 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("weather", &["condition_id", "condition_main"]),
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
+
+/// Measurements of a computer's inside, whose temperatures are no room's: the units in their names are not read.
+const MACHINES: [&str; 6] =
+    ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
 /// The length of an id without a digest at the most; a digest and its dash have 13 characters.
 const MAX_READABLE: usize = 112;
@@ -95,6 +101,9 @@ pub(crate) struct Mapped<'a> {
 
 /// Metrics, with the fields that they were.
 type Metrics<'a> = Vec<(MetricName, Decimal, Cow<'a, str>)>;
+
+/// What stands before the field of a metric that is another's in another unit. No sender's field begins so.
+const CONVERTED: char = '\u{0}';
 
 /// One device of a line.
 #[derive(Debug)]
@@ -148,7 +157,10 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
         metrics.push((metric, number, field));
     }
     let mut points = Vec::with_capacity(2);
-    for (metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
+    for (mut metrics, measurement) in [(whole, None), (of_measurement, Some(&*measurement))] {
+        if entity.is_none() && !MACHINES.contains(&&*line.measurement.unescaped()) {
+            add_units(&mut metrics);
+        }
         if !metrics.is_empty() {
             points.push(Point { device: identity.device(measurement)?, metrics });
         }
@@ -158,17 +170,42 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
     Ok(Mapped { points, room, strings, refused, tags, measurement, name, entity })
 }
 
+/// Gives the metrics whose names tell a unit the vocabulary's name. Where the unit is another one, the metric stays
+/// as it is, for questions in its sender's words, and the other is added. The vocabulary's own name comes first, then
+/// the first in the order of names; what comes too late keeps its own name.
+fn add_units(metrics: &mut Metrics<'_>) {
+    let mut order: Vec<usize> = (0..metrics.len()).collect();
+    order.sort_by(|a, b| metrics[*a].0.cmp(&metrics[*b].0));
+    for n in order {
+        let (name, value, field) = metrics[n].clone();
+        let Some((metric, conversion)) = units::of_name(name.as_str()) else { continue };
+        if metrics.iter().any(|(known, ..)| known.as_str() == metric) {
+            continue;
+        }
+        let metric = metric.parse().expect("the vocabulary has names");
+        if matches!(conversion, Conversion::Same) {
+            metrics[n].0 = metric;
+        } else if let Ok(value) = conversion.apply(value)
+            && metrics.len() < MAX_FIELDS
+        {
+            metrics.push((metric, value, format!("{CONVERTED}{field}").into()));
+        }
+    }
+}
+
 impl Mapped<'_> {
     /// What the line teaches of one of its devices.
     pub(crate) fn hints(&self, point: &Point<'_>) -> Hints {
         let metrics = point.metrics.iter().map(|(metric, _, field)| {
             let measurement = self.measurement.to_string();
-            let field = SourceField { measurement, field: field.to_string() };
             let hints = match &self.entity {
-                Some(entity) if field.field == "value" => entity.hints(),
-                _ => MetricHints::default(),
+                Some(entity) if field == "value" => entity.hints(),
+                Some(_) => MetricHints::default(),
+                None => of_vocabulary(metric, &measurement, field),
             };
-            (metric.clone(), MetricHints { field: Some(field), ..hints })
+            let field = (!field.starts_with(CONVERTED))
+                .then(|| SourceField { measurement, field: field.to_string() });
+            (metric.clone(), MetricHints { field, ..hints })
         });
         let room_names =
             self.room.iter().filter_map(|(id, name)| Some((id.clone(), name.clone()?)));
@@ -184,6 +221,17 @@ impl Mapped<'_> {
             introduced_by: None,
         }
     }
+}
+
+/// What is known of a metric that has the vocabulary's name because its field's name tells the unit.
+fn of_vocabulary(metric: &MetricName, measurement: &str, field: &str) -> MetricHints {
+    let named = if field == "value" { measurement } else { field.trim_start_matches(CONVERTED) };
+    if metric_name(named) == *metric {
+        return MetricHints::default();
+    }
+    let meaning = vocabulary::meaning(metric.as_str());
+    let (kind, unit) = meaning.map_or((None, None), |(kind, unit)| (Some(kind), unit));
+    MetricHints { kind, unit, ..MetricHints::default() }
 }
 
 /// What identifies a device: parts of the values of its tags.

@@ -9,7 +9,7 @@ const MAX_LENGTH: usize = 64;
 
 /// The metric called like a text: in lower case with `_` at the borders of words and for other characters. What
 /// cannot be told apart so gets a digest.
-pub(super) fn metric_name(text: &str) -> MetricName {
+pub(crate) fn metric_name(text: &str) -> MetricName {
     if let Ok(name) = text.parse() {
         return name;
     }

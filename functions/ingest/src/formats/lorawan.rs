@@ -1,0 +1,171 @@
+//! What a decoder of LoRaWAN payloads tells, whichever network carried it, and how well it was heard. Knows no
+//! network's envelope.
+//!
+//! Sources: <https://github.com/TheThingsNetwork/lorawan-devices>, <https://docs.mydevices.com/docs/lorawan/cayenne-lpp>
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::payload::{Payload, Rest, Row, has_row};
+use super::scale::{MILLI, OPENING, SAME, SWITCH, Scale};
+
+/// A temperature, but not that of a probe that is not there.
+const DEGREES: Scale = Scale::Unless(&["327.67", "-327.68"]);
+
+/// A leak and none, as words.
+const LEAK: Scale = Scale::Words(&[
+    ("leak", "1"),
+    ("true", "1"),
+    ("1", "1"),
+    ("normal", "0"),
+    ("no leak", "0"),
+    ("false", "0"),
+    ("0", "0"),
+]);
+
+/// Somebody there or not, as words.
+const TRIGGER: Scale = Scale::Words(&[
+    ("trigger", "1"),
+    ("occupied", "1"),
+    ("true", "1"),
+    ("normal", "0"),
+    ("vacant", "0"),
+    ("idle", "0"),
+    ("false", "0"),
+]);
+
+/// What decoders of makers and of the Things Network's repository tell, in lower case.
+const DECODED: &[Row] = &[
+    ("temperature", "temperature", DEGREES),
+    ("temp", "temperature", DEGREES),
+    ("air_temperature", "temperature", DEGREES),
+    ("tempc_sht", "temperature", DEGREES),
+    ("tempc_ds", "probe_temperature", DEGREES),
+    ("tempc1", "probe_temperature", DEGREES),
+    ("external_temperature", "probe_temperature", DEGREES),
+    ("externaltemperature", "probe_temperature", DEGREES),
+    ("hum_sht", "humidity", SAME),
+    ("humidity", "humidity", SAME),
+    ("relative_humidity", "humidity", SAME),
+    ("hum", "humidity", SAME),
+    ("co2", "co2", SAME),
+    ("tvoc", "tvoc", SAME),
+    ("pm1_0", "pm1", SAME),
+    ("pm2_5", "pm2_5", SAME),
+    ("pm10", "pm10", SAME),
+    ("pressure", "pressure", SAME),
+    ("barometric_pressure", "pressure", SAME),
+    ("light", "illuminance", SAME),
+    ("ill_lux", "illuminance", SAME),
+    ("illumination", "illuminance", SAME),
+    ("illuminance", "illuminance", SAME),
+    ("luminosity", "illuminance", SAME),
+    ("batv", "battery_voltage", SAME),
+    ("bat_v", "battery_voltage", SAME),
+    ("battery_voltage", "battery_voltage", SAME),
+    ("batteryvoltage", "battery_voltage", SAME),
+    ("vdd", "battery_voltage", MILLI),
+    ("soil_moisture", "soil_moisture", SAME),
+    ("water_soil", "soil_moisture", SAME),
+    ("wind_speed", "wind_speed", SAME),
+    ("wind_direction", "wind_direction", SAME),
+    ("presence", "presence", SWITCH),
+    ("occupancy", "occupancy", TRIGGER),
+    ("pir", "motion", TRIGGER),
+    ("door", "open", OPENING),
+    ("door_status", "open", OPENING),
+    ("magnet_status", "open", OPENING),
+    ("leakage_status", "water_leak", LEAK),
+    ("water_leak", "water_leak", LEAK),
+    ("leak", "water_leak", LEAK),
+    ("tamper", "tamper", SWITCH),
+];
+
+/// What a decoder passes on and nobody has measured.
+const AFFAIRS: &[&str] = &[
+    "Bat_status",
+    "Ext",
+    "Node_type",
+    "Payload_ver",
+    "Payver",
+    "Port",
+    "Systimestamp",
+    "bytes",
+    "data_time",
+    "device_id",
+    "firmware_version",
+    "hardware_version",
+    "ipso_version",
+    "payload_version",
+    "port",
+    "raw",
+    "sn",
+    "time",
+    "timestamp",
+    "tsl_version",
+];
+
+/// How well the gateway that hears a device best does so.
+const HEARD: &[Row] = &[("rssi", "signal_strength", SAME), ("snr", "snr", SAME)];
+
+/// Reads what a decoder tells. A name with a channel's number behind it is that of a part if there are several
+/// channels, and the device's own if there is one: `temperature_3`.
+pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
+    let mut channels: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in decoded.keys() {
+        if let Some((name, _)) = channel(key) {
+            *channels.entry(name).or_default() += 1;
+        }
+    }
+    let mut taken = Vec::new();
+    for (key, value) in decoded {
+        let (name, part) = match channel(key) {
+            Some((name, number)) if channels[name] > 1 => (name, number),
+            Some((name, _)) => (name, ""),
+            None => (key.as_str(), ""),
+        };
+        let Some((metric, scale)) = meaning(name, value) else { continue };
+        taken.push(key.as_str());
+        if !read.put(part, key, metric, value, scale) {
+            read.ignore(key);
+        }
+    }
+    let is_read = |key: &str| taken.contains(&key);
+    read.rest(Rest { part: "", place: "", is_read: &is_read, affairs: AFFAIRS }, decoded);
+}
+
+/// The receptions of an uplink: that of the gateway that hears it best.
+pub(crate) fn heard(read: &mut Payload, receptions: Option<&Value>) {
+    let receptions = receptions.and_then(Value::as_array).into_iter().flatten();
+    let strength = |it: &&Value| it.get("rssi").and_then(Value::as_f64).unwrap_or(f64::MIN);
+    if let Some(best) = receptions.max_by(|a, b| strength(a).total_cmp(&strength(b))) {
+        read.take("", best, HEARD);
+    }
+}
+
+/// The metric of a name, and the way to its unit. A battery is told in %, in V or in mV, and its number says
+/// in which.
+fn meaning(name: &str, value: &Value) -> Option<(&'static str, Scale)> {
+    let name = name.to_ascii_lowercase();
+    if matches!(&*name, "battery" | "bat" | "batt") {
+        let level = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+        return Some(match level {
+            level if level > 100.0 => ("battery_voltage", MILLI),
+            level if level < 15.0 && level.fract() != 0.0 => ("battery_voltage", SAME),
+            _ => ("battery", SAME),
+        });
+    }
+    let (_, metric, scale) = DECODED.iter().find(|(known, ..)| *known == name)?;
+    Some((metric, *scale))
+}
+
+/// The name and the number of a channel, as Cayenne LPP has them.
+fn channel(key: &str) -> Option<(&str, &str)> {
+    let (name, number) = key.rsplit_once('_')?;
+    let is_number = (1..=3).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    (is_number && has_row(DECODED, name) && !has_row(DECODED, key)).then_some((name, number))
+}
+
+#[cfg(test)]
+pub(super) const TABLES: [&[Row]; 2] = [DECODED, HEARD];

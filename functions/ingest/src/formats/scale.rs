@@ -1,0 +1,153 @@
+//! The way from a payload's value to a metric's: numbers in another unit, words that are states. Knows no key.
+
+use api::json::{Kind, WrongKind};
+use domain::Decimal;
+use serde_json::Value;
+
+use super::conversion::Conversion;
+use crate::formats::draft::Fault;
+
+/// The way from a payload's value to the metric's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scale {
+    /// A number in a unit.
+    Number(Conversion),
+    /// A number as it is; these numbers say that there is no sensor.
+    Unless(&'static [&'static str]),
+    /// A number as it is, or a word that no metric has.
+    IfNumber,
+    /// Words, in any case, with the numbers that they are. A boolean is one of the words `true` and `false`.
+    Words(&'static [(&'static str, &'static str)]),
+}
+
+/// A number in the metric's unit.
+pub(crate) const SAME: Scale = Scale::Number(Conversion::Same);
+/// Wh to kWh, mA to A, mV to V.
+pub(crate) const MILLI: Scale = Scale::Number(super::conversion::MILLI);
+/// °F to °C.
+pub(crate) const FAHRENHEIT: Scale = Scale::Number(super::conversion::FAHRENHEIT);
+
+/// On and off, or true and false.
+pub(crate) const SWITCH: Scale = Scale::Words(&[
+    ("on", "1"),
+    ("true", "1"),
+    ("detected", "1"),
+    ("1", "1"),
+    ("off", "0"),
+    ("false", "0"),
+    ("not_detected", "0"),
+    ("0", "0"),
+]);
+
+/// Open and closed.
+pub(crate) const OPENING: Scale = Scale::Words(&[
+    ("open", "1"),
+    ("opened", "1"),
+    ("timeoutnotclose", "1"),
+    ("close", "0"),
+    ("closed", "0"),
+]);
+
+/// Locked and not locked.
+pub(crate) const LOCK: Scale = Scale::Words(&[
+    ("lock", "1"),
+    ("locked", "1"),
+    ("unlock", "0"),
+    ("unlocked", "0"),
+    ("not_fully_locked", "0"),
+]);
+
+/// What a value is to a metric.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Scaled {
+    /// A value.
+    Value(Decimal),
+    /// No value: `null`, an empty text, a number that says that there is no sensor.
+    Nothing,
+    /// A word that tells no state.
+    UnknownWord,
+}
+
+impl Scale {
+    /// The value in the metric's unit.
+    pub(crate) fn apply(self, value: &Value) -> Result<Scaled, Fault> {
+        let text = match value {
+            Value::Null => return Ok(Scaled::Nothing),
+            Value::Number(number) => number.to_string(),
+            Value::String(text) if text.trim().is_empty() => return Ok(Scaled::Nothing),
+            Value::String(text) => text.trim().to_owned(),
+            Value::Bool(state) if matches!(self, Self::Words(_)) => state.to_string(),
+            Value::Bool(_) => return Err(not_a_number(Kind::Boolean)),
+            Value::Array(_) => return Err(not_a_number(Kind::Array)),
+            Value::Object(_) => return Err(not_a_number(Kind::Object)),
+        };
+        Ok(Scaled::Value(match self {
+            Self::Words(words) => {
+                let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text));
+                let Some((_, number)) = known else { return Ok(Scaled::UnknownWord) };
+                Decimal::parse(number)?
+            }
+            Self::Unless(none) => {
+                let value = Decimal::parse(&text)?;
+                if none.contains(&value.as_str()) {
+                    return Ok(Scaled::Nothing);
+                }
+                value
+            }
+            Self::IfNumber => match Decimal::parse(&text) {
+                Ok(value) => value,
+                Err(_) if value.is_string() => return Ok(Scaled::UnknownWord),
+                Err(why) => return Err(why.into()),
+            },
+            Self::Number(conversion) => conversion.apply(Decimal::parse(&text)?)?,
+        }))
+    }
+}
+
+const fn not_a_number(found: Kind) -> Fault {
+    Fault::WrongKind(WrongKind { expected: "a number", found })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_in_the_metric_s_unit_or_named() {
+        let read = |value: Value, scale: Scale| match scale.apply(&value) {
+            Ok(Scaled::Value(value)) => value.to_string(),
+            Ok(Scaled::Nothing) => "-".to_owned(),
+            Ok(Scaled::UnknownWord) => "?".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
+        for (value, scale, expected) in [
+            (json!(21.50), SAME, "21.5"),
+            (json!(" 21.50 "), SAME, "21.5"),
+            (json!(null), SAME, "-"),
+            (json!(""), SAME, "-"),
+            (json!("nan"), SAME, "\"nan\" is not a number"),
+            (json!(true), SAME, "must be a number, not a boolean"),
+            (json!({}), SAME, "must be a number, not an object"),
+            (json!(1885.832), MILLI, "1.885832"),
+            (json!(70.5), FAHRENHEIT, "21.389"),
+            (json!("32"), FAHRENHEIT, "0"),
+            (json!(true), SWITCH, "1"),
+            (json!("OFF"), SWITCH, "0"),
+            (json!(1), SWITCH, "1"),
+            (json!("TOGGLE"), SWITCH, "?"),
+            (json!("OPEN"), SWITCH, "?"),
+            (json!("OPEN"), OPENING, "1"),
+            (json!("closed"), OPENING, "0"),
+            (json!("ON"), OPENING, "?"),
+            (json!("UNLOCK"), LOCK, "0"),
+            (json!(999.0), Scale::Unless(&["999"]), "-"),
+            (json!("-1"), Scale::Unless(&["999"]), "-1"),
+            (json!("bright"), Scale::IfNumber, "?"),
+            (json!("40"), Scale::IfNumber, "40"),
+        ] {
+            assert_eq!(read(value.clone(), scale), expected, "{value} {scale:?}");
+        }
+    }
+}
