@@ -65,7 +65,11 @@ fn series_of(device: &Device) -> Vec<Series<'_>> {
                 fields: BTreeMap::new(),
                 has_rooms: false,
             });
-            series.fields.insert(from.field.clone(), field);
+            // A field whose unit became another metric than its own name once had a metric of that name.
+            let known = series.fields.entry(from.field.clone()).or_insert(field);
+            if known.metric.as_str() == from.field.to_lowercase() {
+                *known = field;
+            }
         } else {
             native.push(Series {
                 devices: vec![device],

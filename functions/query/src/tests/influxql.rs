@@ -414,6 +414,23 @@ async fn a_field_is_found_whatever_its_case() {
     assert_eq!(none.text, "{\"results\":[{\"statement_id\":0}]}\n");
 }
 
+/// A field whose name has a unit had a metric of that name before it was understood.
+#[tokio::test]
+async fn a_field_with_a_unit_is_the_metric_that_it_is_now() {
+    let bench = Bench::empty();
+    bench.clock.set(Timestamp::parse_absolute("2026-01-20T00:00:00Z").expect("a time"));
+    let changed = [("a", "temperature_c", "temperature_C"), ("b", "atmp", "atmp")];
+    for (id, old, field) in changed {
+        let fields = [(old, "sky", field), ("temperature", "sky", field)];
+        let rows: [&[Option<i64>]; 2] = [&[Some(19), None], &[None, Some(20)]];
+        write_lines(&bench, id, &[("id", id)], &fields, &rows).await;
+    }
+    for (id, _, field) in changed {
+        let query = format!("SELECT {field} FROM sky WHERE id = '{id}'");
+        assert_eq!(values_of(&bench, &query).await, json!([[20]]), "{query}");
+    }
+}
+
 /// Times at the edges of what is representable, in every place where a query may have them.
 #[tokio::test]
 async fn windows_far_away_are_answered_or_refused() {
