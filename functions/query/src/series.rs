@@ -111,6 +111,7 @@ pub(crate) async fn series(
         let groups =
             places.iter().zip(&of_places).map(|(place, it)| Group::of_place(place, it)).collect();
         let series = Series::of_places(asked, &columns, source, groups);
+        let explain = explain.map(|it| it.at_end(invocation));
         return Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?));
     }
     let mut behind = Vec::new();
@@ -127,6 +128,7 @@ pub(crate) async fn series(
     behind.retain(|it| is_present(it.device()));
     let columns = Columns::of(&request, &names, &present, is_combined)?;
     let series = Series::of(asked, &columns, &found, &behind, subject.is_shared());
+    let explain = explain.map(|it| it.at_end(invocation));
     Ok(cached(call, &grid, is_lacking, now, series.respond(span, explain)?))
 }
 
@@ -229,6 +231,7 @@ pub(crate) async fn energy(
         now,
     };
     let events = request.has_events.then_some(&found_events);
+    let explain = explain.map(|it| it.at_end(invocation));
     let span = span.lacking(lag).of_rooms(&subject);
     let is_lacking = span.is_lacking();
     Ok(cached(call, &grid, is_lacking, now, energy.respond(span, events, explain)?))

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule, Order, TimeRange, Timestamp, meter_of};
 use table::Invocation;
 
@@ -13,6 +14,9 @@ use super::failure::Failure;
 use super::gather::{Ask, Level, Piece, edge, nearest};
 use super::grid::intersection;
 use crate::ports::Store;
+
+/// The most times between the stays of a meter for which one request reads a device: each is a question of its own.
+const MAX_PARTS: usize = 50;
 
 /// When each meter is in the rooms that are asked for.
 pub type Presences = BTreeMap<DeviceId, Vec<TimeRange>>;
@@ -41,86 +45,110 @@ pub fn meters_above<'a>(
     above
 }
 
-/// The part of the range in which a device is in the rooms that are asked for: from its first reading there to its
-/// last there before one elsewhere. What it counts between two rooms counts in neither, so then it takes no other
-/// device's place.
+/// The part of the range in which a meter is in the rooms that are asked for: from its first reading there to its last
+/// there before one elsewhere. What a counter counts between two rooms counts in neither, so then it takes no other
+/// device's place. A power holds on for a while, at most until the reading elsewhere.
 pub async fn presence(
     store: &impl Store,
     ask: &Ask<'_>,
-    pieces: &[Piece],
+    (values, is_counted): (&DeviceValues<'_>, impl Fn(&MetricName) -> bool),
     invocation: &Invocation,
 ) -> Result<Vec<TimeRange>, Failure> {
     let range = ask.grid.range();
     if ask.rooms.is_none() {
         return Ok(vec![range]);
     }
-    let end = |piece: &Piece| {
-        let lasts = piece.rollup.metrics.values().map(|metric| metric.last.at);
-        (piece.range, lasts.max().unwrap_or(piece.range.from()))
-    };
-    let mut since = is_there_before(store, ask, invocation).await?.then_some(range.from());
-    let mut newest: Option<&Piece> = None;
+    let counted = values.metrics.iter().filter(|(name, _)| is_counted(name));
+    let hold = hold(counted.map(|(_, metric)| &metric.rule));
+    let before = nearest_before(store, ask, invocation).await?;
+    let mut since = before.is_there.then_some(range.from());
+    // The last reading there, and the piece that it is of.
+    let mut newest: (Option<Timestamp>, Option<&Piece>) = (before.at, None);
     let mut stays = Vec::new();
-    for (n, piece) in pieces.iter().enumerate() {
+    for (n, piece) in values.gathered.pieces.iter().enumerate() {
         match (since, piece.is_elsewhere) {
             (Some(from), true) => {
-                if let Some((of, last)) = newest.map(end) {
-                    let last =
-                        edge(store, ask, of, Order::Descending, invocation).await?.unwrap_or(last);
-                    stays.extend(TimeRange::new(from, last).ok());
-                }
-                (since, newest) = (None, None);
+                let last = last_reading(store, ask, newest, invocation).await?;
+                let to = last.map_or(from, |last| last.saturating_add(hold)).min(piece.first);
+                stays.extend(TimeRange::new(from, to).ok());
+                since = None;
             }
             (None, false) if n == 0 && piece.level > Level::Readings => {
                 let first = edge(store, ask, piece.range, Order::Ascending, invocation).await?;
-                (since, newest) = (Some(first.unwrap_or(piece.first)), Some(piece));
+                since = Some(first.unwrap_or(piece.first));
             }
-            (since_when, false) => {
-                (since, newest) = (since_when.or(Some(piece.first)), Some(piece));
-            }
-            (None, true) => {}
+            (None, false) => since = Some(piece.first),
+            (Some(_), false) | (None, true) => {}
         }
+        newest = if piece.is_elsewhere { (None, None) } else { (Some(piece.first), Some(piece)) };
     }
     let Some(from) = since else { return Ok(stays) };
-    let mut to = Some(range.to());
-    if leaves_after(store, ask, invocation).await? {
-        to = match newest.map(end) {
-            Some((of, last)) => {
-                Some(edge(store, ask, of, Order::Descending, invocation).await?.unwrap_or(last))
-            }
-            None => None,
-        };
+    let mut to = range.to();
+    if let Some(left) = leaves_after(store, ask, invocation).await? {
+        let last = last_reading(store, ask, newest, invocation).await?;
+        to = last.map_or(from, |last| last.saturating_add(hold)).min(left).min(to);
     }
-    stays.extend(to.and_then(|to| TimeRange::new(from, to).ok()));
+    stays.extend(TimeRange::new(from, to).ok());
     Ok(stays)
 }
 
-/// Whether the last reading before the range is of the rooms; where that has expired, the registry tells.
-async fn is_there_before(
+/// For how long the last value of a meter counts on: that of powers, where no counter tells.
+fn hold<'a>(mut rules: impl Iterator<Item = &'a MetricRule> + Clone) -> TimeDelta {
+    let holds = rules.clone().filter_map(|rule| match rule {
+        MetricRule::Power(hold) => Some(*hold),
+        _ => None,
+    });
+    let has_counter = rules.any(|rule| matches!(rule, MetricRule::Counter(_)));
+    holds.max().filter(|_| !has_counter).unwrap_or_default()
+}
+
+/// When the last reading in the rooms is, of the newest piece there or before the range.
+async fn last_reading(
+    store: &impl Store,
+    ask: &Ask<'_>,
+    (at, piece): (Option<Timestamp>, Option<&Piece>),
+    invocation: &Invocation,
+) -> Result<Option<Timestamp>, Failure> {
+    let Some(piece) = piece else { return Ok(at) };
+    let lasts = piece.rollup.metrics.values().map(|metric| metric.last.at).max();
+    Ok(edge(store, ask, piece.range, Order::Descending, invocation).await?.or(lasts).or(at))
+}
+
+/// The last reading before the range, and whether it is of the rooms; where it has expired, the registry tells.
+struct Before {
+    at: Option<Timestamp>,
+    is_there: bool,
+}
+
+async fn nearest_before(
     store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
-) -> Result<bool, Failure> {
+) -> Result<Before, Failure> {
     let from = ask.grid.range().from();
-    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else { return Ok(false) };
-    Ok(match nearest(store, ask, before, Order::Descending, invocation).await? {
+    let Ok(before) = TimeRange::new(Timestamp::MIN, from) else {
+        return Ok(Before { at: None, is_there: false });
+    };
+    let found = nearest(store, ask, before, Order::Descending, invocation).await?;
+    let is_there = match &found {
         Some(reading) => ask.is_about(reading.room.as_ref()),
         None => ask.device.first_seen() < from && ask.is_about(ask.device.place().room()),
-    })
+    };
+    Ok(Before { at: found.map(|reading| reading.at), is_there })
 }
 
-/// Whether the first reading after the range is of another room.
+/// When the first reading after the range is, if it is of another room.
 async fn leaves_after(
     store: &impl Store,
     ask: &Ask<'_>,
     invocation: &Invocation,
-) -> Result<bool, Failure> {
-    let Ok(after) = TimeRange::new(ask.grid.range().to(), Timestamp::MAX) else { return Ok(false) };
+) -> Result<Option<Timestamp>, Failure> {
+    let Ok(after) = TimeRange::new(ask.grid.range().to(), Timestamp::MAX) else { return Ok(None) };
     if after.from() >= ask.now {
-        return Ok(false);
+        return Ok(None);
     }
     let next = nearest(store, ask, after, Order::Ascending, invocation).await?;
-    Ok(next.is_some_and(|reading| !ask.is_about(reading.room.as_ref())))
+    Ok(next.filter(|reading| !ask.is_about(reading.room.as_ref())).map(|reading| reading.at))
 }
 
 /// When a device counts in a sum with meters.
@@ -169,6 +197,13 @@ pub async fn values_within<'a>(
     spans: impl Fn(&MetricRule) -> bool + Copy,
     invocation: &Invocation,
 ) -> Result<DeviceValues<'a>, Failure> {
+    if parts.len() > MAX_PARTS {
+        return Err(Failure::OutOfReach(format!(
+            "A meter that measures {} too has moved more than {MAX_PARTS} times. Narrow from and to, or ask for \
+             the device.",
+            ask.device.id()
+        )));
+    }
     let mut values = DeviceValues::empty(ask, names);
     for part in parts.iter().filter_map(|part| intersection(*part, ask.grid.range())) {
         let (first, grid) = ask.grid.within(part);

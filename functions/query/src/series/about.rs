@@ -117,6 +117,11 @@ impl Explanation {
         }
     }
 
+    /// With what the answer has cost in the end.
+    pub(crate) fn at_end(self, invocation: &Invocation) -> Self {
+        Self { consumed_read_units: invocation.read_units(), ..self }
+    }
+
     /// With what the metrics of the devices count as.
     pub(crate) fn with_meters(mut self, meters: &[(&Device, Meter<'_>)]) -> Self {
         let names = |names: &[&MetricName]| names.iter().map(|name| (*name).clone()).collect();

@@ -55,7 +55,8 @@ pub(super) async fn meters<'a>(
 
     let mut presences = Presences::new();
     for (it, _) in shown.iter().filter(|(it, _)| of_others.contains(it.device.id())) {
-        let stays = presence(store, &ask(it.device), &it.gathered.pieces, invocation).await?;
+        let stays =
+            presence(store, &ask(it.device), (it, |_: &MetricName| true), invocation).await?;
         presences.insert(it.device.id().clone(), stays);
     }
     let mut left_out = Vec::new();
@@ -119,9 +120,9 @@ pub(super) async fn leave_out<'a>(
     (ask, spans): (impl Fn(&'a Device) -> Ask<'a>, impl Fn(&MetricRule) -> bool + Copy),
     invocation: &Invocation,
 ) -> Result<Vec<LeftOut<'a>>, Failure> {
-    let mut presences = Presences::new();
     let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
     for name in columns.sums().filter(|_| subject.is_shared()) {
+        let mut presences = Presences::new();
         let has_it = |it: &DeviceValues<'_>| {
             it.metrics.contains_key(name) && it.device.not_of_room(name).is_none()
         };
@@ -134,8 +135,9 @@ pub(super) async fn leave_out<'a>(
             let above = meters_above(device.id(), |id| subject.behind(id)).into_iter();
             for (meter, place) in above.filter_map(|id| Some((id, *having.get(id)?))) {
                 if !presences.contains_key(meter) {
-                    let DeviceValues { device, gathered, .. } = &found[place];
-                    let stays = presence(store, &ask(device), &gathered.pieces, invocation).await?;
+                    let it = &found[place];
+                    let of = (it, |of: &MetricName| of == name);
+                    let stays = presence(store, &ask(it.device), of, invocation).await?;
                     presences.insert(meter.clone(), stays);
                 }
             }

@@ -372,6 +372,24 @@ async fn a_plug_counts_in_its_room_while_its_meter_is_elsewhere() {
     }
 }
 
+#[tokio::test]
+async fn a_power_that_is_held_when_its_meter_leaves_counts_once() {
+    let bench = Bench::empty();
+    let watts =
+        |device, minute, room, value| numbers(device, minute, room, &[("current_w", value)]);
+    let (meter, plug) = ([watts("meter", 0, "a", "1000"), watts("meter", 15, "b", "0")], "plug");
+    bench.store(&meter).await;
+    bench.store(&[watts(plug, 0, "a", "1000"), watts(plug, 15, "a", "0")]).await;
+    assert_eq!(bench.patch("/devices/plug", r#"{"behind": "meter"}"#).await.status, 200);
+    for (from, to, kwh) in
+        [(-60, 60, 0.25), (0, 15, 0.25), (5, 10, 1.0 / 12.0), (10, 60, 1.0 / 12.0)]
+    {
+        let asked = format!("from={}&to={}", at(from), at(to));
+        let answer = bench.get(&format!("/rooms/a/energy?{asked}")).await.json();
+        assert!((total(&answer) - kwh).abs() < 1e-9, "{from} to {to}: {answer}");
+    }
+}
+
 /// Parts of random ranges add up, wherever meters and what is behind them move, and whatever is rolled up.
 #[tokio::test]
 async fn what_rooms_count_beside_moving_meters_adds_up() {

@@ -4,7 +4,7 @@
 //! when it has cost that: whatever the estimate was worth, both together cost 1.2 times all rollups.
 
 use chrono::TimeDelta;
-use domain::{Quarter, TimeRange};
+use domain::{MetricName, Quarter, TimeRange};
 use serde::Serialize;
 use table::sizes::ItemSizes;
 use table::{Invocation, StoredSchema};
@@ -130,6 +130,12 @@ pub(crate) fn choose<'a>(
     let schema = &stored.schema;
     let mut boxed = Boxed::of(schema, question)
         .map_err(|name| format!("{name} is not in the schema of the index"))?;
+    // A period without one of the schema's metrics is not in the index, and may be one that is asked for.
+    let is_asked = |name: &MetricName| question.conditions.iter().any(|it| it.metric == *name);
+    if let Some(left) = schema.metrics().iter().find(|it| !is_asked(&it.name)) {
+        let name = &left.name;
+        return Err(format!("the index lacks periods without {name}, which is not asked about"));
+    }
     // The index has what was folded with the settings of that time.
     let is_changed = |ask: &&Ask<'_>| {
         let changed = ask.device.fold_settings().changed_since(0);

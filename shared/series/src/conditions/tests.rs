@@ -92,6 +92,13 @@ fn schema() -> ConditionsSchema {
     ConditionsSchema::new(1, metrics).expect("a schema")
 }
 
+/// A schema with a metric that the periods of [`one_warm_hour`] lack.
+fn wider_schema() -> ConditionsSchema {
+    let mut metrics = schema().metrics().to_vec();
+    metrics.push(SchemaMetric { name: "co2".parse().expect("a name"), ..metrics[0].clone() });
+    ConditionsSchema::new(2, metrics).expect("a schema")
+}
+
 async fn put_schema(store: &MemoryStore, schema: &ConditionsSchema, expected: Expected) {
     let put = store.put_conditions_schema(schema, expected, &invocation()).await;
     assert!(put.expect("memory"));
@@ -342,11 +349,15 @@ async fn an_index_that_cannot_answer_says_why_and_the_answer_is_the_same() {
         assert_eq!(plan.reason.as_deref(), Some(expected));
         assert_eq!(found, home.expected(&request, None));
     }
-    let next = schema().with_version(2);
-    put_schema(&indexed.store, &next, Expected::Version(1)).await;
+    put_schema(&indexed.store, &wider_schema(), Expected::Version(1)).await;
     let (found, plan) = indexed.found(&warm_and_damp(), None).await;
     let reason = plan.reason.expect("it is not ready");
     assert_eq!(reason, "the index is not complete: run `roomtide rollups rebuild`");
+    assert_eq!(found.len(), 4);
+    assert!(indexed.store.set_conditions_ready(2, &invocation()).await.expect("memory"));
+    let (found, plan) = indexed.found(&warm_and_damp(), None).await;
+    let reason = plan.reason.expect("no period has all of its metrics");
+    assert_eq!(reason, "the index lacks periods without co2, which is not asked about");
     assert_eq!(found.len(), 4);
 }
 
