@@ -11,8 +11,9 @@ use super::payload::{Payload, Row, Unknown, text};
 use super::scale::SAME;
 use crate::formats::moment::Moment;
 
-/// What a device tells of itself when the network asks: an event of its own.
-const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "snr", SAME)];
+/// What a device tells of itself when the network asks: an event of its own. Its margin is by how much it is heard
+/// better than is needed, so it is no ratio of signal to noise.
+const STATUS: &[Row] = &[("batteryLevel", "battery", SAME), ("margin", "link_margin", SAME)];
 
 pub(crate) const EXPECTED: &str = "deviceInfo with a devEui, and an object that a codec has made";
 
@@ -75,7 +76,7 @@ mod tests {
         let named = read(&serde_json::from_str(uplink).expect("JSON")).expect("an uplink");
         assert_eq!(named[0].name.as_deref(), Some("Attic air"));
         let status = r#"{"deviceInfo":{"devEui":"a"},"margin":10,"externalPowerSource":false,"batteryLevelUnavailable":false,"batteryLevel":75.5}"#;
-        assert_eq!(of(status), ["a| battery=75.5 snr=10 @arrival"]);
+        assert_eq!(of(status), ["a| battery=75.5 link_margin=10 @arrival"]);
     }
 
     #[test]

@@ -30,8 +30,10 @@ pub(crate) struct Payload {
     pub(crate) parts: BTreeMap<String, BTreeMap<MetricName, Measured>>,
     /// The values that cannot be read.
     pub(crate) refused: Vec<Refusal>,
-    /// What is not stored because it is no number, by its names in the payload.
+    /// What is not stored, by its names in the payload.
     pub(crate) ignored: BTreeSet<String>,
+    /// By part and metric, the key whose value it is, and whether the value is the key's as it is.
+    pub(super) keys: BTreeMap<(String, MetricName), (String, bool)>,
 }
 
 /// A value of one metric.
@@ -65,6 +67,8 @@ const MAX_DEPTH: usize = 128;
 
 /// The number of names of what is not stored that one device's payload tells.
 const MAX_IGNORED: usize = 100;
+/// What stands in place of further names.
+const AND_MORE: &str = "... and more";
 
 impl Measured {
     /// A value of a metric of the vocabulary.
@@ -83,6 +87,7 @@ impl Payload {
             parts: BTreeMap::new(),
             refused: Vec::new(),
             ignored: BTreeSet::new(),
+            keys: BTreeMap::new(),
         }
     }
 
@@ -138,12 +143,38 @@ impl Payload {
         scale: Scale,
     ) -> bool {
         match scale.apply(value) {
-            Ok(Scaled::Value(value)) => self.insert(part, metric, Measured::new(value)),
+            Ok(Scaled::Value(value)) => {
+                let metric: MetricName = metric.parse().expect("tables have names of metrics");
+                self.displace(part, &metric, &value);
+                self.keys
+                    .insert((part.to_owned(), metric.clone()), (key.to_owned(), scale.is_same()));
+                self.insert(part, metric.as_str(), Measured::new(value));
+            }
             Ok(Scaled::Nothing) => {}
             Ok(Scaled::UnknownWord) => return false,
             Err(fault) => self.refused.push(Refusal::of(key, fault)),
         }
         true
+    }
+
+    /// Keeps what another key has said of a metric: under that key's own name, else it is named as not stored.
+    fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
+        let known = self.parts.get(part).and_then(|it| it.get(metric));
+        let Some(known) = known.filter(|it| it.value != *value).cloned() else { return };
+        let place = (part.to_owned(), metric.clone());
+        let Some((key, is_same)) = self.keys.get(&place).cloned() else { return };
+        let own = metric_name(&key.replace('/', "_"));
+        let has_meaning = vocabulary::meaning(own.as_str()).is_some();
+        if is_same && !has_meaning && !self.has(part, own.as_str()) && !self.is_full(part) {
+            let kept = Measured { is_own: true, ..known };
+            self.parts.entry(part.to_owned()).or_default().insert(own, kept);
+        } else {
+            self.ignore(&key);
+        }
+    }
+
+    fn is_full(&self, part: &str) -> bool {
+        self.parts.get(part).is_some_and(|it| it.len() >= MAX_METRICS)
     }
 
     /// Takes the numbers of an object's members that no table has: by the unit in their names, or each under its
@@ -167,8 +198,7 @@ impl Payload {
             .partition(|(unit, ..)| unit.is_some());
         for (unit, name, path, value) in own.into_iter().chain(united) {
             let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
-            let is_full = self.parts.get(rest.part).is_some_and(|it| it.len() >= MAX_METRICS);
-            if is_full || unit.is_none() && self.has(rest.part, name.as_str()) {
+            if self.is_full(rest.part) || unit.is_none() && self.has(rest.part, name.as_str()) {
                 self.ignore(&format!("{}{path}", rest.place));
                 continue;
             }
@@ -234,8 +264,11 @@ impl Payload {
 
     /// Names something that is not stored.
     pub(crate) fn ignore(&mut self, name: &str) {
+        let name = domain::excerpt(name);
         if self.ignored.len() < MAX_IGNORED {
-            self.ignored.insert(domain::excerpt(name));
+            self.ignored.insert(name);
+        } else if !self.ignored.contains(&name) {
+            self.ignored.insert(AND_MORE.to_owned());
         }
     }
 

@@ -4,7 +4,7 @@ use api::json::{Kind, WrongKind};
 use domain::Decimal;
 use serde_json::Value;
 
-use super::conversion::Conversion;
+use super::conversion::{Conversion, HUNDREDTH};
 use crate::formats::draft::Fault;
 
 /// The way from a payload's value to the metric's.
@@ -12,6 +12,8 @@ use crate::formats::draft::Fault;
 pub(crate) enum Scale {
     /// A number in a unit.
     Number(Conversion),
+    /// A share of one, also where it is told in %.
+    Share,
     /// A number as it is; these numbers say that there is no sensor.
     Unless(&'static [&'static str]),
     /// A number as it is, or a word that no metric has.
@@ -69,6 +71,11 @@ pub(crate) enum Scaled {
 }
 
 impl Scale {
+    /// Whether a value stays as it is.
+    pub(crate) const fn is_same(self) -> bool {
+        matches!(self, Self::Number(Conversion::Same) | Self::Unless(_) | Self::IfNumber)
+    }
+
     /// The value in the metric's unit.
     pub(crate) fn apply(self, value: &Value) -> Result<Scaled, Fault> {
         let text = match value {
@@ -93,6 +100,11 @@ impl Scale {
                     return Ok(Scaled::Nothing);
                 }
                 value
+            }
+            Self::Share => {
+                let value = Decimal::parse(&text)?;
+                let is_percent = value.as_str().parse().is_ok_and(|it: f64| it.abs() > 1.0);
+                if is_percent { HUNDREDTH.apply(value)? } else { value }
             }
             Self::IfNumber => match Decimal::parse(&text) {
                 Ok(value) => value,
@@ -144,6 +156,9 @@ mod tests {
             (json!("UNLOCK"), LOCK, "0"),
             (json!(999.0), Scale::Unless(&["999"]), "-"),
             (json!("-1"), Scale::Unless(&["999"]), "-1"),
+            (json!(98), Scale::Share, "0.98"),
+            (json!(-0.5), Scale::Share, "-0.5"),
+            (json!(1), Scale::Share, "1"),
             (json!("bright"), Scale::IfNumber, "?"),
             (json!("40"), Scale::IfNumber, "40"),
         ] {

@@ -105,6 +105,20 @@ const THERMOSTAT: &[Row] = &[
 /// A Bluetooth device that a gateway hears; what it measures are components of their own.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
+/// What a script says of a Bluetooth device that it hears.
+const HEARD: &[Row] = &[
+    ("battery", "battery", SAME),
+    ("rssi", "signal_strength", SAME),
+    ("temperature", "temperature", SAME),
+    ("humidity", "humidity", SAME),
+    ("illuminance", "illuminance", SAME),
+    ("motion", "motion", SWITCH),
+    ("window", "open", SWITCH),
+    ("rotation", "tilt", SAME),
+    ("moisture", "soil_moisture", SAME),
+    ("distance", "distance", Scale::Number(TENTH)),
+];
+
 /// What a Bluetooth sensor measures, by the number of its object in `BTHome`, which only `Shelly.GetComponents` tells.
 ///
 /// Source: <https://bthome.io/format/>
@@ -225,6 +239,11 @@ const AFFAIRS: &[&str] = &[
     "flags",
     "has_timer",
     "hwID",
+    "BTHome_version",
+    "addr",
+    "address",
+    "encryption",
+    "pid",
     "id",
     "illumination",
     "is_valid",
@@ -458,6 +477,7 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     // Events of buttons and of scripts; an answer to a command that reports nothing.
     let mut is_known = text(payload, "method").is_some_and(|it| it.starts_with("Notify"))
         || payload.get("src").is_some() && payload.get("result").is_some();
+    is_known |= heard_by_scripts(&mut read, members.get("events"));
     for (component, values) in members {
         let (kind, number) = component.split_once(':').unwrap_or((component, ""));
         is_known |= SILENT.contains(&kind);
@@ -485,6 +505,23 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         read.unite(component, one);
     }
     if is_known { Ok(vec![read]) } else { Err(Unknown(EXPECTED)) }
+}
+
+/// Reads what a script of a gateway hears by Bluetooth, such as Shelly's own example of a gateway: the device of an
+/// address is a part. Returns whether there is anything.
+///
+/// Source: <https://github.com/ALLTERCO/shelly-script-examples>
+fn heard_by_scripts(read: &mut Payload, events: Option<&Value>) -> bool {
+    let events = events.and_then(Value::as_array).into_iter().flatten();
+    let heard = events.filter_map(|event| Some((text(event, "component")?, event.get("data")?)));
+    let mut has_heard = false;
+    for (component, data) in heard.filter(|(_, data)| data.is_object()) {
+        has_heard = true;
+        let address = text(data, "address").or_else(|| text(data, "addr"));
+        let part = address.unwrap_or(component);
+        read.unite(component, component_of(component, part, data, HEARD));
+    }
+    has_heard
 }
 
 /// The status of the components that an answer lists.
@@ -648,7 +685,7 @@ fn metered(status: &Value) -> &'static str {
 }
 
 #[cfg(test)]
-pub(super) const TABLES: [&[Row]; 21] = [
+pub(super) const TABLES: [&[Row]; 22] = [
     METERED,
     PHASES,
     BOARD,
@@ -661,6 +698,7 @@ pub(super) const TABLES: [&[Row]; 21] = [
     INPUT,
     THERMOSTAT,
     BLUETOOTH,
+    HEARD,
     GEN1_INPUT,
     GEN1_ANALOGUE,
     GEN1_THERMOSTAT,
@@ -705,6 +743,19 @@ mod tests {
         ] {
             assert_eq!(of(text), [expected], "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_script_hears_by_bluetooth_is_a_part() {
+        let heard = r#"{"src":"gw","method":"NotifyEvent","params":{"ts":1795413900.1,"events":[{"component":"script:1","id":1,"event":"shelly-blu",
+            "data":{"encryption":false,"BTHome_version":2,"pid":7,"battery":100,"temperature":21.3,"humidity":55,"window":1,"address":"7c:c6:b6","model":"SBHT"},"ts":1.5}]}}"#;
+        assert_eq!(
+            of(heard),
+            [
+                "gw|7c:c6:b6 battery=100 humidity=55 open=1 temperature=21.3 @2026-11-23T06:05:00.100Z",
+                "not script:1/model"
+            ]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Source: <https://www.thethingsindustries.com/docs/integrations/data-formats/>
 
 use domain::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::lorawan::{decoded, heard};
 use super::payload::{Payload, Unknown, text};
@@ -26,8 +26,11 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
     heard(&mut read, uplink.get("rx_metadata"));
     match uplink.get("decoded_payload") {
         Some(Value::Object(values)) => decoded(&mut read, values),
-        _ if uplink.get("frm_payload").is_some() => read.ignore("frm_payload"),
-        _ => {}
+        _ => match uplink.get("normalized_payload").and_then(Value::as_array) {
+            Some(measurements) => normalized(&mut read, measurements),
+            None if uplink.get("frm_payload").is_some() => read.ignore("frm_payload"),
+            None => {}
+        },
     }
     if let Some(battery) = uplink.pointer("/last_battery_percentage/value")
         && !read.has("", "battery")
@@ -35,6 +38,26 @@ pub(crate) fn read(payload: &Value) -> Result<Vec<Payload>, Unknown> {
         read.put("", "last_battery_percentage", "battery", battery, SAME);
     }
     Ok(vec![read])
+}
+
+/// Reads what the network has normalized: groups such as `air` and `soil`. Of several measurements the first is read.
+///
+/// Source: <https://www.thethingsindustries.com/docs/integrations/payload-formatters/javascript/uplink/>
+fn normalized(read: &mut Payload, measurements: &[Value]) {
+    let mut values = Map::new();
+    for (group, members) in measurements.first().and_then(Value::as_object).into_iter().flatten() {
+        match members {
+            Value::Object(members) => values.extend(members.iter().map(|(key, value)| {
+                let name = if group == "air" { key.clone() } else { format!("{group}_{key}") };
+                (name, value.clone())
+            })),
+            value => drop(values.insert(group.clone(), value.clone())),
+        }
+    }
+    decoded(read, &values);
+    for number in 1..measurements.len() {
+        read.ignore(&format!("normalized_payload/{number}"));
+    }
 }
 
 /// The device that a topic names behind the format, if its messages have readings:
@@ -51,6 +74,21 @@ mod tests {
 
     fn of(text: &str) -> Vec<String> {
         shown(read, text).expect(text)
+    }
+
+    #[test]
+    fn without_a_decoder_it_is_what_the_network_has_normalized() {
+        let uplink = r#"{"end_device_ids":{"device_id":"n"},"uplink_message":{"normalized_payload":[
+            {"air":{"temperature":20.5,"relativeHumidity":44,"location":"indoor"},"soil":{"moisture":30},"battery":3.1},
+            {"air":{"temperature":20.25}}]}}"#;
+        assert_eq!(
+            of(uplink),
+            [
+                "n| battery_voltage=3.1 humidity=44 soil_moisture=30 temperature=20.5 @arrival",
+                "not location",
+                "not normalized_payload/1"
+            ]
+        );
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
     ("input", None),
     ("light_level", None),
     ("lightning_distance", Some("km")),
+    ("link_margin", Some("dB")),
     ("link_quality", None),
     ("locked", None),
     ("motion", None),

@@ -42,7 +42,7 @@ pub(crate) fn drafts(
     }
     let mut drafts = Drafts::default();
     for payload in payloads {
-        let Payload { device, name, moment, parts, refused, ignored } = payload;
+        let Payload { device, name, moment, parts, refused, ignored, .. } = payload;
         let entries = &mut drafts.entries;
         drafts.ignored.extend(ignored);
         entries.extend(refused.into_iter().map(Err));
