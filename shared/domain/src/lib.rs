@@ -70,7 +70,7 @@ pub use id::{DeviceId, HomeId, IdError, RESERVED_IDS, RoomId};
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use meaning::MeaninglessSetting;
 pub use meter::{Meter, NotCounted};
-pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of};
+pub use meters::{BehindError, MAX_BEHIND, MAX_METERS_ABOVE, meter_of, meters_above};
 pub use metric::{MetricKind, MetricName, MetricNameError};
 pub use metric_rule::{DEFAULT_HOLD, MetricRule};
 pub use metric_settings::{

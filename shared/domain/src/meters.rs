@@ -39,6 +39,21 @@ pub enum BehindError {
     Full(DeviceId),
 }
 
+/// The devices that a device is behind, the nearest first; of a circle each once, without the device itself.
+#[must_use]
+pub fn meters_above<'a>(
+    device: &'a DeviceId,
+    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
+) -> Vec<&'a DeviceId> {
+    let mut above: Vec<&DeviceId> = Vec::new();
+    let mut next = behind(device);
+    while let Some(meter) = next.filter(|it| *it != device && !above.contains(it)) {
+        above.push(meter);
+        next = behind(meter);
+    }
+    above
+}
+
 /// The device that makes a sum leave out `device`: the nearest one above it that is counted.
 ///
 /// Where devices are behind one another in a circle, the sum keeps the counted one of the smallest id. So
@@ -48,19 +63,9 @@ pub fn meter_of<'a>(
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
     is_counted: impl Fn(&DeviceId) -> bool,
 ) -> Option<&'a DeviceId> {
-    let mut above: Vec<&DeviceId> = Vec::new();
-    let mut next = behind(device);
-    while let Some(meter) = next {
-        if meter == device {
-            let is_kept = above.iter().filter(|it| is_counted(it)).all(|it| device < it);
-            return if is_kept { None } else { above.into_iter().find(|it| is_counted(it)) };
-        }
-        // A circle further up.
-        if above.contains(&meter) {
-            break;
-        }
-        above.push(meter);
-        next = behind(meter);
-    }
-    above.into_iter().find(|it| is_counted(it))
+    let above = meters_above(device, &behind);
+    let is_in_circle = above.last().is_some_and(|last| behind(last) == Some(device));
+    let counted: Vec<&DeviceId> = above.into_iter().filter(|it| is_counted(it)).collect();
+    let is_kept = is_in_circle && counted.iter().all(|it| device < it);
+    counted.first().copied().filter(|_| !is_kept)
 }

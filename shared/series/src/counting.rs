@@ -30,36 +30,20 @@ pub struct Counted<'a> {
     pub by_meter: Option<(&'a DeviceId, Vec<TimeRange>)>,
 }
 
-/// The devices that a device is behind, the nearest first.
-#[must_use]
-pub fn meters_above<'a>(
-    device: &'a DeviceId,
-    behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
-) -> Vec<&'a DeviceId> {
-    let mut above: Vec<&DeviceId> = Vec::new();
-    let mut next = behind(device);
-    while let Some(meter) = next.filter(|it| *it != device && !above.contains(it)) {
-        above.push(meter);
-        next = behind(meter);
-    }
-    above
-}
-
 /// The part of the range in which a meter is in the rooms that are asked for: from its first reading there to its last
-/// there before one elsewhere. What a counter counts between two rooms counts in neither, so then it takes no other
-/// device's place. A power holds on for a while, at most until the reading elsewhere.
+/// there before one elsewhere, and on for its hold at most until that. What a counter counts between two rooms counts in
+/// neither, so then it takes no other device's place.
 pub async fn presence(
     store: &impl Store,
     ask: &Ask<'_>,
-    (values, is_counted): (&DeviceValues<'_>, impl Fn(&MetricName) -> bool),
+    values: &DeviceValues<'_>,
+    hold: TimeDelta,
     invocation: &Invocation,
 ) -> Result<Vec<TimeRange>, Failure> {
     let range = ask.grid.range();
     if ask.rooms.is_none() {
         return Ok(vec![range]);
     }
-    let counted = values.metrics.iter().filter(|(name, _)| is_counted(name));
-    let hold = hold(counted.map(|(_, metric)| &metric.rule));
     let before = nearest_before(store, ask, invocation).await?;
     let mut since = before.is_there.then_some(range.from());
     // The last reading there, and the piece that it is of.
@@ -93,13 +77,17 @@ pub async fn presence(
 }
 
 /// For how long the last value of a meter counts on: that of powers, where no counter tells.
-fn hold<'a>(mut rules: impl Iterator<Item = &'a MetricRule> + Clone) -> TimeDelta {
-    let holds = rules.clone().filter_map(|rule| match rule {
-        MetricRule::Power(hold) => Some(*hold),
-        _ => None,
-    });
-    let has_counter = rules.any(|rule| matches!(rule, MetricRule::Counter(_)));
-    holds.max().filter(|_| !has_counter).unwrap_or_default()
+pub fn hold(values: &DeviceValues<'_>, is_counted: impl Fn(&MetricName) -> bool) -> TimeDelta {
+    let counted = values.metrics.iter().filter(|(name, _)| is_counted(name));
+    let mut holds = Vec::new();
+    for (_, metric) in counted {
+        match metric.rule {
+            MetricRule::Counter(_) => return TimeDelta::zero(),
+            MetricRule::Power(hold) => holds.push(hold),
+            MetricRule::Gauge => {}
+        }
+    }
+    holds.into_iter().max().unwrap_or_default()
 }
 
 /// When the last reading in the rooms is, of the newest piece there or before the range.

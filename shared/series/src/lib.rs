@@ -3,9 +3,9 @@
 //!
 //! `horizon` says how far the rollups reach and `lacking` what they may lack. `gather` reads the pieces of one
 //! device, `neighbours` what is beside its range; `values` gives each row its share, `device` has both for all
-//! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value of several devices, `energy` kWh of meters, `events`
-//! finds the notable steps of counters, `verdicts` what can be said of one, and `conditions` finds episodes. All
-//! arithmetic is the domain's.
+//! metrics, `places` for each room. `counting` says when a device counts beside its meter, `combine` makes one value
+//! of several devices, `energy` kWh of meters, `events` finds the notable steps of counters, `verdicts` what can be
+//! said of one, and `conditions` finds episodes. All arithmetic is the domain's.
 
 mod combine;
 pub mod conditions;
@@ -30,7 +30,7 @@ mod values;
 mod verdicts;
 
 pub use combine::{Combine, value_of};
-pub use counting::{Counted, Presences, counted, meters_above, presence, values_within};
+pub use counting::{Counted, Presences, counted, hold, presence, values_within};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, RowEnergy, sum};
 pub use events::{Event, Events, Value, events};

@@ -148,7 +148,7 @@ impl Payload {
                 self.displace(part, &metric, &value);
                 self.keys
                     .insert((part.to_owned(), metric.clone()), (key.to_owned(), scale.is_same()));
-                self.insert(part, metric.as_str(), Measured::new(value));
+                self.keep(part, metric, Measured::new(value));
             }
             Ok(Scaled::Nothing) => {}
             Ok(Scaled::UnknownWord) => return false,
@@ -167,7 +167,7 @@ impl Payload {
         let has_meaning = vocabulary::meaning(own.as_str()).is_some();
         if is_same && !has_meaning && !self.has(part, own.as_str()) && !self.is_full(part) {
             let kept = Measured { is_own: true, ..known };
-            self.parts.entry(part.to_owned()).or_default().insert(own, kept);
+            self.keep(part, own, kept);
         } else {
             self.ignore(&key);
         }
@@ -204,7 +204,7 @@ impl Payload {
             }
             let Some((metric, conversion)) = unit else {
                 let measured = Measured { is_own: true, ..Measured::new(value) };
-                self.parts.entry(rest.part.to_owned()).or_default().insert(name, measured);
+                self.keep(rest.part, name, measured);
                 continue;
             };
             match conversion.apply(value) {
@@ -287,10 +287,7 @@ impl Payload {
                     Entry::Vacant(slot) => drop(slot.insert(measured)),
                     Entry::Occupied(slot) if measured.is_own => {
                         let metric = slot.key().clone();
-                        self.parts
-                            .entry(component.to_owned())
-                            .or_default()
-                            .insert(metric, measured);
+                        self.keep(component, metric, measured);
                     }
                     Entry::Occupied(slot) => {
                         let fault = Fault::SharedMetric(slot.key().clone());
@@ -303,8 +300,13 @@ impl Payload {
 
     /// Adds a value that is read.
     pub(crate) fn insert(&mut self, part: &str, metric: &str, measured: Measured) {
-        debug_assert!(vocabulary::meaning(metric).is_some(), "{metric} is not in the vocabulary");
         let metric = metric.parse().expect("tables and phases have names of metrics");
+        self.keep(part, metric, measured);
+    }
+
+    fn keep(&mut self, part: &str, metric: MetricName, measured: Measured) {
+        let is_known = measured.is_own || vocabulary::meaning(metric.as_str()).is_some();
+        debug_assert!(is_known, "{metric} is not in the vocabulary");
         self.parts.entry(part.to_owned()).or_default().insert(metric, measured);
     }
 }

@@ -1,12 +1,13 @@
 //! The devices of a sum, without what a meter in the same rooms measures too. Chooses no rooms.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Device, DeviceId, Meter, MetricName, MetricRule, TimeRange};
+use domain::{Device, DeviceId, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use series::{
-    Ask, Counted, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, counted,
-    meters_above, presence, values_within,
+    Ask, Counted, DEVICE_CONCURRENCY, DeviceValues, Failure, LeftOut, Presences, counted, hold,
+    presence, values_within,
 };
 use table::Invocation;
 
@@ -55,8 +56,8 @@ pub(super) async fn meters<'a>(
 
     let mut presences = Presences::new();
     for (it, _) in shown.iter().filter(|(it, _)| of_others.contains(it.device.id())) {
-        let stays =
-            presence(store, &ask(it.device), (it, |_: &MetricName| true), invocation).await?;
+        let hold = hold(it, |_| true);
+        let stays = presence(store, &ask(it.device), it, hold, invocation).await?;
         presences.insert(it.device.id().clone(), stays);
     }
     let mut left_out = Vec::new();
@@ -121,6 +122,8 @@ pub(super) async fn leave_out<'a>(
     invocation: &Invocation,
 ) -> Result<Vec<LeftOut<'a>>, Failure> {
     let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
+    // By meter and hold, in which alone the columns differ.
+    let mut stays_of = BTreeMap::new();
     for name in columns.sums().filter(|_| subject.is_shared()) {
         let mut presences = Presences::new();
         let has_it = |it: &DeviceValues<'_>| {
@@ -136,9 +139,13 @@ pub(super) async fn leave_out<'a>(
             for (meter, place) in above.filter_map(|id| Some((id, *having.get(id)?))) {
                 if !presences.contains_key(meter) {
                     let it = &found[place];
-                    let of = (it, |of: &MetricName| of == name);
-                    let stays = presence(store, &ask(it.device), of, invocation).await?;
-                    presences.insert(meter.clone(), stays);
+                    let hold = hold(it, |of| of == name);
+                    let stays = match stays_of.entry((meter.clone(), hold)) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(unknown) => unknown
+                            .insert(presence(store, &ask(it.device), it, hold, invocation).await?),
+                    };
+                    presences.insert(meter.clone(), stays.clone());
                 }
             }
             let behind = |id: &DeviceId| subject.behind(id);
