@@ -57,6 +57,18 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The body.
     pub(crate) text: String,
+    /// What the table consumed for it, and what it may consume.
+    pub(crate) units: Units,
+}
+
+/// Capacity units of the table, as an answer tells them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Units {
+    /// The read units of the request.
+    pub(crate) read: f64,
+    /// The table's largest numbers of read and of write units a second, if it has any.
+    pub(crate) max_read: Option<u32>,
+    pub(crate) max_write: Option<u32>,
 }
 
 /// A problem as the API describes it, as far as this client reads it.
@@ -181,12 +193,18 @@ impl Client {
             }
             None => self.agent.run(request.body(())?),
         }?;
-        let retry_after = response.headers().get("retry-after");
-        let retry_after = retry_after
-            .and_then(|value| value.to_str().ok()?.parse().ok())
-            .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let number = |name| header(name).and_then(|value| value.parse().ok());
+        let retry_after = header("retry-after").and_then(|value| value.parse().ok());
+        let retry_after = retry_after.map(|it| Duration::from_secs(it).min(MAX_RETRY_AFTER));
+        let read = header("x-consumed-read-units").and_then(|value| value.parse().ok());
+        let units = Units {
+            read: read.unwrap_or_default(),
+            max_read: number("x-max-read-units"),
+            max_write: number("x-max-write-units"),
+        };
         let text = response.body_mut().read_to_string()?;
-        Ok((Answer { status: response.status().as_u16(), text }, retry_after))
+        Ok((Answer { status: response.status().as_u16(), text, units }, retry_after))
     }
 
     /// Returns the server's address.
@@ -220,6 +238,11 @@ fn is_unsent(error: &ureq::Error) -> bool {
         ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         _ => false,
     }
+}
+
+/// Waits for `pause`, or until the flag is set.
+pub(crate) fn wait(pause: Duration, flag: &AtomicBool) {
+    sleep(pause, &[flag]);
 }
 
 /// Waits for `pause`, or until one of the flags is set.

@@ -8,6 +8,7 @@ mod greeting;
 mod import;
 mod mcp;
 mod output;
+mod pace;
 mod patience;
 mod place;
 mod progress_file;

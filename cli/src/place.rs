@@ -9,7 +9,7 @@ use local::DataDirectory;
 use table::layout::Layout;
 use table::shards::Shards;
 
-use crate::patience::patiently;
+use crate::patience::{keep_to, patiently};
 
 /// The table: the one on this machine, or a deployed one.
 #[derive(Debug, clap::Args)]
@@ -87,6 +87,10 @@ impl Place {
 impl OpenTable {
     /// Asks the table in how many partitions its devices are, which no option says.
     pub(crate) async fn with_devices(mut self) -> anyhow::Result<Self> {
+        if self.data.is_none() {
+            let (read, write) = patiently(async |it| self.store.max_units(it).await).await?;
+            keep_to(read, write);
+        }
         let shards = patiently(async |it| self.store.stored_shards(it).await).await?;
         let shards = shards.unwrap_or_default();
         self.store = DynamoStore::connect(&self.config, Layout { shards, ..LAYOUT });

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use aws::StoreConfig;
 use domain::{Timestamp, Zone};
-use local::{Data, Options, System};
+use local::{Burst, Data, Options, System};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
@@ -61,9 +61,21 @@ pub(crate) struct Args {
     /// Damage compressed bodies of text, as a gateway might that passes them on as text
     #[arg(long)]
     gateway_damages_gzip: bool,
+    /// Refuse what the deployed table would have no provisioned units for: with a burst of 300 seconds, or none
+    #[arg(long, value_name = "BURST", value_parser = burst)]
+    provisioned: Option<Burst>,
     /// Print one line of JSON for each invocation of a function
     #[arg(long)]
     log: bool,
+}
+
+/// Parses the burst of a bounded table.
+fn burst(text: &str) -> Result<Burst, String> {
+    match text {
+        "none" => Ok(Burst::None),
+        "full" => Ok(Burst::Full),
+        _ => Err("expected none or full".to_owned()),
+    }
 }
 
 /// Serves until the process is told to stop.
@@ -80,6 +92,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         device_shards: args.device_shards,
         conditions_index: args.conditions_index.map(|it| it == "on"),
         gateway_damages_gzip: args.gateway_damages_gzip,
+        provisioned: args.provisioned,
         telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
         ..Options::default()
     };

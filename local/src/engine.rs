@@ -19,6 +19,7 @@ mod endpoint;
 mod queue;
 mod stream;
 mod stream_positions;
+mod throttle;
 mod writer;
 
 use std::fs::{self, File, TryLockError};
@@ -45,9 +46,11 @@ pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 
 use crate::table_definition::{Index, TableDefinition};
+use crate::template::Template;
 use crate::warning::warn;
-use crate::{Data, private};
+use crate::{Burst, Data, private};
 use endpoint::Operations;
+use throttle::Throttle;
 use writer::{Turns, Writer, WriterConnection};
 
 /// The table's name on this machine.
@@ -77,7 +80,13 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Opens or creates the data, makes the table where it is missing, and answers from then on.
-    pub(crate) fn start(data: &Data, table: &TableDefinition) -> anyhow::Result<Self> {
+    ///
+    /// With a `burst` it refuses what the deployed table would have no provisioned units for.
+    pub(crate) fn start(
+        data: &Data,
+        table: &TableDefinition,
+        burst: Option<Burst>,
+    ) -> anyhow::Result<Self> {
         let (directory, scratch) = match data {
             // A file that goes with the process, not SQLite's `:memory:`: that could not be opened
             // twice, and the stream is read and trimmed over a connection of its own.
@@ -103,8 +112,10 @@ impl Engine {
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
+        let throttle = burst.map(|burst| Throttle::of(&Template::own()?, burst)).transpose()?;
+        let turns_of_others = Arc::clone(&turns);
         let operations =
-            Operations { database: database.clone(), writer, turns: Arc::clone(&turns) };
+            Operations { database: database.clone(), writer, turns: turns_of_others, throttle };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
         // Under the lock, for `running`.
@@ -409,7 +420,7 @@ mod tests {
     use super::*;
 
     fn start(directory: &Path) -> anyhow::Result<Engine> {
-        Engine::start(&Data::Dir(directory.to_owned()), &TableDefinition::own()?)
+        Engine::start(&Data::Dir(directory.to_owned()), &TableDefinition::own()?, None)
     }
 
     #[test]
@@ -493,7 +504,7 @@ mod tests {
             assert!(engine.is_empty().unwrap());
             engine.stop().unwrap();
         }
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
         let file = engine.file().to_owned();
         assert!(file.exists());
         engine.stop().unwrap();

@@ -9,6 +9,7 @@ use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
 use runtime::clock::{Deadline, SystemClock};
+use runtime::config::MaxUnits;
 use runtime::queue::{SqsBatchResponse, SqsEvent};
 use serde_json::Value;
 
@@ -30,6 +31,9 @@ pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Follo
 
 /// The units a second that the rollup function counts with: the engine has no ceiling of its own.
 const MAX_UNITS: u32 = 100_000;
+
+/// The units a second that the template provisions for the table, or for its index by room where that has fewer.
+pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 12, write: 11 };
 
 /// The time for which a mark of late changes holds. A write costs nothing here, and answers that say for longer
 /// than they must that rollups may lack something are of no use.
@@ -87,6 +91,7 @@ impl Functions {
     ) -> Self {
         let Options { registry_max_age, earliest_timestamp, retention_days, .. } = *options;
         let telemetry = &options.telemetry;
+        let max_units = options.provisioned.map(|_| PROVISIONED);
         let functions = Self {
             ingest: Arc::new(Ingest::new(
                 store.clone(),
@@ -99,6 +104,7 @@ impl Functions {
                     auth,
                     time_zone: options.time_zone,
                     late_ahead: LATE_AHEAD,
+                    max_units,
                     ..ingest::Settings::default()
                 },
             )),
@@ -106,7 +112,7 @@ impl Functions {
                 store.clone(),
                 SystemClock,
                 telemetry.clone(),
-                query::Settings { registry_max_age, auth, following },
+                query::Settings { registry_max_age, auth, following, max_units },
             )),
         };
         Box::pin(functions.ingest.load()).await;
@@ -134,6 +140,8 @@ impl Consumers {
         following: Following,
     ) -> Self {
         let days = |days: Option<u32>| days.map(|days| TimeDelta::days(days.into()));
+        let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
+        let max_units = options.provisioned.map_or(unbounded, |_| PROVISIONED);
         let settings = rollup::Settings {
             zone: options.time_zone,
             retention: rollup::Retention {
@@ -142,8 +150,8 @@ impl Consumers {
                 days: days(options.day_retention_days),
             },
             following,
-            max_read_units: MAX_UNITS,
-            max_write_units: MAX_UNITS,
+            max_read_units: max_units.read,
+            max_write_units: max_units.write,
         };
         let (letters, telemetry) = (dead_letters.clone(), options.telemetry.clone());
         let rollup = Rollup::new(

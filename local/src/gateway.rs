@@ -244,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn the_token_comes_before_the_body_and_the_body_is_short_and_in_time() {
         let table = TableDefinition::own().unwrap();
-        let engine = Engine::start(&Data::Memory, &table).unwrap();
+        let engine = Engine::start(&Data::Memory, &table, None).unwrap();
         let store = DynamoStore::connect(&engine.store_config(), table.layout());
         let options = Options::default();
         let functions = Functions::start(&store, &options, Following::default(), true).await;

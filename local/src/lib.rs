@@ -36,7 +36,7 @@ mod work_queue;
 
 pub use data_directory::DataDirectory;
 pub use ingest::{Event as IngestEvent, read_reading};
-pub use options::{Data, Options};
+pub use options::{Burst, Data, Options};
 pub use rollup::Event as RollupEvent;
 pub use runtime::dead_letters::DeadLetter;
 pub use system::System;

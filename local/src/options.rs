@@ -17,6 +17,15 @@ pub enum Data {
     Dir(PathBuf),
 }
 
+/// How much of a table's unused capacity is there for a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Burst {
+    /// That of one second: AWS promises no more.
+    None,
+    /// That of 300 seconds, which AWS keeps at most.
+    Full,
+}
+
 /// How a system is started.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -54,6 +63,9 @@ pub struct Options {
     /// Whether compressed bodies of text reach the functions as text, by which their bytes are lost; by default
     /// they do not. Nobody says whether API Gateway does that.
     pub gateway_damages_gzip: bool,
+    /// Whether the table refuses what is beyond the units that the template provisions, and its burst; by default it
+    /// has no bounds.
+    pub provisioned: Option<Burst>,
     /// Where the functions' log events go; nowhere by default.
     pub telemetry: Telemetry,
 }
@@ -76,6 +88,7 @@ impl Default for Options {
             conditions_index: None,
             attribute_index: None,
             gateway_damages_gzip: false,
+            provisioned: None,
             telemetry: Telemetry::silent(),
         }
     }

@@ -211,7 +211,7 @@ mod tests {
 
     fn engine(directory: &Path) -> Engine {
         let data = Data::Dir(directory.to_owned());
-        Engine::start(&data, &TableDefinition::own().unwrap()).unwrap()
+        Engine::start(&data, &TableDefinition::own().unwrap(), None).unwrap()
     }
 
     /// A function that keeps the bodies of each invocation, reports "fails" as failed and panics at "panics".

@@ -346,7 +346,7 @@ Resources:
     impl Running {
         fn start(directory: &Path, fails: bool) -> Self {
             let table = TableDefinition::own().unwrap();
-            let engine = Engine::start(&Data::Dir(directory.to_owned()), &table).unwrap();
+            let engine = Engine::start(&Data::Dir(directory.to_owned()), &table, None).unwrap();
             let template = Template::parse(TWO_CONSUMERS).unwrap();
             let mut mappings = EventSourceMapping::from_template(&template).unwrap();
             mappings.sort_by_key(|mapping| mapping.function != "Quick");
@@ -445,7 +445,7 @@ Resources:
         let directory = tempfile::tempdir().unwrap();
         let data = Data::Dir(directory.path().to_owned());
         let table = TableDefinition::own().unwrap();
-        let engine = block_in_place(|| Engine::start(&data, &table)).unwrap();
+        let engine = block_in_place(|| Engine::start(&data, &table, None)).unwrap();
         let mapping = EventSourceMapping::from_template(&Template::parse(GATHERING).unwrap());
         let mapping = mapping.unwrap().remove(0);
         assert_eq!(mapping.window, Duration::from_mins(1));
@@ -479,7 +479,7 @@ Resources:
         let directory = tempfile::tempdir().unwrap();
         let table = TableDefinition::own().unwrap();
         let data = Data::Dir(directory.path().to_owned());
-        let engine = block_in_place(|| Engine::start(&data, &table)).unwrap();
+        let engine = block_in_place(|| Engine::start(&data, &table, None)).unwrap();
         let mappings =
             EventSourceMapping::from_template(&Template::parse(TWO_CONSUMERS).unwrap()).unwrap();
         let mapping = mappings.into_iter().next().unwrap();

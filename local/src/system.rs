@@ -89,9 +89,9 @@ async fn start_engine(
         (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
         (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
     ];
-    let data = options.data.clone();
+    let (data, burst) = (options.data.clone(), options.provisioned);
     let start = move || {
-        let engine = Engine::start(&data, &table)?;
+        let engine = Engine::start(&data, &table, burst)?;
         for (index, indexed, wanted) in wanted {
             if let Some(wanted) = wanted {
                 engine.set_index(&indexed, index, wanted)?;

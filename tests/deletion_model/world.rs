@@ -380,9 +380,9 @@ impl World {
             }
             (event, Outcome::Answered(answer)) => {
                 let statuses: &[i64] = match event {
-                    Event::Post(_) => &[201, 207, 410, 429, 503],
-                    Event::DeleteDevice(_) => &[200, 202, 404, 429, 503],
-                    _ => &[200, 404, 409, 429, 503],
+                    Event::Post(_) => &[201, 207, 410, 503],
+                    Event::DeleteDevice(_) => &[200, 202, 404, 503],
+                    _ => &[200, 404, 409, 503],
                 };
                 if !statuses.contains(&answer.status) {
                     self.wrong.push(format!("{event:?} is answered with {answer:?}"));

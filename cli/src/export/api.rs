@@ -9,12 +9,13 @@ use local::DataDirectory;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::client::{self, Answer, Ask, Client};
+use crate::client::{self, Answer, Ask, Client, Units};
+use crate::pace::Pace;
 
 /// An API to read from.
 pub(super) enum Api {
     /// A server.
-    Server(Arc<Client>),
+    Server(Arc<Client>, Arc<Pace>),
     /// The data in a directory of this machine.
     Local(DataDirectory),
 }
@@ -30,7 +31,8 @@ impl Api {
     /// Returns the API of the server at `url`.
     pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
-        Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
+        let client = Client::new(url, token.as_deref())?;
+        Ok(Self::Server(Arc::new(client), Arc::new(Pace::unknown())))
     }
 
     /// Opens the API of the data in a directory.
@@ -66,10 +68,14 @@ impl Api {
 
     async fn get(&self, path: &str) -> anyhow::Result<String> {
         let (status, body) = match self {
-            Self::Server(client) => {
+            Self::Server(client, pace) => {
+                tokio::time::sleep(pace.take(0.0)).await;
                 let (client, path) = (Arc::clone(client), path.to_owned());
+                let pace = Arc::clone(pace);
                 return tokio::task::spawn_blocking(move || {
                     let answer = client.send(Ask::get(&path), &AtomicBool::new(false))?;
+                    pace.learn(answer.units.max_read);
+                    pace.settle(0.0, answer.units.read);
                     match answer.status {
                         200 => Ok(answer.text),
                         _ => Err(client.error(&path, &answer)),
@@ -81,7 +87,11 @@ impl Api {
                 data.send(http::Request::builder().uri(path).body(Vec::new())?).await?
             }
         };
-        let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };
+        let answer = Answer {
+            status: status.as_u16(),
+            text: String::from_utf8(body)?,
+            units: Units::default(),
+        };
         match answer.status {
             200 => Ok(answer.text),
             status => bail!("{path} answers {status}: {}", answer.problem().detail),
@@ -92,7 +102,7 @@ impl Api {
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,
-            Self::Server(_) => Ok(()),
+            Self::Server(..) => Ok(()),
         }
     }
 }

@@ -15,11 +15,17 @@ use super::refusals::{Refusal, Refusals};
 use super::registry;
 use super::resume::Resume;
 use super::round::{self, Entry, Round, Rounds};
-use crate::client::{Answer, Ask, Client, FieldError, Problem};
+use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
 use crate::output::{counted, print};
+use crate::pace::Pace;
 
 /// The number of requests under way at once.
 const UPLOAD_CONCURRENCY: usize = 4;
+/// The readings of the first request: its answer tells what the table can bear.
+const FIRST_BATCH: usize = 25;
+/// The seconds in which a table with bounded capacity stores a request: well within those after which the server
+/// gives up.
+const SECONDS_A_BATCH: f64 = 3.0;
 
 /// The options of an upload.
 #[derive(Debug, Clone, Copy)]
@@ -127,13 +133,14 @@ fn send_rounds(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     let watch = Stopwatch::start();
+    let pace = Pace::unknown();
     summary.refused_before = resume.refused();
     let skipped = rounds.skip_lines(resume.acknowledged())?;
     let mut registry = Vec::new();
     for round in [Ok(skipped)].into_iter().chain(rounds) {
         let round = round?;
         refuse(round.refusals.clone(), options, summary)?;
-        let refusals = send(&round, client, options, |stored| {
+        let refusals = send(&round, (client, &pace), options, |stored| {
             summary.stored += stored;
             bar.set_message(format!("{} readings", summary.stored));
         })?;
@@ -167,29 +174,44 @@ fn refuse(
     Ok(())
 }
 
+// The rooms of a file are history, whatever the registry holds now.
+const PUT: &str = "/readings?rooms=given";
+const MERGE: &str = "/readings?merge=true&rooms=given";
+
 /// Sends a round, and calls `stored` with the number of readings that each request stored. Returns the
 /// server's refusals.
 fn send(
     round: &Round,
-    client: &Client,
+    (client, pace): (&Client, &Pace),
     options: UploadOptions,
     mut stored: impl FnMut(u64),
 ) -> anyhow::Result<Vec<Refusal>> {
-    let batches = |entries| round::batches(entries, options.batch).into_iter();
-    // The rooms of a file are history, whatever the registry holds now.
-    let put = batches(&round.puts).map(|batch| ("/readings?rooms=given", batch));
-    let merged = batches(&round.merges).map(|batch| ("/readings?merge=true&rooms=given", batch));
+    let mut refusals = Vec::new();
+    let first = round.puts.len().min(if pace.is_told() { 0 } else { FIRST_BATCH });
+    let (first, puts) = round.puts.split_at(first);
+    for batch in round::batches(first, options.batch) {
+        let refused = send_batch((client, pace), PUT, batch, &AtomicBool::new(false))?;
+        stored((batch.len() - refused.len()) as u64);
+        refusals.extend(refused);
+    }
+    let size = pace.rate().map_or(options.batch, |rate| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small")]
+        let bearable = (rate * SECONDS_A_BATCH).max(1.0) as usize;
+        bearable.min(options.batch)
+    });
+    let batches = |entries| round::batches(entries, size).into_iter();
+    let put = batches(puts).map(|batch| (PUT, batch));
+    let merged = batches(&round.merges).map(|batch| (MERGE, batch));
     let all: Vec<(&str, &[Entry])> = put.chain(merged).collect();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (results, sent) = mpsc::channel();
-    let mut refusals = Vec::new();
     let mut outcome = Ok(());
     thread::scope(|scope| {
         for _ in 0..UPLOAD_CONCURRENCY.min(all.len()) {
             let (results, all, next, stop) = (results.clone(), &all, &next, &stop);
             scope.spawn(move || {
                 while let Some((path, batch)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = send_batch(client, path, batch, stop);
+                    let result = send_batch((client, pace), path, batch, stop);
                     let failed = result.is_err();
                     drop(results.send((batch.len(), result)));
                     if failed {
@@ -229,7 +251,7 @@ struct Receipt {
 
 /// Sends one batch until it is stored. Storing it twice changes nothing.
 fn send_batch(
-    client: &Client,
+    (client, pace): (&Client, &Pace),
     path: &str,
     batch: &[Entry],
     stop: &AtomicBool,
@@ -238,7 +260,11 @@ fn send_batch(
         batch.iter().flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()]).collect();
     let ask =
         Ask { method: "POST", path, body: Some(("application/x-ndjson", &body)), headers: &[] };
+    // A reading is a write unit of the table, and one of its index by room.
+    #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
+    wait(pace.take(batch.len() as f64), stop);
     let answer = client.send(ask, stop)?;
+    pace.learn(answer.units.max_write);
     match answer.status {
         201 | 207 => {
             let receipt: Receipt = serde_json::from_str(&answer.text).with_context(|| {

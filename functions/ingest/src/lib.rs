@@ -7,6 +7,7 @@
 
 mod event;
 mod formats;
+mod halfway;
 mod intake;
 mod pipeline;
 mod readings;
@@ -52,7 +53,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let http =
-            HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone());
+            HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone())
+                .with_max_units(settings.max_units);
         Self { http, pipeline: Pipeline::new(store, clock, settings), telemetry }
     }
 
@@ -90,7 +92,8 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         submission: Result<Option<Submission<'_>>, Problem>,
         deadline: Deadline,
     ) -> Result<Reply, Failure> {
-        let invocation = Invocation::until(deadline);
+        // Nobody waits for the answer.
+        let invocation = Invocation::until(deadline).patient();
         let mut log = WideEvent::begin("ingest");
         // Boxed, as an HTTP request's is: nested, the future is too deep for the compiler.
         let outcome = match submission {

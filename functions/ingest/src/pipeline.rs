@@ -9,6 +9,7 @@ use table::{
     ReadRollupState, RegisterDevices, TeachDevice,
 };
 
+use crate::halfway::Halfway;
 use crate::intake::home_zone::HomeZone;
 use crate::registry::metric_limit::MetricLimit;
 use crate::registry::places::KnownPlaces;
@@ -23,6 +24,7 @@ pub(crate) struct Pipeline<S, C> {
     pub(crate) metric_limit: MetricLimit,
     pub(crate) zone: HomeZone<C>,
     pub(crate) late: LateMarking,
+    pub(crate) halfway: Halfway,
     pub(crate) clock: C,
     pub(crate) settings: Settings,
 }
@@ -43,6 +45,7 @@ impl<S, C: Clock> Pipeline<S, C> {
             metric_limit: MetricLimit::default(),
             zone: HomeZone::new(settings, clock.clone()),
             late: LateMarking::new(settings.late_ahead),
+            halfway: Halfway::default(),
             clock,
             settings,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use domain::{Timestamp, Zone};
 use rollups::MARKED_AHEAD;
-use runtime::config::{Config, EARLIEST_TIMESTAMP};
+use runtime::config::{Config, EARLIEST_TIMESTAMP, MaxUnits};
 
 /// The settings of the function.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,8 @@ pub struct Settings {
     pub late_ahead: TimeDelta,
     /// The home's time zone until the rollups have begun; theirs rules from then on.
     pub time_zone: Zone,
+    /// The table's largest numbers of units a second; none where nothing bounds them.
+    pub max_units: Option<MaxUnits>,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             auth: true,
             late_ahead: MARKED_AHEAD,
             time_zone: Zone::UTC,
+            max_units: None,
         }
     }
 }
@@ -52,6 +55,7 @@ impl From<&Config> for Settings {
             auth: config.auth,
             late_ahead: MARKED_AHEAD,
             time_zone: config.time_zone,
+            max_units: Some(config.max_units),
         }
     }
 }

@@ -7,7 +7,7 @@ use domain::{DeviceId, Reading, Timestamp};
 use futures_util::future::join_all;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
-use table::{Added, Invocation, StoreError, StoreResult};
+use table::{Added, Invocation, PutOutcome, StoreError, StoreResult};
 
 use crate::intake::mode::{Mode, Words};
 use crate::intake::submission::Submission;
@@ -113,12 +113,7 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
             }
         };
 
-        let retention = self.retention();
-        let put = if mode.merge {
-            self.store.merge_readings(&timed.readings, retention, invocation).await
-        } else {
-            self.store.put_readings(&timed.readings, retention, invocation).await
-        };
+        let put = self.put(&timed.readings, mode.merge, invocation).await;
         let mut stored = outcome.add(timed, put);
         // After the others, because one of them may have the very timestamp of the arrival.
         self.add_arrivals(arrivals, arrival_id, (&mut outcome, &mut stored), invocation).await;
@@ -140,6 +135,37 @@ impl<S: Store, C: Clock> Pipeline<S, C> {
         register(memory, &self.store, &known, &stored, invocation, log).await;
         keep_learned(memory, &known, &stored.readings);
         teach(memory, &self.store, &known, &stored, invocation, log).await;
+        outcome
+    }
+
+    /// Stores readings with a timestamp, but those that an earlier attempt of the same request has stored.
+    async fn put(
+        &self,
+        readings: &[Reading],
+        is_merged: bool,
+        invocation: &Invocation,
+    ) -> PutOutcome {
+        let places = self.halfway.left(readings, is_merged, self.clock.now());
+        let some: Vec<Reading>;
+        let left = if places.len() == readings.len() {
+            readings
+        } else {
+            some = places.iter().map(|place| readings[*place].clone()).collect();
+            &some
+        };
+        let retention = self.retention();
+        let mut outcome = if is_merged {
+            self.store.merge_readings(left, retention, invocation).await
+        } else {
+            self.store.put_readings(left, retention, invocation).await
+        };
+        for place in &mut outcome.not_stored {
+            *place = places[*place];
+        }
+        if let Some(StoreError::Throttled(_)) = outcome.cause {
+            let stored = (0..readings.len()).filter(|it| !outcome.not_stored.contains(it));
+            self.halfway.keep(stored.map(|it| &readings[it]), is_merged, self.clock.now());
+        }
         outcome
     }
 

@@ -168,7 +168,7 @@ async fn what_is_not_stored_is_named_and_the_client_is_told_to_come_back() {
     let body = r#"[{"device_id": "a", "t": 1, "timestamp": 1768147200}, {"t": 1},
         {"device_id": "b", "t": 1, "timestamp": 1768147200}, {"device_id": "b", "u": 1, "timestamp": 1768147200}]"#;
     let (status, answer) = bench.post(body).await;
-    assert_eq!(status, 429);
+    assert_eq!(status, 503);
     assert_eq!(answer["not_stored"], json!([2, 3]), "both that became one");
     assert_eq!(answer["errors"][0]["index"], 1);
     assert!(answer["detail"].as_str().expect("text").starts_with("Of 3 readings 1 are stored"));
@@ -288,7 +288,7 @@ async fn an_arrival_that_would_be_stamped_far_off_is_not_stored() {
     }
     let body = r#"[{"device_id": "e", "t": 1}, {"device_id": "d", "t": 1}]"#;
     let (status, answer) = bench.reply(arrived(5, "late", body)).await;
-    assert_eq!((status, &answer["not_stored"]), (429, &json!([1])), "{answer}");
+    assert_eq!((status, &answer["not_stored"]), (503, &json!([1])), "{answer}");
     assert_eq!(answer.get("errors"), None, "it may be sent again, so it is not refused");
     assert_eq!(bench.store.readings().len(), 11);
 }
@@ -303,7 +303,7 @@ fn accounts(status: i64, answer: &Value) -> (usize, Vec<u64>, Vec<u64>) {
         list.as_array().into_iter().flatten().filter_map(|it| it["index"].as_u64()).collect()
     };
     let accepted = match status {
-        429 | 503 => {
+        503 => {
             let detail = answer["detail"].as_str().expect("a text");
             let (_, behind) = detail.split_once("readings ").expect("Of N readings M are stored");
             behind.split_once(' ').expect("a number").0.parse().expect("a number")

@@ -28,7 +28,7 @@ use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use rollups::{Following, LateMarking, MARKED_AHEAD};
 use runtime::clock::{Clock, Deadline};
-use runtime::config::Config;
+use runtime::config::{Config, MaxUnits};
 use runtime::http::{Call, Handler, HttpFunction};
 use runtime::registry::CachedRegistry;
 use runtime::telemetry::Telemetry;
@@ -52,20 +52,23 @@ pub struct Settings {
     pub auth: bool,
     /// How soon rollups follow.
     pub following: Following,
+    /// The table's largest numbers of units a second; none where nothing bounds them.
+    pub max_units: Option<MaxUnits>,
 }
 
 impl Default for Settings {
     /// The settings of a deployed function whose environment says nothing else.
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
-        Self { registry_max_age, auth: true, following: Following::default() }
+        Self { registry_max_age, auth: true, following: Following::default(), max_units: None }
     }
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
         let following = Following::gathering_for(config.rollup_window);
-        Self { registry_max_age: config.registry_max_age, auth: config.auth, following }
+        let max_units = Some(config.max_units);
+        Self { registry_max_age: config.registry_max_age, auth: config.auth, following, max_units }
     }
 }
 
@@ -95,11 +98,12 @@ impl<S: Store, C: Clock> Query<S, C> {
     /// The function on a table.
     #[must_use]
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings { registry_max_age, auth, following } = settings;
+        let Settings { registry_max_age, auth, following, max_units } = settings;
         let registry = CachedRegistry::new(registry_max_age, clock.clone());
         let known_state = KnownState::new(following);
         let late = LateMarking::new(MARKED_AHEAD);
-        let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone());
+        let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone())
+            .with_max_units(max_units);
         let densities = Densities::default();
         let quiet = Quiet::of(registry_max_age);
         let handlers = Handlers { store, registry, known_state, late, densities, quiet, clock };

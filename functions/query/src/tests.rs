@@ -638,7 +638,7 @@ async fn a_table_that_fails_is_told_as_such() {
     bench.query.load().await;
     bench.store.fail_with([StoreError::Throttled("x".into())]);
     let answer = bench.get("/devices/a/readings").await;
-    assert_eq!((answer.status, answer.header("retry-after")), (429, "2"));
+    assert_eq!((answer.status, answer.header("retry-after")), (503, "2"));
     bench.clock.advance(Duration::from_secs(61));
     bench.store.fail_with([StoreError::TimedOut]);
     assert_eq!(bench.get("/devices").await.status, 200, "an old list is better than none");

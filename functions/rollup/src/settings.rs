@@ -31,8 +31,8 @@ impl From<&Config> for Settings {
                 days: days(config.day_retention_days),
             },
             following: Following::gathering_for(config.rollup_window),
-            max_read_units: config.max_read_units,
-            max_write_units: config.max_write_units,
+            max_read_units: config.max_units.read,
+            max_write_units: config.max_units.write,
         }
     }
 }

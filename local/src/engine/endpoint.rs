@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::throttle::Throttle;
 use super::writer::{Turns, Writer};
 use crate::warning::WarningLimiter;
 
@@ -32,6 +33,8 @@ pub(super) struct Operations {
     pub(super) writer: Writer,
     /// Whose turn it is to write.
     pub(super) turns: Turns,
+    /// The capacity of the table, if it is bounded.
+    pub(super) throttle: Option<Throttle>,
 }
 
 struct Endpoint {
@@ -103,8 +106,19 @@ fn response(status: StatusCode, body: String) -> Response {
 }
 
 impl Operations {
-    /// What stores, tests and other tools ask of a table.
     async fn run(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
+        match &self.throttle {
+            Some(throttle) => {
+                throttle
+                    .run(operation, body, async |body| self.perform(operation, body).await)
+                    .await
+            }
+            None => self.perform(operation, body).await,
+        }
+    }
+
+    /// What stores, tests and other tools ask of a table.
+    async fn perform(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
         let database = &self.database;
         match operation {
             "BatchExecuteStatement" => {
@@ -214,7 +228,7 @@ mod tests {
         let database = Database::new(file.to_str().unwrap()).unwrap();
         let turns = Arc::new(Mutex::new(WriterConnection::open(file).unwrap()));
         let (writer, _) = Writer::start(Arc::clone(&turns)).unwrap();
-        let operations = Operations { database, writer, turns };
+        let operations = Operations { database, writer, turns, throttle: None };
         let error = operations.run("CreateBackup", b"{}").await.unwrap_err().to_json();
         assert!(error.contains("CreateBackup"), "{error}");
         assert!(operations.run("GetItem", b"{").await.is_err());

@@ -134,7 +134,7 @@ mod tests {
 
     fn engine(directory: &Path) -> Engine {
         let data = Data::Dir(directory.to_owned());
-        Engine::start(&data, &TableDefinition::own().unwrap()).unwrap()
+        Engine::start(&data, &TableDefinition::own().unwrap(), None).unwrap()
     }
 
     fn at(seconds: i64) -> Timestamp {

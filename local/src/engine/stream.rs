@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_is_trimmed_is_gone_and_numbers_go_on() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
         let stream = engine.stream();
         assert_eq!(stream.newest().unwrap(), 0);
         for n in 0..5 {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_record_stays_until_every_consumer_has_passed_it() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
         let stream = engine.stream();
         assert_eq!(stream.set_consumers(&names(&["a", "b"])).unwrap(), [0, 0]);
         (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_record_is_the_event_that_a_function_gets() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap()).unwrap();
+        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
         put(&engine, "TS#2026-01-11T16:00:00.000Z");
         let record = engine.stream().read(0, 1).unwrap().remove(0);
         assert_eq!(record.event["eventName"], "INSERT");

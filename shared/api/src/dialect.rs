@@ -104,8 +104,7 @@ impl Dialect {
     }
 }
 
-/// The status of a failure and version 2's code of it. Throttling is a failure of ours here: a client that sees
-/// 429 of version 1 drops what it has.
+/// The status of a failure and version 2's code of it.
 const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
     let code = match kind {
         ProblemKind::Unauthorized => "unauthorized",
@@ -115,9 +114,7 @@ const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
         ProblemKind::Conflict => "conflict",
         ProblemKind::TooLarge => "request too large",
         ProblemKind::Unanswerable => "unprocessable entity",
-        ProblemKind::Throttled | ProblemKind::Unavailable | ProblemKind::Contended => {
-            return (503, "unavailable");
-        }
+        ProblemKind::Throttled | ProblemKind::Unavailable | ProblemKind::Contended => "unavailable",
         ProblemKind::Internal => "internal error",
         ProblemKind::BadRequest
         | ProblemKind::Gone

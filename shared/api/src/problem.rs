@@ -56,8 +56,7 @@ impl ProblemKind {
             Self::TooLarge => 413,
             Self::UnsupportedType | Self::UnsupportedCoding => 415,
             Self::Unanswerable => 422,
-            Self::Throttled => 429,
-            Self::Contended | Self::Unavailable => 503,
+            Self::Throttled | Self::Contended | Self::Unavailable => 503,
             Self::Internal => 500,
         }
     }
@@ -75,7 +74,7 @@ impl ProblemKind {
             Self::UnsupportedType => "The body's type is not supported",
             Self::UnsupportedCoding => "The body's coding is not supported",
             Self::Unanswerable => "The request cannot be answered",
-            Self::Throttled => "Too many requests",
+            Self::Throttled => "The table is busy",
             Self::Contended => "Others change the same now",
             Self::Unavailable => "The table is unavailable",
             Self::Internal => "Something went wrong",
@@ -249,7 +248,7 @@ mod tests {
     #[test]
     fn a_retryable_failure_says_when_to_come_back() {
         let response = Problem::from(&StoreError::Throttled("x".into())).respond();
-        assert_eq!(response.status, 429);
+        assert_eq!(response.status, 503);
         assert!(response.headers.contains(&("retry-after", "2".to_owned())));
         assert_eq!(Problem::from(&StoreError::TimedOut).respond().status, 503);
         let problem = Problem::from(&StoreError::Contended("the device d".to_owned()));

@@ -11,7 +11,7 @@ pub const MAX_METRICS: usize = 64;
 /// The metrics of one device at one timestamp, at least one.
 ///
 /// The device and the timestamp identify a reading; a reading that is sent again replaces itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reading {
     /// The device that measured.
     pub device: DeviceId,

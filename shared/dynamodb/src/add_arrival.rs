@@ -3,7 +3,6 @@
 use chrono::TimeDelta;
 
 use crate::DynamoStore;
-use crate::pause::while_throttled;
 use domain::Reading;
 use table::item::{self, Arrival};
 use table::{AddArrival, Added, InsertOutcome, Invocation, StoreResult};
@@ -16,9 +15,8 @@ impl AddArrival for DynamoStore {
         retention: Option<TimeDelta>,
         invocation: &Invocation,
     ) -> StoreResult<Added> {
-        let put =
-            || self.put_if_absent(item::from_arrival(reading, arrival, retention), invocation);
-        Ok(match while_throttled(invocation, put).await? {
+        let arrived = item::from_arrival(reading, arrival, retention);
+        Ok(match self.put_if_absent(arrived, invocation).await? {
             InsertOutcome::Inserted => Added::Stored,
             // The SDK repeats a request whose answer was lost: then the item that is there is this one,
             // with whatever was merged into it since.

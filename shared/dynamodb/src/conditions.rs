@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use domain::{ConditionsSchema, DeviceId, Timestamp};
 
 use crate::attribute::{SdkItem, from_sdk, to_sdk};
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_read};
@@ -72,7 +72,7 @@ impl QueryConditions for DynamoStore {
     ) -> StoreResult<ConditionsPage> {
         let month = keys::conditions_month(device, month);
         let bytes = |bytes: &[u8]| AttributeValue::B(Blob::new(bytes));
-        let answer = self
+        let request = self
             .client
             .query()
             .table_name(&self.table)
@@ -85,9 +85,8 @@ impl QueryConditions for DynamoStore {
             .expression_attribute_values(":b", bytes(last))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(after.map(|after| place(after, &month)))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_read(invocation, answer.consumed_capacity());
         let has_more = answer.last_evaluated_key.is_some();
         // What cannot be read is skipped: other writers may leave it there.

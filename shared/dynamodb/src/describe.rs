@@ -1,17 +1,19 @@
-//! `DescribeTable`: the indexes that a table has. For the command line and the laptop; no function asks.
+//! `DescribeTable`: the indexes and the capacity that a table has. For the command line and the laptop; no function asks.
 
-use aws_sdk_dynamodb::types::TableDescription;
+use aws_sdk_dynamodb::types::{
+    OnDemandThroughput, ProvisionedThroughputDescription as Provisioned, TableDescription,
+};
 
 use crate::DynamoStore;
-use crate::error::store_error;
+use crate::pause::asked;
 use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX};
 use table::{Invocation, StoreResult};
 
 impl DynamoStore {
     /// The store of the table with the indexes that the table has.
     pub async fn as_laid_out(mut self, invocation: &Invocation) -> StoreResult<Self> {
-        let answer = self.client.describe_table().table_name(&self.table).send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+        let request = self.client.describe_table().table_name(&self.table);
+        let answer = asked(invocation, || request.clone().send()).await?;
         let indexes =
             answer.table().map(TableDescription::global_secondary_indexes).unwrap_or_default();
         let has = |index: &Index| indexes.iter().any(|it| it.index_name() == Some(index.name));
@@ -19,6 +21,33 @@ impl DynamoStore {
         self.layout.attribute_index = has(&ATTRIBUTE_INDEX);
         self.layout.conditions_index = has(&CONDITIONS_INDEX);
         Ok(self)
+    }
+
+    /// The read and the write units a second that the table itself may consume, provisioned or on demand; none
+    /// where nothing bounds them.
+    pub async fn max_units(
+        &self,
+        invocation: &Invocation,
+    ) -> StoreResult<(Option<u32>, Option<u32>)> {
+        let request = self.client.describe_table().table_name(&self.table);
+        let answer = asked(invocation, || request.clone().send()).await?;
+        let table = answer.table();
+        let provisioned = table.and_then(|it| it.provisioned_throughput());
+        let on_demand = table.and_then(|it| it.on_demand_throughput());
+        // On demand a table tells 0 provisioned units, and -1 where it has no bound.
+        let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
+            let units = provisioned.filter(|it| *it > 0).or(on_demand.filter(|it| *it > 0));
+            units.and_then(|units| u32::try_from(units).ok())
+        };
+        let read = bound(
+            provisioned.and_then(Provisioned::read_capacity_units),
+            on_demand.and_then(OnDemandThroughput::max_read_request_units),
+        );
+        let write = bound(
+            provisioned.and_then(Provisioned::write_capacity_units),
+            on_demand.and_then(OnDemandThroughput::max_write_request_units),
+        );
+        Ok((read, write))
     }
 
     /// How the table is laid out, as far as the store knows.

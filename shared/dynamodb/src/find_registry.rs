@@ -3,8 +3,7 @@
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 
 use crate::attribute::{SdkItem, from_sdk, to_sdk};
-use crate::error::store_error;
-use crate::pause::{Pauses, while_throttled};
+use crate::pause::{Pauses, asked};
 use crate::{DynamoStore, note_read};
 use domain::{Device, DeviceId, Room, RoomId};
 use table::item::Decode;
@@ -48,20 +47,17 @@ impl DynamoStore {
             let mut waiting: Vec<SdkItem> = keys.iter().map(|key| to_sdk(item::key(key))).collect();
             let mut pauses = Pauses::default();
             while !waiting.is_empty() {
-                let asked = KeysAndAttributes::builder()
+                let keys = KeysAndAttributes::builder()
                     .set_keys(Some(waiting))
                     .consistent_read(true)
                     .build()
                     .expect("the keys are set");
-                let ask = || {
-                    let request = self
-                        .client
-                        .batch_get_item()
-                        .request_items(&self.table, asked.clone())
-                        .return_consumed_capacity(ReturnConsumedCapacity::Total);
-                    async { invocation.within(request.send()).await?.map_err(store_error) }
-                };
-                let answer = while_throttled(invocation, ask).await?;
+                let request = self
+                    .client
+                    .batch_get_item()
+                    .request_items(&self.table, keys)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Total);
+                let answer = asked(invocation, || request.clone().send()).await?;
                 answer.consumed_capacity().iter().for_each(|it| note_read(invocation, Some(it)));
                 let found = answer.responses.and_then(|mut tables| tables.remove(&self.table));
                 found.into_iter().flatten().for_each(|item| listing.add(from_sdk(item)));

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::to_sdk;
 use crate::error::store_error;
+use crate::pause::asked;
 use crate::put::Put;
 use crate::update::Update;
 use crate::{DynamoStore, note_read, note_write};
@@ -100,14 +101,13 @@ impl MarkIndexed for DynamoStore {
 impl DynamoStore {
     /// Takes the mark away, because what is written next is not in the index.
     pub(super) async fn forget_index(&self, invocation: &Invocation) -> StoreResult<()> {
-        let answer = self
+        let request = self
             .client
             .delete_item()
             .table_name(&self.table)
             .set_key(Some(to_sdk(item::key(&Key::Indexed))))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_write(invocation, answer.consumed_capacity());
         Ok(())
     }
@@ -121,7 +121,7 @@ impl DynamoStore {
         let mut entries = BTreeSet::new();
         let mut start = None;
         loop {
-            let answer = self
+            let request = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -130,9 +130,8 @@ impl DynamoStore {
                 .expression_attribute_values(":p", AttributeValue::S(pk.clone()))
                 .consistent_read(true)
                 .set_exclusive_start_key(start)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(answer).await?.map_err(store_error)?;
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = asked(invocation, || request.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             for item in answer.items.into_iter().flatten() {
                 let sk = item.get(SK).and_then(|sk| sk.as_s().ok());

@@ -7,7 +7,6 @@ use chrono::TimeDelta;
 use futures_util::{StreamExt as _, stream};
 
 use crate::DynamoStore;
-use crate::pause::while_throttled;
 use crate::update::Update;
 use domain::{Decimal, MetricName, Reading, RoomId};
 use table::item::attribute::{NAMED, NAMED_ROOM};
@@ -58,8 +57,7 @@ impl DynamoStore {
     ) -> StoreResult<()> {
         let metrics: Vec<_> = reading.metrics().iter().collect();
         for some in metrics.chunks(METRICS_CHUNK) {
-            let update = || update(reading, some, retention).send(self, invocation);
-            while_throttled(invocation, update).await?;
+            update(reading, some, retention).send(self, invocation).await?;
         }
         Ok(())
     }

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use table::{Invocation, StoreError, StoreResult};
+
+use crate::error::store_error;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -17,7 +21,20 @@ impl Default for Pauses {
     }
 }
 
-/// Repeats a request that the table throttles until the deadline: the SDK gives up earlier.
+/// The answer to a request, which is sent again while the table throttles it.
+pub(super) async fn asked<T, E, F>(
+    invocation: &Invocation,
+    send: impl Fn() -> F + Send + Sync,
+) -> StoreResult<T>
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+    F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+{
+    let send = || async { invocation.within(send()).await?.map_err(store_error) };
+    while_throttled(invocation, send).await
+}
+
+/// Repeats a request that the table throttles for as long as the invocation has patience: the SDK gives up earlier.
 pub(super) async fn while_throttled<T, F>(
     invocation: &Invocation,
     mut attempt: impl FnMut() -> F + Send,
@@ -43,10 +60,10 @@ where
 }
 
 impl Pauses {
-    /// Waits, longer each time; returns whether there is time left for another try.
+    /// Waits, longer each time; returns whether there is patience for another try.
     pub(super) async fn pause(&mut self, invocation: &Invocation) -> bool {
         let pause = self.0.mul_f64(0.5 + fastrand::f64() / 2.0);
-        if invocation.remaining() <= pause {
+        if invocation.patience() <= pause {
             return false;
         }
         tokio::time::sleep(pause).await;

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::{SdkItem, read, to_sdk};
 use crate::error::store_error;
+use crate::pause::while_throttled;
 use crate::{DynamoStore, note_write};
 use table::item::attribute::{ENDED, VERSION};
 use table::item::{Attribute, Decode};
@@ -103,7 +104,7 @@ impl Put {
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<(), SdkItem>> {
         let Built { item, condition, names, values } = self.build();
-        let answer = store
+        let request = store
             .client
             .put_item()
             .table_name(&store.table)
@@ -112,21 +113,23 @@ impl Put {
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(values)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        match invocation.within(answer).await? {
-            Ok(answer) => {
-                note_write(invocation, answer.consumed_capacity());
-                Ok(UpdateOutcome::Updated(()))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-                    invocation.add_write(1.0);
-                    Ok(UpdateOutcome::ConditionFailed(failed.item.clone()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let send = || async {
+            match invocation.within(request.clone().send()).await? {
+                Ok(answer) => {
+                    note_write(invocation, answer.consumed_capacity());
+                    Ok(UpdateOutcome::Updated(()))
                 }
-                _ => Err(store_error(error)),
-            },
-        }
+                Err(error) => match error.as_service_error() {
+                    Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                        invocation.add_write(1.0);
+                        Ok(UpdateOutcome::ConditionFailed(failed.item.clone()))
+                    }
+                    _ => Err(store_error(error)),
+                },
+            }
+        };
+        while_throttled(invocation, send).await
     }
 }
 

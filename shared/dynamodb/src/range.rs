@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 
 use crate::attribute::{SdkItem, from_sdk};
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::{DynamoStore, note_read};
 use domain::Order;
 use table::item::Decode;
@@ -54,7 +54,7 @@ impl DynamoStore {
         loop {
             // Where most is skipped, each request asks for as much again as all before it.
             let wanted = (limit + 1 - items.len()).max(skipped);
-            let answer = self
+            let request = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -70,9 +70,8 @@ impl DynamoStore {
                 .consistent_read(consistent && index.is_none())
                 .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.take())
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(answer).await?.map_err(store_error)?;
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = asked(invocation, || request.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {
                 match T::decode(from_sdk(item)) {

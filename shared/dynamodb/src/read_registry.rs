@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::attribute::{SdkItem, from_sdk, read_present, to_sdk};
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::{DynamoStore, note_read};
 use domain::{Deletion, Device, DeviceId, Room, RoomId};
 use table::item::{Decode, DeviceItem};
@@ -259,7 +259,7 @@ impl DynamoStore {
             if let Ok(rest) = i32::try_from(limit - found.len()) {
                 query = query.limit(rest);
             }
-            let answer = invocation.within(query.send()).await?.map_err(store_error)?;
+            let answer = asked(invocation, || query.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             found.extend(answer.items.into_iter().flatten());
             start = answer.last_evaluated_key;
@@ -278,15 +278,14 @@ impl DynamoStore {
         key: &Key,
         invocation: &Invocation,
     ) -> StoreResult<Option<T>> {
-        let answer = self
+        let request = self
             .client
             .get_item()
             .table_name(&self.table)
             .set_key(Some(to_sdk(item::key(key))))
             .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_read(invocation, answer.consumed_capacity());
         answer.item.map_or(Ok(None), read_present)
     }

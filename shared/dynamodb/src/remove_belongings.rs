@@ -6,7 +6,7 @@ use domain::DeviceId;
 use futures_util::{StreamExt as _, stream};
 
 use crate::attribute::SdkItem;
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::{DynamoStore, note_read, note_write};
 use table::item::attribute::STAY_ROOM;
 use table::keys::{self, Key, PK, SK};
@@ -70,7 +70,7 @@ impl DynamoStore {
         let mut start = None;
         while found.len() < limit {
             let wanted = limit - found.len();
-            let answer = self
+            let request = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -83,9 +83,8 @@ impl DynamoStore {
                 .consistent_read(true)
                 .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(answer).await?.map_err(store_error)?;
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = asked(invocation, || request.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             let items = answer.items.unwrap_or_default();
             found.extend(items.iter().filter_map(belonging));
@@ -118,15 +117,14 @@ impl DynamoStore {
         sk: String,
         invocation: &Invocation,
     ) -> StoreResult<()> {
-        let answer = self
+        let request = self
             .client
             .delete_item()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(pk))
             .key(SK, AttributeValue::S(sk))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_write(invocation, answer.consumed_capacity());
         Ok(())
     }

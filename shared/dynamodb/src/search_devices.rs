@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures_util::future::try_join_all;
 
 use crate::attribute::to_sdk;
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::{DynamoStore, note_read};
 use table::item::{self, attribute::DONE};
 use table::keys::{ATTRIBUTE, Key, VALUE, search_range};
@@ -16,15 +16,14 @@ impl SearchDevices for DynamoStore {
         if !self.layout.attribute_index {
             return Ok(false);
         }
-        let answer = self
+        let request = self
             .client
             .get_item()
             .table_name(&self.table)
             .set_key(Some(to_sdk(item::key(&Key::Indexed))))
             .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_read(invocation, answer.consumed_capacity());
         Ok(answer.item.is_some_and(|mark| mark.contains_key(DONE)))
     }
@@ -66,7 +65,7 @@ impl DynamoStore {
         let mut start = None;
         loop {
             let left = i32::try_from(limit - hits.len()).unwrap_or(i32::MAX);
-            let answer = self
+            let request = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -79,9 +78,8 @@ impl DynamoStore {
                 .expression_attribute_values(":l", AttributeValue::S(last.clone()))
                 .limit(left)
                 .set_exclusive_start_key(start)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send();
-            let answer = invocation.within(answer).await?.map_err(store_error)?;
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = asked(invocation, || request.clone().send()).await?;
             note_read(invocation, answer.consumed_capacity());
             for item in answer.items.into_iter().flatten() {
                 let place = item.get(VALUE).and_then(|value| value.as_s().ok());

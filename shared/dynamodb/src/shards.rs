@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use std::sync::atomic::Ordering;
 
 use crate::attribute::{SdkItem, read};
-use crate::error::store_error;
+use crate::pause::asked;
 use crate::put::Put;
 use crate::{DynamoStore, note_read};
 use table::keys::{DEVICES, Key, PK, SK};
@@ -15,7 +15,7 @@ use table::{Expected, Invocation, StoreError, StoreResult, UpdateOutcome, item};
 impl DynamoStore {
     /// The number of partitions of the registry's devices; `None` for a table without devices.
     pub async fn stored_shards(&self, invocation: &Invocation) -> StoreResult<Option<Shards>> {
-        let answer = self
+        let request = self
             .client
             .query()
             .table_name(&self.table)
@@ -24,9 +24,8 @@ impl DynamoStore {
             .expression_attribute_values(":p", AttributeValue::S(DEVICES.to_owned()))
             .limit(1)
             .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        let answer = invocation.within(answer).await?.map_err(store_error)?;
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = asked(invocation, || request.clone().send()).await?;
         note_read(invocation, answer.consumed_capacity());
         answer.items.into_iter().flatten().next().map(first_of_all).transpose()
     }

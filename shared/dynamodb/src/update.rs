@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::attribute::{SdkItem, read, read_present, to_sdk, value_to_sdk};
 use crate::error::store_error;
+use crate::pause::while_throttled;
 use crate::{DynamoStore, note_write};
 use table::item::attribute::DELETED;
 use table::item::{self, Attribute, Decode};
@@ -197,7 +198,7 @@ impl Update {
         invocation: &Invocation,
     ) -> StoreResult<UpdateOutcome<SdkItem>> {
         let Built { key, update, condition, names, values } = self.build();
-        let answer = store
+        let request = store
             .client
             .update_item()
             .table_name(&store.table)
@@ -208,21 +209,23 @@ impl Update {
             .set_expression_attribute_values(values)
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send();
-        match invocation.within(answer).await? {
-            Ok(answer) => {
-                note_write(invocation, answer.consumed_capacity());
-                Ok(UpdateOutcome::Updated(answer.attributes.unwrap_or_default()))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                    invocation.add_write(1.0);
-                    Ok(UpdateOutcome::ConditionFailed(failed.item.clone()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let send = || async {
+            match invocation.within(request.clone().send()).await? {
+                Ok(answer) => {
+                    note_write(invocation, answer.consumed_capacity());
+                    Ok(UpdateOutcome::Updated(answer.attributes.unwrap_or_default()))
                 }
-                _ => Err(store_error(error)),
-            },
-        }
+                Err(error) => match error.as_service_error() {
+                    Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                        invocation.add_write(1.0);
+                        Ok(UpdateOutcome::ConditionFailed(failed.item.clone()))
+                    }
+                    _ => Err(store_error(error)),
+                },
+            }
+        };
+        while_throttled(invocation, send).await
     }
 
     /// Sends the update by itself and reads the item that it wrote or found.

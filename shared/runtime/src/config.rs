@@ -36,6 +36,15 @@ fn read_credentials(
     })
 }
 
+/// The largest numbers of units a second that a table may consume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxUnits {
+    /// Of reads.
+    pub read: u32,
+    /// Of writes.
+    pub write: u32,
+}
+
 /// The configuration that a function reads from its environment.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -70,10 +79,9 @@ pub struct Config {
     /// `ROLLUP_WINDOW_SECONDS`: how long changes of past readings are gathered before the rollups follow; 60
     /// without it.
     pub rollup_window: Duration,
-    /// `MAX_READ_UNITS`: the table's largest number of read units a second; 500 without it.
-    pub max_read_units: u32,
-    /// `MAX_WRITE_UNITS`: the table's largest number of write units a second; 500 without it.
-    pub max_write_units: u32,
+    /// `MAX_READ_UNITS` and `MAX_WRITE_UNITS`: the largest numbers of units a second of the table, or of its index by
+    /// room where that has fewer; 500 without them.
+    pub max_units: MaxUnits,
 }
 
 /// Readings before it come from clocks that were never set, which begin at 1970.
@@ -185,8 +193,10 @@ impl Config {
                 optional("ROLLUP_WINDOW_SECONDS"),
                 60,
             )?),
-            max_read_units: number_of("MAX_READ_UNITS", 500)?,
-            max_write_units: number_of("MAX_WRITE_UNITS", 500)?,
+            max_units: MaxUnits {
+                read: number_of("MAX_READ_UNITS", 500)?,
+                write: number_of("MAX_WRITE_UNITS", 500)?,
+            },
         })
     }
 }
@@ -300,7 +310,7 @@ mod tests {
         let Config { retention_days, quarter_retention_days, day_retention_days, .. } = config;
         assert_eq!([retention_days, quarter_retention_days, day_retention_days], [None; 3]);
         assert_eq!(config.time_zone, Zone::UTC);
-        assert_eq!((config.max_read_units, config.max_write_units), (500, 500));
+        assert_eq!(config.max_units, MaxUnits { read: 500, write: 500 });
         assert!(config.failures().is_err() && config.work().is_err());
         assert_eq!(config.earliest_timestamp.to_string(), "2000-01-01T00:00:00.000Z");
         assert!(!format!("{config:?}").contains("secret"));

@@ -7,6 +7,7 @@ use table::{FindToken, Invocation, StoreError};
 
 use crate::authentication::{Authenticator, Grant};
 use crate::clock::{Clock, Deadline};
+use crate::config::MaxUnits;
 use crate::panic::catching;
 use crate::telemetry::{Telemetry, WideEvent};
 
@@ -50,6 +51,7 @@ pub struct HttpFunction<C> {
     authenticator: Authenticator<C>,
     clock: C,
     telemetry: Telemetry,
+    max_units: Option<MaxUnits>,
 }
 
 impl<C: Clock> HttpFunction<C> {
@@ -57,7 +59,13 @@ impl<C: Clock> HttpFunction<C> {
     #[must_use]
     pub fn new(function: Function, auth: bool, clock: C, telemetry: Telemetry) -> Self {
         let authenticator = Authenticator::new(auth, clock.clone());
-        Self { function, authenticator, clock, telemetry }
+        Self { function, authenticator, clock, telemetry, max_units: None }
+    }
+
+    /// The same on a table with bounded capacity. Answers tell it, so that bulk work leaves devices their share.
+    #[must_use]
+    pub fn with_max_units(self, max_units: Option<MaxUnits>) -> Self {
+        Self { max_units, ..self }
     }
 
     /// Answers an event and logs the invocation. There is always an answer, also where the code panics.
@@ -69,6 +77,11 @@ impl<C: Clock> HttpFunction<C> {
         handler: &impl Handler,
     ) -> ApiGatewayV2httpResponse {
         let invocation = Invocation::until(deadline);
+        // A person waits for a chart rather than for an error.
+        let invocation = match self.function {
+            Function::Ingest => invocation,
+            Function::Query => invocation.patient(),
+        };
         let mut log = WideEvent::begin(self.function.name());
         let response = match gateway::request(event) {
             Ok(request) => {
@@ -84,6 +97,12 @@ impl<C: Clock> HttpFunction<C> {
                 response.finish(&request, &invocation)
             }
             Err(problem) => problem.respond(),
+        };
+        let response = match self.max_units {
+            Some(MaxUnits { read, write }) => {
+                response.with("x-max-read-units", read).with("x-max-write-units", write)
+            }
+            None => response,
         };
         log.set("http.status", response.status);
         log.set("http.answer_bytes", response.body.len());

@@ -11,10 +11,16 @@ use crate::deadline::Deadline;
 #[derive(Debug)]
 pub struct Invocation {
     deadline: Deadline,
+    /// Until when it repeats what the table throttles.
+    patience: Deadline,
     // DynamoDB counts in halves of a unit.
     read_halves: AtomicU64,
     write_halves: AtomicU64,
 }
+
+/// How long what the table throttles is repeated. With the last attempt and its way a sender has an answer within 8
+/// seconds: writers such as Home Assistant's hang up after 10.
+const PATIENCE: Duration = Duration::from_secs(7);
 
 /// No single request to the table takes longer, whatever time is left.
 const MAX_OPERATION: Duration = Duration::from_secs(5);
@@ -22,8 +28,21 @@ const MAX_OPERATION: Duration = Duration::from_secs(5);
 impl Invocation {
     /// Everything up to `deadline`, with nothing consumed.
     #[must_use]
-    pub const fn until(deadline: Deadline) -> Self {
-        Self { deadline, read_halves: AtomicU64::new(0), write_halves: AtomicU64::new(0) }
+    pub fn until(deadline: Deadline) -> Self {
+        let (read_halves, write_halves) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { deadline, patience: Deadline::after(PATIENCE), read_halves, write_halves }
+    }
+
+    /// The same, which repeats what the table throttles to its end.
+    #[must_use]
+    pub const fn patient(self) -> Self {
+        Self { patience: self.deadline, ..self }
+    }
+
+    /// The time for which a throttled request is repeated.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.patience.remaining().min(self.remaining())
     }
 
     /// The time left.

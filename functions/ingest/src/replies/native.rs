@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Outcome;
 
-/// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 429 or 503 not all stored.
+/// 204 nothing to store, 200 nothing stored and told what is not, 201 all stored, 207 some refused, 400 none valid, 410 all of devices that are being deleted, 503 not all stored.
 pub(crate) fn respond(outcome: Outcome) -> Response {
     let Outcome { accepted, rejected, ignored, of_deleted, not_stored, cause } = outcome;
     if let Some(cause) = cause {

@@ -1,0 +1,106 @@
+//! The pace of bulk work on a table with bounded capacity: half of its units, so that devices have the other half.
+//! Counts no units itself.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use runtime::clock::Stopwatch;
+
+/// The pace of what consumes one kind of units. Without a bound nothing waits.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    watch: Stopwatch,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Units a second.
+    rate: Option<f64>,
+    is_told: bool,
+    /// When the units are worth that were taken, in seconds.
+    next: f64,
+}
+
+impl Pace {
+    /// A pace without a bound until one is learned.
+    pub(crate) fn unknown() -> Self {
+        Self { watch: Stopwatch::start(), state: Mutex::default() }
+    }
+
+    /// Half of a table's units a second; no bound for a table without one.
+    pub(crate) fn half_of(units: Option<u32>) -> Self {
+        let pace = Self::unknown();
+        pace.learn(units);
+        pace
+    }
+
+    /// Notes the table's units, where an answer tells them.
+    pub(crate) fn learn(&self, units: Option<u32>) {
+        let mut state = self.state();
+        state.is_told = true;
+        if let Some(units) = units.filter(|units| *units > 0) {
+            state.rate = Some(f64::from(units) / 2.0);
+        }
+    }
+
+    /// Whether an answer has come, which tells the table's units or that it has none.
+    pub(crate) fn is_told(&self) -> bool {
+        self.state().is_told
+    }
+
+    /// The units a second, if they are bounded.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.state().rate
+    }
+
+    /// Takes units. Returns how long to wait before they are consumed.
+    pub(crate) fn take(&self, units: f64) -> Duration {
+        let now = self.watch.elapsed().as_secs_f64();
+        let mut state = self.state();
+        let Some(rate) = state.rate else { return Duration::ZERO };
+        // What was not used is left to the devices.
+        let start = state.next.max(now);
+        state.next = start + units / rate;
+        Duration::try_from_secs_f64(start - now).unwrap_or_default()
+    }
+
+    /// Corrects what was taken by what was consumed.
+    pub(crate) fn settle(&self, taken: f64, consumed: f64) {
+        let mut state = self.state();
+        if let Some(rate) = state.rate {
+            state.next += (consumed - taken) / rate;
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_units_is_taken_however_many_take_it() {
+        let pace = Pace::half_of(Some(20));
+        let waits: Vec<_> = (0..3).map(|_| pace.take(30.0).as_millis().div_ceil(100)).collect();
+        assert_eq!(waits, [0, 30, 60], "tenths of a second");
+        pace.settle(30.0, 10.0);
+        assert_eq!(pace.take(1.0).as_millis().div_ceil(100), 70);
+    }
+
+    #[test]
+    fn a_table_without_a_bound_is_not_waited_for() {
+        for units in [None, Some(0)] {
+            let pace = Pace::half_of(units);
+            assert!((pace.take(1e9).as_millis(), pace.take(1e9).as_millis()) == (0, 0));
+            assert_eq!(pace.rate(), None);
+        }
+        let pace = Pace::half_of(None);
+        pace.learn(Some(12));
+        pace.learn(None);
+        assert_eq!(pace.rate(), Some(6.0));
+    }
+}

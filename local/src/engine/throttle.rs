@@ -1,0 +1,254 @@
+//! The provisioned capacity of the deployed table before an engine that has none: what is asked beyond its units is
+//! refused. A model of AWS's documentation, not AWS. Knows no reading.
+//!
+//! The table and each of its indexes have a bucket of units, which fills by the second and keeps what was not used for up to
+//! 300 seconds: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html>. AWS
+//! promises no burst, so the model can be without. A request is let in while its bucket holds anything, and takes what it
+//! consumed, which is known afterwards. A write needs the bucket of each index as well: an index without units holds its
+//! table up, <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use anyhow::Context as _;
+use dynoxide::DynoxideError;
+use runtime::clock::Stopwatch;
+use serde_json::{Value, json};
+
+use crate::Burst;
+use crate::template::Template;
+
+/// The capacity of a table and its indexes.
+pub(super) struct Throttle {
+    watch: Stopwatch,
+    /// By name; that of the table itself is empty.
+    buckets: Mutex<BTreeMap<String, Buckets>>,
+}
+
+struct Buckets {
+    read: Bucket,
+    write: Bucket,
+}
+
+struct Bucket {
+    per_second: f64,
+    most: f64,
+    held: f64,
+    /// When it was filled last, in seconds.
+    filled: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+}
+
+impl Bucket {
+    fn new(per_second: f64, burst: Burst) -> Self {
+        let seconds = match burst {
+            Burst::None => 1.0,
+            Burst::Full => 300.0,
+        };
+        let most = per_second * seconds;
+        Self { per_second, most, held: most, filled: 0.0 }
+    }
+
+    fn fill(&mut self, seconds: f64) {
+        self.held = (self.held + (seconds - self.filled) * self.per_second).min(self.most);
+        self.filled = seconds;
+    }
+
+    /// How many of some requests are let in.
+    fn admits(&self, wanted: usize) -> usize {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let held = self.held.ceil().max(0.0) as usize;
+        wanted.min(held)
+    }
+}
+
+impl Throttle {
+    /// The units that the template provisions, for the table with every index.
+    pub(super) fn of(template: &Template, burst: Burst) -> anyhow::Result<Self> {
+        let indexes = ["RoomIndex", "ConditionsIndex", "AttributeIndex"].map(|name| (name, "on"));
+        let parameters = [&indexes[..], &[("Billing", "provisioned")]].concat();
+        let resources = template.resources(&parameters)?;
+        let table = resources.values().find(|it| it["Type"] == "AWS::DynamoDB::Table");
+        let table = &table.context("the template has no table")?["Properties"];
+        let indexes = table["GlobalSecondaryIndexes"].as_array().context("no list of indexes")?;
+        let mut buckets = BTreeMap::new();
+        for of in [table].into_iter().chain(indexes) {
+            let name = of["IndexName"].as_str().unwrap_or_default();
+            let units = &of["ProvisionedThroughput"];
+            let bucket = |unit: &str| {
+                let units = units[unit].as_f64().with_context(|| format!("{unit} of {of}"))?;
+                anyhow::Ok(Bucket::new(units, burst))
+            };
+            let (read, write) = (bucket("ReadCapacityUnits")?, bucket("WriteCapacityUnits")?);
+            buckets.insert(name.to_owned(), Buckets { read, write });
+        }
+        Ok(Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets) })
+    }
+
+    /// Performs an operation if there is capacity for it; of a batch of puts, as many as there is capacity for.
+    pub(super) async fn run(
+        &self,
+        operation: &str,
+        body: &[u8],
+        perform: impl AsyncFnOnce(&[u8]) -> dynoxide::Result<String>,
+    ) -> dynoxide::Result<String> {
+        let kind = match operation {
+            "Query" | "GetItem" | "BatchGetItem" | "Scan" | "TransactGetItems" => Kind::Read,
+            "BatchExecuteStatement"
+            | "BatchWriteItem"
+            | "DeleteItem"
+            | "PutItem"
+            | "TransactWriteItems"
+            | "UpdateItem" => Kind::Write,
+            "DescribeTable" => return Ok(self.described(&perform(body).await?)),
+            _ => return perform(body).await,
+        };
+        let Ok(mut request) = serde_json::from_slice::<Value>(body) else {
+            return perform(body).await;
+        };
+        let mut left = None;
+        let is_admitted = if operation == "BatchWriteItem" {
+            left = self.leave_beyond(&mut request);
+            has_puts(&request)
+        } else {
+            let index = request["IndexName"].as_str().unwrap_or_default();
+            self.admits(kind, index, 1) == 1
+        };
+        if !is_admitted {
+            let why = "the model of provisioned capacity has no units left".to_owned();
+            return Err(DynoxideError::ProvisionedThroughputExceededException(why));
+        }
+        request["ReturnConsumedCapacity"] = "INDEXES".into();
+        let answer = perform(request.to_string().as_bytes()).await?;
+        let mut told: Value = serde_json::from_str(&answer).unwrap_or_default();
+        self.take(kind, &told);
+        let Some(left) = left else { return Ok(answer) };
+        told["UnprocessedItems"] = left;
+        Ok(told.to_string())
+    }
+
+    /// The description of a table, with the units that it has.
+    fn described(&self, answer: &str) -> String {
+        let mut answer: Value = serde_json::from_str(answer).unwrap_or_default();
+        let Buckets { read, write } = &self.filled()[""];
+        answer["Table"]["ProvisionedThroughput"] =
+            json!({"ReadCapacityUnits": read.per_second, "WriteCapacityUnits": write.per_second});
+        answer.to_string()
+    }
+
+    fn filled(&self) -> MutexGuard<'_, BTreeMap<String, Buckets>> {
+        let seconds = self.watch.elapsed().as_secs_f64();
+        let mut buckets = self.buckets.lock().expect("nothing panics with it");
+        for Buckets { read, write } in buckets.values_mut() {
+            read.fill(seconds);
+            write.fill(seconds);
+        }
+        buckets
+    }
+
+    fn admits(&self, kind: Kind, index: &str, wanted: usize) -> usize {
+        let buckets = self.filled();
+        match kind {
+            Kind::Read => buckets.get(index).map_or(wanted, |it| it.read.admits(wanted)),
+            Kind::Write => buckets.values().fold(wanted, |left, it| it.write.admits(left)),
+        }
+    }
+
+    /// Takes what an answer says was consumed.
+    fn take(&self, kind: Kind, answer: &Value) {
+        let consumed = &answer["ConsumedCapacity"];
+        let consumed =
+            consumed.as_array().map_or_else(|| std::slice::from_ref(consumed), Vec::as_slice);
+        let mut buckets = self.filled();
+        for consumed in consumed {
+            let indexes = consumed["GlobalSecondaryIndexes"].as_object().into_iter().flatten();
+            let indexes = indexes.map(|(name, units)| (name.as_str(), units));
+            for (name, units) in indexes.chain([("", &consumed["Table"])]) {
+                let Some(of) = buckets.get_mut(name) else { continue };
+                let bucket = if kind == Kind::Read { &mut of.read } else { &mut of.write };
+                bucket.held -= units["CapacityUnits"].as_f64().unwrap_or(0.0);
+            }
+        }
+    }
+
+    /// Takes the puts of a batch away for which there is no capacity, and returns them.
+    fn leave_beyond(&self, request: &mut Value) -> Option<Value> {
+        let (table, puts) = request["RequestItems"].as_object_mut()?.iter_mut().next()?;
+        let puts = puts.as_array_mut()?;
+        let left = puts.split_off(self.admits(Kind::Write, "", puts.len()));
+        (!left.is_empty()).then(|| json!({table.as_str(): left}))
+    }
+}
+
+fn has_puts(request: &Value) -> bool {
+    let mut tables = request["RequestItems"].as_object().into_iter().flatten();
+    tables.any(|(_, puts)| puts.as_array().is_some_and(|puts| !puts.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::PROVISIONED;
+
+    fn throttle(burst: Burst) -> Throttle {
+        Throttle::of(&Template::own().unwrap(), burst).unwrap()
+    }
+
+    #[test]
+    fn a_reading_has_the_units_of_the_table_or_of_its_index_by_room() {
+        let buckets = throttle(Burst::None).buckets.into_inner().unwrap();
+        let of_a_reading = ["", "room-index"].map(|name| &buckets[name]);
+        let least = |unit: fn(&Buckets) -> f64| of_a_reading.map(unit).into_iter().reduce(f64::min);
+        assert_eq!(least(|it| it.read.per_second), Some(PROVISIONED.read.into()));
+        assert_eq!(least(|it| it.write.per_second), Some(PROVISIONED.write.into()));
+    }
+
+    #[test]
+    fn what_was_not_used_is_there_later_up_to_the_burst() {
+        let mut bucket = Bucket::new(12.0, Burst::Full);
+        assert_eq!(bucket.admits(10_000), 3_600);
+        bucket.held -= 3_600.0;
+        assert_eq!(bucket.admits(1), 0);
+        bucket.fill(10.0);
+        assert_eq!(bucket.admits(1_000), 120);
+        bucket.fill(100_000.0);
+        assert_eq!(bucket.admits(10_000), 3_600);
+        let mut bucket = Bucket::new(12.0, Burst::None);
+        bucket.fill(1_000.0);
+        assert_eq!(bucket.admits(100), 12);
+    }
+
+    #[tokio::test]
+    async fn a_full_index_holds_its_table_up_and_a_batch_is_stored_in_part() {
+        let throttle = throttle(Burst::None);
+        throttle.buckets.lock().unwrap().get_mut("room-index").unwrap().write.held = 2.0;
+        let puts: Vec<Value> = (0..5).map(|n| json!({"PutRequest": {"Item": {"n": n}}})).collect();
+        let request = json!({"RequestItems": {"t": puts}}).to_string();
+        let perform = async |body: &[u8]| {
+            let asked: Value = serde_json::from_slice(body).unwrap();
+            let units = asked["RequestItems"]["t"].as_array().unwrap().len();
+            let index = json!({"room-index": {"CapacityUnits": units}});
+            let table = json!({"CapacityUnits": units});
+            let one = json!({"Table": table, "GlobalSecondaryIndexes": index});
+            Ok(json!({"UnprocessedItems": {}, "ConsumedCapacity": [one]}).to_string())
+        };
+        let answer = throttle.run("BatchWriteItem", request.as_bytes(), perform).await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["UnprocessedItems"]["t"].as_array().unwrap().len(), 3);
+        let refused = throttle.run("PutItem", b"{}", perform).await;
+        let is_throttled =
+            matches!(refused, Err(DynoxideError::ProvisionedThroughputExceededException(_)));
+        assert!(is_throttled, "{refused:?}");
+        let read = async |_: &[u8]| Ok("{}".to_owned());
+        assert!(throttle.run("GetItem", b"{}", read).await.is_ok());
+        assert!(
+            throttle.run("Query", b"{}", read).await.is_ok(),
+            "reads have a bucket of their own"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! A home on the units that the template provisions, with a burst of 300 seconds and without any: nothing is lost, and a
+//! writer has its answer before it hangs up.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use local::{Burst, Options, System};
+use runtime::clock::Stopwatch;
+
+use crate::client::{get, send_with};
+
+/// After so long Home Assistant's writer hangs up.
+const HANGS_UP: Duration = Duration::from_secs(10);
+
+async fn home(burst: Burst) -> System {
+    let options = Options {
+        provisioned: Some(burst),
+        registry_max_age: Duration::from_secs(60),
+        ..Options::default()
+    };
+    Box::pin(System::start(options)).await.expect("a free port and memory")
+}
+
+/// Lines as Home Assistant writes them: each state of another entity.
+fn states(from: usize, count: usize) -> String {
+    let mut lines = String::new();
+    for n in from..from + count {
+        let at = 1_700_000_000_000_000_000_u64 + n as u64 * 1_000_000;
+        writeln!(lines, "°C,domain=sensor,entity_id=t{} value={}.5 {at}", n % 50, n % 30)
+            .expect("a text takes everything");
+    }
+    lines
+}
+
+/// Writes states in batches of 100, one after the other, each until it is stored. Returns the number of requests.
+async fn write(system: &System, count: usize) -> usize {
+    let mut requests = 0;
+    for from in (0..count).step_by(100) {
+        let body = states(from, 100.min(count - from));
+        loop {
+            requests += 1;
+            let watch = Stopwatch::start();
+            let answer =
+                send_with(system, "POST", "/api/v2/write?precision=ns", "", body.as_bytes()).await;
+            let took = watch.elapsed();
+            assert!(took < HANGS_UP, "answered {} after {took:?}", answer.status);
+            match answer.status {
+                204 => break,
+                503 => {
+                    let pause = answer.header("retry-after").expect("a time");
+                    let pause = pause.parse().expect("seconds");
+                    tokio::time::sleep(Duration::from_secs(pause)).await;
+                }
+                other => panic!("{other}: {}", String::from_utf8_lossy(&answer.body)),
+            }
+            assert!(requests < 40, "no end");
+        }
+    }
+    requests
+}
+
+async fn stored(system: &System) -> usize {
+    let mut sum = 0;
+    for n in 0..50 {
+        let path = format!("/devices/t{n}/readings?from=1700000000&to=1700100000&limit=1000");
+        let answer = get(system, &path).await;
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        sum += answer.json()["data"].as_array().expect("a list").len();
+    }
+    sum
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_states_after_a_restart_fit_into_the_burst() {
+    let system = home(Burst::Full).await;
+    assert_eq!(write(&system, 1_000).await, 10, "each batch is stored at once");
+    assert_eq!(stored(&system).await, 1_000);
+    system.shutdown().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_burst_each_batch_is_stored_in_the_end() {
+    let system = home(Burst::None).await;
+    let requests = write(&system, 200).await;
+    assert!(requests > 2, "the units bound it");
+    assert_eq!(stored(&system).await, 200);
+    system.shutdown().await.expect("it ends");
+}
