@@ -1,15 +1,19 @@
-//! The pace of bulk work on a table with bounded capacity: half of its units, so that devices have the other half.
-//! Counts no units itself.
+//! The pace of bulk work on a table with bounded capacity: a share of its units, so that devices have the rest. Counts
+//! no units itself.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use runtime::clock::Stopwatch;
 
+/// The share of what nothing else follows.
+pub(crate) const HALF: f64 = 0.5;
+
 /// The pace of what consumes one kind of units. Without a bound nothing waits.
 #[derive(Debug)]
 pub(crate) struct Pace {
     watch: Stopwatch,
+    share: f64,
     state: Mutex<State>,
 }
 
@@ -23,14 +27,14 @@ struct State {
 }
 
 impl Pace {
-    /// A pace without a bound until one is learned.
-    pub(crate) fn unknown() -> Self {
-        Self { watch: Stopwatch::start(), state: Mutex::default() }
+    /// A share of the units, without a bound until they are learned.
+    pub(crate) fn of(share: f64) -> Self {
+        Self { watch: Stopwatch::start(), share, state: Mutex::default() }
     }
 
     /// Half of a table's units a second; no bound for a table without one.
     pub(crate) fn half_of(units: Option<u32>) -> Self {
-        let pace = Self::unknown();
+        let pace = Self::of(HALF);
         pace.learn(units);
         pace
     }
@@ -40,7 +44,7 @@ impl Pace {
         let mut state = self.state();
         state.is_told = true;
         if let Some(units) = units.filter(|units| *units > 0) {
-            state.rate = Some(f64::from(units) / 2.0);
+            state.rate = Some(f64::from(units) * self.share);
         }
     }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client, Units};
-use crate::pace::Pace;
+use crate::pace::{HALF, Pace};
 
 /// An API to read from.
 pub(super) enum Api {
@@ -32,7 +32,7 @@ impl Api {
     pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         let client = Client::new(url, token.as_deref())?;
-        Ok(Self::Server(Arc::new(client), Arc::new(Pace::unknown())))
+        Ok(Self::Server(Arc::new(client), Arc::new(Pace::of(HALF))))
     }
 
     /// Opens the API of the data in a directory.
