@@ -6,18 +6,25 @@ import sys
 
 import access
 import around
+import front
 import indexes
+import older
 import page
 import panics
 import readings
 import rie
 import rollups
+import takeover
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
 
 FUNCTIONS = ["Ingest", "Query", "Registry", "Rollup"]
-PARAMETERS = {"RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "TimeZone": "Europe/Brussels"}
+# On demand, so that the sweep, which takes a part of the units, keeps up with a week that comes at once.
+PARAMETERS = {
+    "RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "MonthlyBudget": 10,
+    "TimeZone": "Europe/Brussels", "Billing": "on-demand",
+}
 
 
 def main():
@@ -60,6 +67,9 @@ def use(emulator):
     rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)
     readings.line_protocol(stack, tokens)
+    front.function_urls(stack, tokens)
+    front.domain(stack)
+    front.impossible(stack)
     page.served(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
@@ -72,6 +82,9 @@ def use(emulator):
     keep_logs(emulator)
     redeploy(stack, tokens)
     delete(stack)
+    takeover.kept(stack, tokens, PARAMETERS)
+    takeover.restored(stack, tokens, PARAMETERS)
+    older.updated(emulator)
     ok("all of it")
 
 
