@@ -11,6 +11,7 @@ mod output;
 mod patience;
 mod place;
 mod progress_file;
+mod qr;
 mod reindex;
 mod replay;
 mod request;
@@ -36,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 ///
 /// Without a command it serves the API, and on the first start fills the empty table with a sample home.
 #[derive(Debug, Parser)]
-#[command(name = "roomtide", version, args_conflicts_with_subcommands = true)]
+#[command(name = "roomtide", version = env!("ROOMTIDE_VERSION"), args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -66,6 +67,8 @@ enum Command {
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
+    /// Draw the text on standard input as a QR code
+    Qr,
 }
 
 #[tokio::main]
@@ -83,6 +86,7 @@ async fn main() -> ExitCode {
         Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         print_error(format_args!("{error:#}"));
