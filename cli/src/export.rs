@@ -1,4 +1,4 @@
-//! `roomtide export`: writes readings and the registry to a file, through the API. Accesses no table itself.
+//! `roomtide export`: writes readings and the registry to a file, through the API. Knows no item of a table.
 
 mod api;
 mod file;
@@ -101,12 +101,10 @@ pub(crate) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     if args.rollups {
         return export_rollups(args, format).await;
     }
-    if args.place.table.is_some() {
-        bail!("--table: readings are exported with --url; only --rollups are read from a table");
-    }
-    let api = match &args.url {
-        Some(url) => Api::server(url, args.token.as_deref())?,
-        None => Api::local(&args.place.data_dir).await?,
+    let api = match (&args.url, args.place.deployed()?) {
+        (Some(url), _) => Api::server(url, args.token.as_deref())?,
+        (None, Some(config)) => Api::table(config).await?,
+        (None, None) => Api::local(&args.place.data_dir).await?,
     };
     let exported = export(&args, format, &api).await;
     let closed = api.close().await;

@@ -4,6 +4,7 @@ mod client;
 mod delete;
 mod devices;
 mod export;
+mod failures;
 mod greeting;
 mod import;
 mod mcp;
@@ -67,6 +68,8 @@ enum Command {
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
+    /// List, replay and drop what a deployed system could not do
+    Failures(failures::Args),
     /// Draw the text on standard input as a QR code
     Qr,
 }
@@ -86,6 +89,7 @@ async fn main() -> ExitCode {
         Some(Command::Mcp(args)) => mcp::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Failures(args)) => failures::run(args).await,
         Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

@@ -1,20 +1,29 @@
-//! The API of a server, or of the data in a directory. Writes nothing.
+//! The API of a server, of a deployed table, or of the data in a directory. Writes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use local::DataDirectory;
+use aws::StoreConfig;
+use http::Request;
+use local::{DataDirectory, TableApi};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client};
 
+/// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
+const ATTEMPTS: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
 /// An API to read from.
 pub(super) enum Api {
     /// A server.
     Server(Arc<Client>),
+    /// A table, whose functions are in this process.
+    Table(Box<TableApi>),
     /// The data in a directory of this machine.
     Local(DataDirectory),
 }
@@ -31,6 +40,15 @@ impl Api {
     pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
+    }
+
+    /// Opens the API of a deployed table, or of one that was restored from a backup: nothing else has to be
+    /// deployed for it.
+    pub(super) async fn table(config: StoreConfig) -> anyhow::Result<Self> {
+        let name = config.table.clone();
+        let api = Box::pin(TableApi::connect(config)).await;
+        let api = api.with_context(|| format!("the table {name} cannot be read"))?;
+        Ok(Self::Table(Box::new(api)))
     }
 
     /// Opens the API of the data in a directory.
@@ -77,9 +95,20 @@ impl Api {
                 })
                 .await?;
             }
-            Self::Local(data) => {
-                data.send(http::Request::builder().uri(path).body(Vec::new())?).await?
+            Self::Table(api) => {
+                let mut pause = FIRST_PAUSE;
+                let mut attempt = 1;
+                loop {
+                    let answer = api.send(Request::get(path).body(Vec::new())?).await?;
+                    // The table has no more units this second.
+                    if !matches!(answer.0.as_u16(), 429 | 503) || attempt == ATTEMPTS {
+                        break answer;
+                    }
+                    tokio::time::sleep(pause).await;
+                    (attempt, pause) = (attempt + 1, pause * 2);
+                }
             }
+            Self::Local(data) => data.send(Request::get(path).body(Vec::new())?).await?,
         };
         let answer = Answer { status: status.as_u16(), text: String::from_utf8(body)? };
         match answer.status {
@@ -92,7 +121,7 @@ impl Api {
     pub(super) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,
-            Self::Server(_) => Ok(()),
+            Self::Server(_) | Self::Table(_) => Ok(()),
         }
     }
 }
