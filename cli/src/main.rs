@@ -1,13 +1,16 @@
 //! The command `roomtide`: its subcommands, and the exit code of each. No subcommand does its work here.
 
 mod client;
+mod completions;
 mod delete;
 mod devices;
 mod export;
 mod failures;
 mod greeting;
 mod import;
+mod interrupted;
 mod mcp;
+mod open;
 mod output;
 mod patience;
 mod place;
@@ -19,6 +22,8 @@ mod request;
 mod rollups;
 mod sample_home;
 mod serve;
+mod source_api;
+mod status;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -70,6 +75,12 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// List, replay and drop what a deployed system could not do
     Failures(failures::Args),
+    /// Tell whether a system answers, its devices, and how far its rollups are
+    Status(status::Args),
+    /// Open the page of a server in the browser
+    Open(open::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
     /// Draw the text on standard input as a QR code
     Qr,
 }
@@ -90,10 +101,16 @@ async fn main() -> ExitCode {
         Some(Command::Delete(args)) => delete::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Export(args)) => export::run(*args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Failures(args)) => failures::run(args).await,
+        Some(Command::Status(args)) => status::run(args).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Open(args)) => open::run(&args).map(|()| ExitCode::SUCCESS),
+        Some(Command::Completions(args)) => {
+            completions::run(&args);
+            Ok(ExitCode::SUCCESS)
+        }
         Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         print_error(format_args!("{error:#}"));
-        ExitCode::FAILURE
+        interrupted::exit_code(&error)
     })
 }

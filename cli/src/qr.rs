@@ -1,6 +1,6 @@
 //! `roomtide qr`: draws what comes on standard input as a QR code, for a phone's camera. Keeps nothing.
 
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 
 use anyhow::Context as _;
 use qrcode::render::unicode::Dense1x2;
@@ -12,7 +12,15 @@ use crate::output::print;
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text).context("standard input")?;
-    print(draw(text.trim())?);
+    let drawn = draw(text.trim())?;
+    for line in drawn.lines() {
+        // White on black, whatever the terminal's colours are.
+        if io::stdout().is_terminal() {
+            print(format_args!("\x1b[97;40m{line}\x1b[0m"));
+        } else {
+            print(line);
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 import functools
 import json
 import os
-import platform
+import re
 import urllib.error
 import urllib.request
 from decimal import Decimal
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import boto3
 
+import release
+from release import ARCHITECTURE, REGION
 from processes import LOGS, ROOT, Failed, command, free_port, scratch, server
 
-REGION = "eu-west-1"
 NAME = "roomtide"
-ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
 class Emulator:
@@ -74,22 +74,25 @@ def command_line():
 class Stack:
     """Roomtide, deployed."""
 
-    def __init__(self, emulator):
+    def __init__(self, emulator, folder):
         self.emulator = emulator
+        self.folder = folder
         self.outputs = {}
+        self.first_tokens = {}
 
     def deploy(self, **parameters):
-        """`sam deploy`, without questions."""
-        overrides = [f"{name}={value}" for name, value in (parameters | {"Architecture": ARCHITECTURE}).items()]
-        output = command(
-            "sam", "deploy", "--stack-name", NAME, "--no-confirm-changeset", "--no-progressbar",
-            "--parameter-overrides", *overrides, env=self.emulator.env)
-        (LOGS / "sam-deploy.log").write_text(output)
+        """`./deploy` of the release. The first time it shows tokens, and then none."""
+        words = [word for name, value in (parameters | {"Architecture": ARCHITECTURE}).items() for word in ("--parameter", f"{name}={value}")]
+        shown = release.deploy(self.folder, self.emulator, *words)
+        tokens = dict(re.findall(r"^  (admin|read|write) +(rt_\S+)  ", shown, re.MULTILINE))
+        if bool(tokens) == bool(self.first_tokens):
+            raise Failed(f"deploy shows the tokens {[*tokens]} and has shown {[*self.first_tokens]}")
+        self.first_tokens = self.first_tokens or tokens
         described = self.emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"][0]
         self.outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
 
     def delete(self):
-        return command("sam", "delete", "--stack-name", NAME, "--region", REGION, "--no-prompts", env=self.emulator.env)
+        return release.deploy(self.folder, self.emulator, "--remove")
 
     @property
     def table(self):

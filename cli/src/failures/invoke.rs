@@ -52,7 +52,9 @@ impl Lambda {
             bail!("{function} fails: {}", reply["errorMessage"].as_str().unwrap_or(&text));
         }
         match answer.status().as_u16() {
-            200 => serde_json::from_str(&text).with_context(|| format!("{function} replies {text}")),
+            200 => {
+                serde_json::from_str(&text).with_context(|| format!("{function} replies {text}"))
+            }
             status => bail!("Lambda answers {status}: {text}"),
         }
     }
@@ -66,7 +68,8 @@ impl Lambda {
         let Credentials { access_key_id, secret_access_key, session_token } = &self.credentials;
         let keys = Keys::new(access_key_id, secret_access_key, session_token.clone(), None, "own");
         let identity = keys.into();
-        let now: DateTime<Utc> = DateTime::from_timestamp_millis(now.as_millis()).context("time")?;
+        let now: DateTime<Utc> =
+            DateTime::from_timestamp_millis(now.as_millis()).context("time")?;
         let parameters = v4::SigningParams::builder()
             .identity(&identity)
             .region(&self.region)

@@ -1,10 +1,10 @@
 //! The dead-letter queue on Amazon SQS, received and given back. Understands no message.
 
+use anyhow::{Context as _, anyhow, bail};
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::MessageSystemAttributeName;
-use anyhow::{Context as _, anyhow, bail};
 
 /// The seconds for which a received message is hidden: a command that is killed keeps nothing for longer.
 const HIDDEN_SECONDS: i32 = 300;

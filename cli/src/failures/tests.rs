@@ -135,7 +135,8 @@ async fn what_can_be_done_again_is_and_the_rest_is_given_back() {
     assert_eq!(aws.visible.keys().collect::<Vec<_>>(), ["item", "stream"]);
     assert_eq!(aws.sent[0]["MessageBody"], FOLD);
     assert_eq!(aws.sent[0]["QueueUrl"], "https://sqs.eu-west-1.amazonaws.com/1/work");
-    let event = json!({"device_id": "remo-e", "timestamp": 1_768_147_200_000_i64, "data": "eyJ0IjogMX0="});
+    let event =
+        json!({"device_id": "remo-e", "timestamp": 1_768_147_200_000_i64, "data": "eyJ0IjogMX0="});
     let invoked = ("roomtide-IngestFunction-AbC".to_owned(), event);
     assert_eq!(aws.invoked, [invoked.clone(), invoked]);
 }

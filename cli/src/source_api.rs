@@ -13,13 +13,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{self, Answer, Ask, Client};
+use crate::place::Place;
 
 /// The most attempts at what a busy table refuses, and the pause after the first; it doubles each time.
 const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An API to read from.
-pub(super) enum Api {
+pub(crate) enum SourceApi {
     /// A server.
     Server(Arc<Client>),
     /// A table, whose functions are in this process.
@@ -35,16 +36,29 @@ struct Page<'a> {
     next_cursor: Option<String>,
 }
 
-impl Api {
+impl SourceApi {
+    /// Returns the API of a server if one is named, else of the place.
+    pub(crate) async fn of(
+        url: Option<&str>,
+        token: Option<&str>,
+        place: &Place,
+    ) -> anyhow::Result<Self> {
+        match (url, place.deployed()?) {
+            (Some(url), _) => Self::server(url, token),
+            (None, Some(config)) => Self::table(config).await,
+            (None, None) => Self::local(&place.data_dir).await,
+        }
+    }
+
     /// Returns the API of the server at `url`.
-    pub(super) fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+    fn server(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let token = token.map(client::token).transpose()?;
         Ok(Self::Server(Arc::new(Client::new(url, token.as_deref())?)))
     }
 
     /// Opens the API of a deployed table, or of one that was restored from a backup: nothing else has to be
     /// deployed for it.
-    pub(super) async fn table(config: StoreConfig) -> anyhow::Result<Self> {
+    async fn table(config: StoreConfig) -> anyhow::Result<Self> {
         let name = config.table.clone();
         let api = Box::pin(TableApi::connect(config)).await;
         let api = api.with_context(|| format!("the table {name} cannot be read"))?;
@@ -52,7 +66,7 @@ impl Api {
     }
 
     /// Opens the API of the data in a directory.
-    pub(super) async fn local(directory: &Path) -> anyhow::Result<Self> {
+    async fn local(directory: &Path) -> anyhow::Result<Self> {
         let Some(data) = DataDirectory::open(directory).await? else {
             bail!(
                 "there is no data in {}; start the server once, or name another --data-dir or a --url",
@@ -65,7 +79,7 @@ impl Api {
     }
 
     /// Calls `each` with every entry of a list, page by page.
-    pub(super) async fn pages(
+    pub(crate) async fn pages(
         &self,
         path: &str,
         mut each: impl FnMut(&RawValue) -> anyhow::Result<()>,
@@ -82,7 +96,8 @@ impl Api {
         }
     }
 
-    async fn get(&self, path: &str) -> anyhow::Result<String> {
+    /// Returns the body of an answer, which has to be 200.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
         let (status, body) = match self {
             Self::Server(client) => {
                 let (client, path) = (Arc::clone(client), path.to_owned());
@@ -118,7 +133,7 @@ impl Api {
     }
 
     /// Closes the data directory, if one is open.
-    pub(super) async fn close(self) -> anyhow::Result<()> {
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(data) => data.close().await,
             Self::Server(_) | Self::Table(_) => Ok(()),
