@@ -29,7 +29,8 @@ pub(crate) fn assert_documented(document: &str, name: &str, text: &str) {
     fs::write(&path, new).unwrap_or_else(|error| panic!("{document}: {error}"));
 }
 
+/// Whether what is made from the code is written, not only compared.
 #[expect(clippy::disallowed_methods, reason = "who runs the tests says whether they write")]
-fn is_written() -> bool {
+pub(crate) fn is_written() -> bool {
     std::env::var("ROOMTIDE_WRITE_DOCS").is_ok_and(|value| value == "1")
 }

@@ -1,6 +1,6 @@
 """Sends what devices at home publish to a mosquitto on to Roomtide's HTTP API. Needs mosquitto_sub and Python only.
 
-    ROOMTIDE_URL=https://ID.execute-api.REGION.amazonaws.com ROOMTIDE_TOKEN=rt_... \\
+    ROOMTIDE_URL=https://INGEST.lambda-url.REGION.on.aws ROOMTIDE_TOKEN=rt_... \\
         python3 docs/mosquitto/bridge.py [mosquitto_sub's options, such as -h broker -u user -P password]
 
 It listens to what TOPICS lists, which are the makers' defaults. The broker keeps messages while the bridge is away: it

@@ -47,6 +47,19 @@ impl Template {
     ///
     /// What a condition excludes is absent; references to resources stay references.
     pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
+        self.section("Resources", parameters)
+    }
+
+    /// Returns the outputs of a deployment with `parameters`, in the same way.
+    pub fn outputs(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
+        self.section("Outputs", parameters)
+    }
+
+    fn section(
+        &self,
+        section: &str,
+        parameters: &[(&str, &str)],
+    ) -> anyhow::Result<Map<String, Value>> {
         let mut values = BTreeMap::new();
         for (name, parameter) in members(&self.0["Parameters"]) {
             if let Some(default) = parameter.get("Default") {
@@ -55,19 +68,19 @@ impl Template {
         }
         values.extend(parameters.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let deployment = Deployment { parameters: values, conditions: &self.0["Conditions"] };
-        let Some(Value::Object(mut resources)) = deployment.resolve(&self.0["Resources"])? else {
-            bail!("the template has no Resources")
+        let Some(Value::Object(mut resolved)) = deployment.resolve(&self.0[section])? else {
+            bail!("the template has no {section}")
         };
         let mut left_out = Vec::new();
-        for (name, resource) in &resources {
-            if let Some(Value::String(condition)) = resource.get("Condition")
+        for (name, entry) in &resolved {
+            if let Some(Value::String(condition)) = entry.get("Condition")
                 && !deployment.holds(condition)?
             {
                 left_out.push(name.clone());
             }
         }
-        left_out.iter().for_each(|name| drop(resources.remove(name)));
-        Ok(resources)
+        left_out.iter().for_each(|name| drop(resolved.remove(name)));
+        Ok(resolved)
     }
 
     /// Returns the events of the given types of all functions, as deployed with the default parameters.
@@ -261,6 +274,9 @@ Resources:
     Both: !If [Both, y, n]
   B: *a
   C: {Type: Kept, Condition: Keeps}
+Outputs:
+  Days: {Value: !Ref Days}
+  Kept: {Value: !Ref C, Condition: Keeps}
 "#;
 
     #[test]
@@ -283,6 +299,10 @@ Resources:
         assert_eq!((&off["A"]["Days"], &off["A"]["Both"]), (&json!("30"), &json!("n")));
         let kept = template.resources(&[("Days", "30")]).unwrap();
         assert_eq!((&kept["A"]["Both"], &kept["C"]["Type"]), (&json!("y"), &json!("Kept")));
+        let outputs = |parameters: &[_]| Value::from(template.outputs(parameters).unwrap());
+        assert_eq!(outputs(&[]), json!({"Days": {"Value": "0"}}));
+        let kept = json!({"Value": {"Ref": "C"}, "Condition": "Keeps"});
+        assert_eq!(outputs(&[("Days", "30")]), json!({"Days": {"Value": "30"}, "Kept": kept}));
     }
 
     #[test]

@@ -7,26 +7,29 @@ import zipfile
 
 import access
 import around
+import front
 import indexes
+import older
 import page
 import panics
 import readings
 import release
 import rie
 import rollups
+import takeover
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
 
 FUNCTIONS = ["Ingest", "Query", "Registry", "Rollup"]
-PARAMETERS = {"RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "TimeZone": "Europe/Brussels"}
+PARAMETERS = {"RegistryMaxAgeSeconds": 1, "IotTopic": "roomtide", "AlarmEmail": "owner@example.org", "MonthlyBudget": 10, "TimeZone": "Europe/Brussels"}
 
 
 def main():
-    folder = build()
+    build()
     emulator = Emulator()
     try:
-        use(emulator, folder)
+        use(emulator)
     except Exception:
         keep_logs(emulator)
         raise
@@ -41,14 +44,15 @@ def keep_logs(emulator):
     (LOGS / "functions.log").write_text(written)
 
 
-def use(emulator, folder):
+def use(emulator):
     events = rie.run(emulator, bootstrap("Ingest"))
     ok(f"the built ingest answers all {events} sample events under the Runtime Interface Emulator")
     panics.run(emulator, {function: bootstrap(function) for function in panics.REQUESTS})
     ok("a panic of ingest or query is one 500, and the same process answers the next request")
-    stack = Stack(emulator, folder)
+    stack = Stack(emulator)
     stack.deploy(**PARAMETERS)
     ok(f"./deploy without Cargo: {stack.api}, table {stack.table}, three tokens on the terminal")
+    same("the tokens on the terminal", ["admin", "read", "write"], [*stack.first_tokens])
     tokens = access.make_tokens(stack)
     revoked_at = access.revoke_one(stack, tokens)
     week = readings.post_week(stack, tokens)
@@ -62,6 +66,9 @@ def use(emulator, folder):
     rollups.verified_and_rebuilt(stack)
     readings.edits(stack, tokens)
     readings.line_protocol(stack, tokens)
+    front.function_urls(stack, tokens)
+    front.domain(stack)
+    front.impossible(stack)
     page.served(stack, tokens)
     access.refusals(stack, tokens)
     access.foreign_devices(stack, tokens)
@@ -74,15 +81,18 @@ def use(emulator, folder):
     keep_logs(emulator)
     redeploy(stack, tokens)
     delete(stack)
+    takeover.kept(stack, tokens, PARAMETERS)
+    takeover.restored(stack, tokens, PARAMETERS)
+    older.updated(emulator)
     ok("all of it")
 
 
 def build():
     """The release for this machine's processor: what is checked is what is deployed. `sam build` makes the same programs."""
-    folder = release.make()
+    release.make()
     sizes = []
     for function in FUNCTIONS:
-        archive = zipfile.ZipFile(f"{folder}/functions/{ARCHITECTURE}/{function.lower()}.zip")
+        archive = zipfile.ZipFile(release.FOLDER / "functions" / ARCHITECTURE / f"{function.lower()}.zip")
         binary = archive.read("bootstrap")
         bootstrap(function).parent.mkdir(parents=True, exist_ok=True)
         bootstrap(function).write_bytes(binary)
@@ -96,7 +106,6 @@ def build():
         if built != bootstrap(function).read_bytes():
             raise Failed(f"sam build makes another {function} than tools/release")
     ok("sam build makes the same programs")
-    return folder
 
 
 def bootstrap(function):

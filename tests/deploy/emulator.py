@@ -1,11 +1,12 @@
 """MiniStack with what it lacks for this template. Deploys nothing.
 
-Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which SAM writes an HTTP API's routes, drops the table's
+Stock MiniStack 1.5.33 ignores the OpenAPI `Body` in which an HTTP API's routes are written, drops the table's
 time to live and point-in-time recovery, makes several indexes in one update, keeps a table's limits as texts,
 takes a reported batch item failure for a success, knows no `dynamodb:LeadingKeys` in a policy's
-conditions and no `dynamodb:PartiQLInsert`, and streams no item that a statement inserts. What is done here follows AWS's documentation; it is a reading of it, not AWS. Absent:
-MaximumRecordAgeInSeconds, the batching window, throttling, the deletions of expired items, access logs and
-alarms.
+conditions and no `dynamodb:PartiQLInsert`, streams no item that a statement inserts, and makes no saved queries
+and no budgets by CloudFormation. What is done here follows AWS's documentation; it is a reading of it, not AWS.
+Absent: MaximumRecordAgeInSeconds, the batching window, throttling, the deletions of expired items, access logs,
+alarms, and the permissions without which a function URL answers nobody.
 """
 
 import contextvars
@@ -38,12 +39,16 @@ def import_routes(api_id, document):
     cors = document.get("x-amazon-apigateway-cors")
     if cors:
         apigateway._apis[api_id]["corsConfiguration"] = cors
+    shared = document.get("components", {}).get("x-amazon-apigateway-integrations", {})
     for path, operations in (document.get("paths") or {}).items():
         for method, operation in operations.items():
+            integration = operation["x-amazon-apigateway-integration"]
+            if "$ref" in integration:
+                integration = shared[integration["$ref"].removeprefix("#/components/x-amazon-apigateway-integrations/")]
             if operation.get("isDefaultRoute"):
-                import_route(api_id, "$default", operation["x-amazon-apigateway-integration"])
+                import_route(api_id, "$default", integration)
             elif method in METHODS:
-                import_route(api_id, f"{method.upper()} {path}", operation["x-amazon-apigateway-integration"])
+                import_route(api_id, f"{method.upper()} {path}", integration)
 
 
 def import_route(api_id, route, integration):
@@ -141,6 +146,21 @@ def with_one_index_an_update():
 
 def is_true(value):
     return str(value).lower() == "true"
+
+
+# ---- What MiniStack's CloudFormation does not make ---------------------------------------------------
+
+
+def with_what_is_only_looked_at():
+    """Saved queries and budgets: they are taken and do nothing."""
+    for kind in ("AWS::Logs::QueryDefinition", "AWS::Budgets::Budget"):
+        if kind in provisioners._RESOURCE_HANDLERS:
+            raise RuntimeError(f"the emulator knows {kind} now: this stub can go")
+        provisioners._RESOURCE_HANDLERS[kind] = {
+            "create": lambda logical_id, properties, stack: (f"{stack}-{logical_id}", {}),
+            "update": lambda physical_id, old, new, stack: (physical_id, {}),
+            "delete": lambda physical_id, properties: None,
+        }
 
 
 # ---- Conditions on partition keys ------------------------------------------------------------------
@@ -313,6 +333,7 @@ if __name__ == "__main__":
     with_limits_as_numbers()
     with_one_index_an_update()
     with_expiry_and_recovery()
+    with_what_is_only_looked_at()
     with_leading_keys()
     with_inserts_in_the_stream()
     lambda_svc._poll_dynamodb_streams = poll

@@ -14,20 +14,21 @@ ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 PATH = f"{ROOT}/target/tools/awscli/bin:/usr/bin:/bin"
 
 
+VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+FOLDER = ROOT / "target" / f"roomtide-{VERSION}"
+
+
 def make():
-    """Makes the release for this machine's processor; its folder."""
-    said = command(ROOT / "tools" / "release", ARCHITECTURE)
-    (LOGS / "release.log").write_text(said)
-    [archive] = re.findall(r"^made (\S+)\.tar\.gz", said, re.MULTILINE)
-    return archive
+    """Makes the release for this machine's processor."""
+    (LOGS / "release.log").write_text(command(ROOT / "tools" / "release", ARCHITECTURE))
 
 
-def deploy(folder, emulator, *words, answer="y\n", expect=0):
+def deploy(emulator, *words, answer="y\n", expect=0):
     """`./deploy`, on a terminal whose owner answers its question; what the terminal showed."""
     env = emulator.env | {"PATH": PATH, "AWS_DEFAULT_REGION": REGION, "TERM": "dumb"}
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [f"{folder}/deploy", *words], cwd="/", env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        [FOLDER / "deploy", *words], cwd="/", env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     os.write(ours, answer.encode())
     shown = b""

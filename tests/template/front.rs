@@ -1,0 +1,463 @@
+//! Where requests arrive, in `template.yaml`: function URLs, the HTTP API, its domain and the outputs that name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::endpoints::{ENDPOINTS, Endpoint, Function};
+use local::template::Template;
+use serde_json::{Map, Value, json};
+
+use super::{PACKAGES, all, environment, function, number, only, template, text};
+
+/// The regions without function URLs
+/// (<https://docs.aws.amazon.com/lambda/latest/dg/urls-configuration.html>).
+const WITHOUT_FUNCTION_URLS: [&str; 11] = [
+    "ap-south-2",
+    "ap-southeast-4",
+    "ap-southeast-5",
+    "ap-southeast-6",
+    "ap-southeast-7",
+    "ap-east-2",
+    "ca-west-1",
+    "eu-south-2",
+    "eu-central-2",
+    "il-central-1",
+    "me-central-1",
+];
+
+const FRONTS: [&str; 3] = ["both", "function-urls", "http-api"];
+const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
+
+/// What exists of the two fronts: function URLs and HTTP APIs.
+fn fronts(parameters: &[(&str, &str)]) -> (usize, usize) {
+    let resources = template().resources(parameters).expect("resources");
+    let count = |kind| all(&resources, kind).count();
+    let (urls, apis) = (count("AWS::Lambda::Url"), count("AWS::ApiGatewayV2::Api"));
+    assert_eq!(count("AWS::ApiGatewayV2::Stage"), apis, "{parameters:?}");
+    let told = &environment(&resources, "query")["INGEST_URL"];
+    let expected = if urls == 2 { host("IngestFunction") } else { json!("") };
+    assert_eq!(told, &expected, "{parameters:?}");
+    (urls, apis)
+}
+
+/// A function's URL without the slash at its end.
+fn host(function: &str) -> Value {
+    let url = json!({"Fn::GetAtt": [format!("{function}Url"), "FunctionUrl"]});
+    json!({"Fn::Sub": ["https://${Host}", {"Host": {"Fn::Select": [2, {"Fn::Split": ["/", url]}]}}]})
+}
+
+// ---- Which front there is ----------------------------------------------------------------------
+
+/// A new parameter takes its default on an update too, so the default keeps the API of an older stack.
+#[test]
+fn both_fronts_are_there_unless_one_is_chosen() {
+    assert_eq!(fronts(&[]), (2, 1));
+    for (front, expected) in FRONTS.iter().zip([(2, 1), (2, 0), (0, 1)]) {
+        assert_eq!(fronts(&[("Front", front), ("AWS::Region", "eu-west-1")]), expected, "{front}");
+    }
+}
+
+#[test]
+fn a_region_without_function_urls_has_the_api_alone() {
+    for region in WITHOUT_FUNCTION_URLS {
+        for front in FRONTS {
+            let chosen = [("Front", front), ("AWS::Region", region)];
+            assert_eq!(fronts(&chosen), (0, 1), "{chosen:?}");
+        }
+    }
+}
+
+/// CloudFormation refuses a template that refers to a resource which a condition leaves out.
+#[test]
+fn nothing_refers_to_what_is_left_out() {
+    let choices: [(&str, [&str; 3]); 6] = [
+        ("Front", FRONTS),
+        ("AWS::Region", ["eu-west-1", "eu-south-2", "eu-west-1"]),
+        ("DomainName", ["", "roomtide.example.org", ""]),
+        ("IotTopic", ["", "roomtide", ""]),
+        ("AlarmEmail", ["", "a@example.org", "a@example.org"]),
+        ("MonthlyBudget", ["0", "10", "0"]),
+    ];
+    let template = template();
+    let mut seen = BTreeSet::new();
+    for n in 0..3_usize.pow(6) {
+        let mut rest = n;
+        let parameters: Vec<(&str, &str)> = choices
+            .iter()
+            .map(|(name, values)| {
+                let value = values[rest % 3];
+                rest /= 3;
+                (*name, value)
+            })
+            .collect();
+        if !seen.insert(parameters.clone()) {
+            continue;
+        }
+        let resources = template.resources(&parameters).expect("resources");
+        let outputs = template.outputs(&parameters).expect("outputs");
+        for (name, value) in resources.iter().chain(&outputs) {
+            for referred in references(value) {
+                let known = resources.contains_key(&referred)
+                    || referred.starts_with("AWS::")
+                    || template.source()["Parameters"].get(&referred).is_some();
+                assert!(known, "{name} refers to {referred} with {parameters:?}");
+            }
+        }
+    }
+}
+
+/// The logical ids that a value refers to.
+fn references(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    match value {
+        Value::Array(values) => values.iter().for_each(|it| found.extend(references(it))),
+        Value::Object(object) => {
+            for (name, argument) in object {
+                match (name.as_str(), argument) {
+                    ("Ref", Value::String(id)) => found.push(id.clone()),
+                    ("Fn::GetAtt", Value::Array(parts)) => found.push(text(&parts[0]).to_owned()),
+                    ("Fn::Sub", Value::String(pattern)) => found.extend(variables(pattern)),
+                    ("Fn::Sub", Value::Array(parts)) => {
+                        let own = parts[1].as_object().expect("variables");
+                        let named = variables(text(&parts[0])).into_iter();
+                        found.extend(named.filter(|it| !own.contains_key(it)));
+                        found.extend(references(&parts[1]));
+                    }
+                    ("DependsOn", _) => panic!("this test does not know DependsOn"),
+                    _ => found.extend(references(argument)),
+                }
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// The logical ids in a pattern of `Fn::Sub`.
+fn variables(pattern: &str) -> Vec<String> {
+    let parts = pattern.split("${").skip(1).filter_map(|part| part.split_once('}'));
+    let names = parts.map(|(name, _)| name).filter(|name| !name.starts_with('!'));
+    names.map(|name| name.split('.').next().unwrap_or(name).to_owned()).collect()
+}
+
+// ---- Function URLs -----------------------------------------------------------------------------
+
+#[test]
+fn the_function_urls_are_open_to_everybody_and_answer_other_pages() {
+    let resources = template().resources(&[]).expect("resources");
+    let (_, api) = only(&resources, "AWS::ApiGatewayV2::Api");
+    let api = &api["Properties"]["Body"]["x-amazon-apigateway-cors"];
+    // The API's members begin with small letters.
+    let mut expected = Map::new();
+    for (name, value) in api.as_object().expect("an object") {
+        expected.insert(name[..1].to_uppercase() + &name[1..], value.clone());
+    }
+    let mut functions = BTreeSet::new();
+    for (name, url) in all(&resources, "AWS::Lambda::Url") {
+        let url = &url["Properties"];
+        assert_eq!(url["AuthType"], "NONE", "{name}: the functions check tokens themselves");
+        assert_eq!(url["InvokeMode"], "BUFFERED", "{name}");
+        assert_eq!(url["Cors"], Value::Object(expected.clone()), "{name}");
+        functions.insert(text(&url["TargetFunctionArn"]["Ref"]).to_owned());
+    }
+    assert_eq!(functions, BTreeSet::from(["IngestFunction".to_owned(), "QueryFunction".into()]));
+    // Lambda's own limits: https://docs.aws.amazon.com/lambda/latest/api/API_Cors.html
+    let methods = expected["AllowMethods"].as_array().expect("a list");
+    assert!(methods.len() <= 6 && methods.iter().all(|it| text(it).len() <= 6), "{methods:?}");
+}
+
+/// Two for each URL; the emulator answers without any
+/// (<https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html>).
+#[test]
+fn everybody_may_call_a_function_by_its_url_and_in_no_other_way() {
+    for front in FRONTS {
+        let resources = template().resources(&[("Front", front)]).expect("resources");
+        let permissions = all(&resources, "AWS::Lambda::Permission");
+        let open: BTreeSet<String> = permissions
+            .map(|(_, it)| &it["Properties"])
+            .filter(|it| it["Principal"] == "*")
+            .map(Value::to_string)
+            .collect();
+        let expected = ["IngestFunction", "QueryFunction"].iter().flat_map(|name| {
+            [
+                json!({
+                    "Action": "lambda:InvokeFunctionUrl", "FunctionName": {"Ref": name},
+                    "Principal": "*", "FunctionUrlAuthType": "NONE",
+                }),
+                json!({
+                    "Action": "lambda:InvokeFunction", "FunctionName": {"Ref": name},
+                    "Principal": "*", "InvokedViaFunctionUrl": true,
+                }),
+            ]
+        });
+        let expected = expected.filter(|_| front != "http-api").map(|it| it.to_string());
+        assert_eq!(open, expected.collect(), "{front}");
+    }
+}
+
+/// SAM's own events and URLs make `sam deploy --guided` ask about each of them, and No ends it.
+#[test]
+fn no_event_of_a_function_is_a_request() {
+    let resources = template().resources(&[]).expect("resources");
+    for package in PACKAGES {
+        let function = function(&resources, package);
+        assert_eq!(function.get("FunctionUrlConfig"), None, "{package}");
+        for (name, event) in function["Events"].as_object().into_iter().flatten() {
+            let kind = text(&event["Type"]);
+            assert!(["DynamoDB", "Schedule", "SQS"].contains(&kind), "{package}: {name} is {kind}");
+        }
+    }
+}
+
+// ---- The API -----------------------------------------------------------------------------------
+
+/// The routes of an API's body as `METHOD /path`, each with its integration.
+fn routes(body: &Value) -> BTreeMap<String, Value> {
+    let mut routes = BTreeMap::new();
+    let mut add = |route: String, integration: &Value| {
+        let named = integration["$ref"].as_str().map(|name| {
+            let pointer = name.strip_prefix('#').expect("of this document");
+            body.pointer(pointer).unwrap_or_else(|| panic!("no {name}"))
+        });
+        let integration = named.unwrap_or(integration).clone();
+        assert_eq!(routes.insert(route, integration), None, "a route is there twice");
+    };
+    for (path, operations) in body["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("methods") {
+            let integration = &operation["x-amazon-apigateway-integration"];
+            if operation["isDefaultRoute"] == true {
+                assert_eq!((path.as_str(), method.as_str()), DEFAULT);
+                add("$default".to_owned(), integration);
+            } else {
+                assert!(METHODS.contains(&method.as_str()), "{method} {path}");
+                add(format!("{} {path}", method.to_uppercase()), integration);
+            }
+        }
+    }
+    routes
+}
+
+const DEFAULT: (&str, &str) = ("/$default", "x-amazon-apigateway-any-method");
+
+fn body() -> Value {
+    let resources = template().resources(&[]).expect("resources");
+    only(&resources, "AWS::ApiGatewayV2::Api").1["Properties"]["Body"].clone()
+}
+
+fn integration(function: &str) -> Value {
+    let uri = format!(
+        "arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/${{{function}.Arn}}/invocations"
+    );
+    json!({
+        "type": "aws_proxy", "httpMethod": "POST", "payloadFormatVersion": "2.0",
+        "uri": {"Fn::Sub": uri},
+    })
+}
+
+#[test]
+fn ingest_has_its_endpoints_as_routes_and_query_has_every_other_request() {
+    let ingest = ENDPOINTS.iter().filter(|endpoint| endpoint.function == Function::Ingest);
+    let mut expected: BTreeMap<String, Value> = ingest
+        .flat_map(|it| it.methods().map(move |method| format!("{method} {}", it.path)))
+        .map(|route| (route, integration("IngestFunction")))
+        .collect();
+    expected.insert("$default".to_owned(), integration("QueryFunction"));
+    assert_eq!(routes(&body()), expected);
+}
+
+#[test]
+fn the_api_may_call_both_functions() {
+    let resources = template().resources(&[]).expect("resources");
+    let (api, _) = only(&resources, "AWS::ApiGatewayV2::Api");
+    let source = format!(
+        "arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{{api}}}/*"
+    );
+    let permissions = all(&resources, "AWS::Lambda::Permission").map(|(_, it)| &it["Properties"]);
+    let permissions = permissions.filter(|it| it["Principal"] == "apigateway.amazonaws.com");
+    let expected = ["IngestFunction", "QueryFunction"].map(|function| {
+        json!({
+            "Action": "lambda:InvokeFunction", "FunctionName": {"Ref": function},
+            "Principal": "apigateway.amazonaws.com", "SourceArn": {"Fn::Sub": source},
+        })
+    });
+    assert_eq!(permissions.cloned().collect::<Vec<_>>(), expected);
+}
+
+/// An older stack as SAM expanded it: what holds data or an address keeps its logical id, or it is made anew.
+#[test]
+fn an_update_of_an_older_stack_keeps_its_address_and_its_data() {
+    let older = Template::parse(include_str!("../deploy/older.json")).expect("a template");
+    let mqtt = [("IotTopic", "roomtide"), ("AlarmEmail", "a@example.org")];
+    let older = older.resources(&mqtt).expect("resources");
+    let newer = template().resources(&mqtt).expect("resources");
+    let kept = [
+        "AWS::ApiGatewayV2::Api",
+        "AWS::ApiGatewayV2::Stage",
+        "AWS::DynamoDB::Table",
+        "AWS::IoT::Policy",
+        "AWS::Logs::LogGroup",
+        "AWS::SNS::Topic",
+        "AWS::SQS::Queue",
+    ];
+    let mut checked = 0;
+    for (name, resource) in &older {
+        let kind = text(&resource["Type"]);
+        if kept.contains(&kind) {
+            assert_eq!(newer[name.as_str()]["Type"], kind, "{name}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 13, "{:?}", older.keys());
+    let [older, newer] = [&older, &newer].map(|it| &it["Api"]["Properties"]);
+    assert_eq!(older["FailOnWarnings"], newer["FailOnWarnings"]);
+    let [older, newer] = [&older["Body"], &newer["Body"]];
+    assert_eq!(routes(older), routes(newer));
+    for member in ["openapi", "info"] {
+        assert_eq!(older[member], newer[member]);
+    }
+    let cors = "x-amazon-apigateway-cors";
+    for (member, value) in older[cors].as_object().expect("an object") {
+        assert_eq!(value, &newer[cors][member], "{member}");
+    }
+}
+
+#[test]
+fn the_api_is_throttled_and_answers_before_it_gives_up() {
+    let resources = template().resources(&[]).expect("resources");
+    let (api, _) = only(&resources, "AWS::ApiGatewayV2::Api");
+    let (_, stage) = only(&resources, "AWS::ApiGatewayV2::Stage");
+    let stage = &stage["Properties"];
+    assert_eq!(stage["StageName"], "$default", "so that no path begins with a stage");
+    assert_eq!((&stage["AutoDeploy"], &stage["ApiId"]), (&json!(true), &json!({"Ref": api})));
+    let limits = &stage["DefaultRouteSettings"];
+    assert!(
+        number(&limits["ThrottlingRateLimit"]) > 0 && number(&limits["ThrottlingBurstLimit"]) > 0
+    );
+    for package in ["ingest", "query"] {
+        assert!(
+            number(&function(&resources, package)["Timeout"]) < 30,
+            "an HTTP API waits 30 seconds"
+        );
+    }
+}
+
+/// `$context` has members that hold the whole query string; what a log says is chosen one by one.
+#[test]
+fn the_access_log_knows_no_query_string_and_no_header() {
+    let resources = template().resources(&[]).expect("resources");
+    let (_, stage) = only(&resources, "AWS::ApiGatewayV2::Stage");
+    let log = &stage["Properties"]["AccessLogSettings"];
+    let group = text(&log["DestinationArn"]["Fn::GetAtt"][0]);
+    assert_eq!(resources[group]["Type"], "AWS::Logs::LogGroup");
+    let line: Value = serde_json::from_str(text(&log["Format"])).expect("a line is JSON");
+    let allowed = [
+        "$context.httpMethod",
+        "$context.identity.sourceIp",
+        "$context.integrationErrorMessage",
+        "$context.path",
+        "$context.requestId",
+        "$context.requestTime",
+        "$context.responseLatency",
+        "$context.responseLength",
+        "$context.routeKey",
+        "$context.status",
+    ];
+    let logged: BTreeSet<&str> = line.as_object().expect("an object").values().map(text).collect();
+    assert_eq!(logged, BTreeSet::from(allowed));
+}
+
+#[test]
+fn a_page_elsewhere_may_ask_but_its_browser_sends_no_credentials() {
+    let body = template().source()["Resources"]["Api"]["Properties"]["Body"].clone();
+    let cors = &body["x-amazon-apigateway-cors"];
+    assert_eq!(cors["allowOrigins"], json!({"Ref": "AllowedOrigins"}));
+    assert_eq!(cors.get("allowCredentials"), None);
+    let allowed: BTreeSet<&str> =
+        cors["allowMethods"].as_array().expect("a list").iter().map(text).collect();
+    assert_eq!(allowed, ENDPOINTS.iter().flat_map(Endpoint::methods).collect());
+    let headers: BTreeSet<&str> =
+        cors["allowHeaders"].as_array().expect("a list").iter().map(text).collect();
+    let read = ["authorization", "content-encoding", "content-type", "if-none-match"];
+    assert_eq!(headers, BTreeSet::from(read));
+}
+
+// ---- The domain and the outputs ----------------------------------------------------------------
+
+#[test]
+fn a_domain_is_the_api_s_and_has_a_certificate() {
+    let resources = template().resources(&[]).expect("resources");
+    assert_eq!(all(&resources, "AWS::ApiGatewayV2::DomainName").count(), 0);
+    let chosen = [("DomainName", "roomtide.example.org"), ("CertificateArn", "arn:x")];
+    let resources = template().resources(&chosen).expect("resources");
+    let (domain, properties) = only(&resources, "AWS::ApiGatewayV2::DomainName");
+    let configuration = json!([{"CertificateArn": "arn:x", "EndpointType": "REGIONAL", "SecurityPolicy": "TLS_1_2"}]);
+    assert_eq!(properties["Properties"]["DomainNameConfigurations"], configuration);
+    let (_, mapping) = only(&resources, "AWS::ApiGatewayV2::ApiMapping");
+    let expected = json!({
+        "ApiId": {"Ref": "Api"}, "DomainName": {"Ref": domain},
+        "Stage": {"Ref": "ApiApiGatewayDefaultStage"},
+    });
+    assert_eq!(mapping["Properties"], expected);
+}
+
+#[test]
+fn what_needs_something_else_says_so_before_anything_is_made() {
+    let rules = template().source()["Rules"].clone();
+    let is = |name: &str, value: Value| json!({"Fn::Equals": [{"Ref": name}, value]});
+    let is_not = |name: &str, value: Value| json!({"Fn::Not": [is(name, value)]});
+    for (rule, when, needed) in [
+        (
+            "DomainHasItsNeeds",
+            is_not("DomainName", json!("")),
+            vec![is_not("CertificateArn", json!("")), is_not("Front", json!("function-urls"))],
+        ),
+        (
+            "CertificateIsOfADomain",
+            is_not("CertificateArn", json!("")),
+            vec![is_not("DomainName", json!(""))],
+        ),
+        (
+            "BudgetHasAnAddress",
+            is_not("MonthlyBudget", json!(0)),
+            vec![is_not("AlarmEmail", json!(""))],
+        ),
+    ] {
+        assert_eq!(rules[rule]["RuleCondition"], when, "{rule}");
+        let assertions = rules[rule]["Assertions"].as_array().expect("a list");
+        assert!(assertions.iter().all(|it| text(&it["AssertDescription"]).contains("needs")));
+        let asserted: Vec<_> = assertions.iter().map(|it| it["Assert"].clone()).collect();
+        assert_eq!(asserted, needed, "{rule}");
+    }
+}
+
+#[test]
+fn whoever_deploys_learns_where_it_is() {
+    let outputs = |parameters: &[(&str, &str)]| template().outputs(parameters).expect("outputs");
+    let api = json!({"Fn::GetAtt": ["Api", "ApiEndpoint"]});
+    let domain = json!({"Fn::Sub": "https://${DomainName}"});
+    let (page, ingest) = (host("QueryFunction"), host("IngestFunction"));
+    let named = [("DomainName", "roomtide.example.org"), ("CertificateArn", "arn:x")];
+    let cases: [(&[(&str, &str)], [&Value; 3]); 5] = [
+        (&[], [&page, &ingest, &api]),
+        (&[("Front", "function-urls")], [&page, &ingest, &Value::Null]),
+        (&[("Front", "http-api")], [&api, &api, &api]),
+        (&[("AWS::Region", "eu-south-2")], [&api, &api, &api]),
+        (&named, [&domain, &domain, &domain]),
+    ];
+    for (parameters, expected) in cases {
+        let outputs = outputs(parameters);
+        let value = |name: &str| outputs.get(name).map_or(Value::Null, |it| it["Value"].clone());
+        let told = ["PageUrl", "IngestUrl", "ApiUrl"].map(value);
+        assert_eq!(told.each_ref(), expected, "{parameters:?}");
+        let paste = &value("TryIt")["Fn::Sub"];
+        let line = text(&paste[0]);
+        assert!(line.starts_with("curl ${Url}/readings "), "{line}");
+        assert_eq!(paste[1]["Url"], told[1], "{parameters:?}");
+        for output in ["TableName", "FailuresUrl"] {
+            assert!(value(output).is_object(), "{output}");
+        }
+        let line = value("FirstToken")["Fn::Sub"].clone();
+        assert!(text(&line).contains("token create --scope admin"), "{line}");
+    }
+    let target = &outputs(&named)["DomainTarget"]["Value"];
+    assert_eq!(target, &json!({"Fn::GetAtt": ["Domain", "RegionalDomainName"]}));
+}

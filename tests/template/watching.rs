@@ -1,0 +1,182 @@
+//! Alarms, dashboard, saved queries and budget in `template.yaml`, and the page that says what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{all, dead_letter_queue, only, template, text};
+use crate::architecture::{root, rust_files};
+use crate::source::Source;
+
+/// What is free (<https://aws.amazon.com/cloudwatch/pricing/>).
+const FREE_ALARMS: usize = 10;
+const FREE_METRICS_OF_A_DASHBOARD: usize = 50;
+
+const CHOICES: [&[(&str, &str)]; 4] = [
+    &[],
+    &[("AlarmEmail", "a@example.org"), ("MonthlyBudget", "10")],
+    &[("Front", "function-urls")],
+    &[("Front", "http-api")],
+];
+
+/// The metrics that the functions count, from their code.
+fn counted() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (path, text) in rust_files() {
+        if path.starts_with("functions/") || path.starts_with("shared/") {
+            found.extend(Source::shipped(&text).literals.into_iter().map(|it| it.text));
+        }
+    }
+    found
+}
+
+#[test]
+fn alarms_are_always_there_and_free() {
+    for parameters in CHOICES {
+        let resources = template().resources(parameters).expect("resources");
+        let (topic, subscribed) = only(&resources, "AWS::SNS::Topic");
+        let address = parameters.iter().find(|(name, _)| *name == "AlarmEmail");
+        let expected = address.map(|(_, it)| json!([{"Protocol": "email", "Endpoint": it}]));
+        assert_eq!(subscribed["Properties"].get("Subscription"), expected.as_ref());
+        let mut alarms = 0;
+        for (name, alarm) in all(&resources, "AWS::CloudWatch::Alarm") {
+            let alarm = &alarm["Properties"];
+            assert_eq!(alarm["AlarmActions"], json!([{"Ref": topic}]), "{name}");
+            assert_eq!(alarm.get("Metrics"), None, "{name}: metric math is billed by metric");
+            assert!(alarm["Statistic"].is_string(), "{name}");
+            alarms += 1;
+        }
+        // One is kept free for alerts that cannot be delivered.
+        assert!((6..FREE_ALARMS).contains(&alarms), "{alarms} alarms with {parameters:?}");
+    }
+}
+
+/// The metric of each alarm, with its dimensions.
+#[test]
+fn each_alarm_watches_a_metric_that_there_is() {
+    let resources = template().resources(&[]).expect("resources");
+    let (api, _) = only(&resources, "AWS::ApiGatewayV2::Api");
+    let queue = dead_letter_queue(&resources);
+    let function = |name: &str| json!({"FunctionName": {"Ref": name}});
+    let stack = json!({"Ref": "AWS::StackName"});
+    let expected = BTreeMap::from([
+        ("readings.not_stored", vec![json!({"stack": stack, "function": "ingest"})]),
+        ("requests.throttled", vec![json!({"stack": stack})]),
+        ("requests.refused", vec![json!({"stack": stack})]),
+        ("rollup.oldest_unfinished_seconds", vec![json!({"stack": stack, "function": "rollup"})]),
+        ("Url5xxCount", vec![function("IngestFunction"), function("QueryFunction")]),
+        ("5xx", vec![json!({"ApiId": {"Ref": api}})]),
+        ("IteratorAge", vec![function("RegistryFunction")]),
+        (
+            "ApproximateNumberOfMessagesVisible",
+            vec![json!({"QueueName": {"Fn::GetAtt": [queue, "QueueName"]}})],
+        ),
+    ]);
+    let mut watched: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (_, alarm) in all(&resources, "AWS::CloudWatch::Alarm") {
+        let alarm = &alarm["Properties"];
+        let dimensions = alarm["Dimensions"].as_array().expect("a list");
+        let dimensions =
+            dimensions.iter().map(|it| (text(&it["Name"]).to_owned(), it["Value"].clone()));
+        let own = alarm["Namespace"] == "Roomtide";
+        let metric = text(&alarm["MetricName"]);
+        assert_eq!(own, metric.contains('.'), "{metric}");
+        watched.entry(metric).or_default().push(Value::Object(dimensions.collect()));
+    }
+    watched.values_mut().for_each(|it| it.sort_by_key(Value::to_string));
+    assert_eq!(watched, expected);
+}
+
+/// Somebody who is woken follows the description to a section, and finds each alarm there.
+#[test]
+fn each_alarm_names_its_section_of_the_operations_page() {
+    let page = fs::read_to_string(root().join("docs/operations.md")).expect("a page");
+    let headings: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .map(|heading| heading.to_lowercase().replace(' ', "-"))
+        .collect();
+    let resources = template().resources(&[]).expect("resources");
+    for (name, alarm) in all(&resources, "AWS::CloudWatch::Alarm") {
+        let told = text(&alarm["Properties"]["AlarmDescription"]);
+        let (_, section) = told.split_once(" See docs/operations.md#").expect("a section");
+        assert!(headings.contains(section), "{name}: {section} of {headings:?}");
+        assert!(page.contains(&format!("`{name}`")), "the page does not name {name}");
+    }
+}
+
+#[test]
+fn the_dashboard_is_one_that_is_free() {
+    for parameters in CHOICES {
+        let resources = template().resources(parameters).expect("resources");
+        let (_, dashboard) = only(&resources, "AWS::CloudWatch::Dashboard");
+        let body = &dashboard["Properties"]["DashboardBody"]["Fn::Sub"];
+        let body: Value = serde_json::from_str(text(&body[0])).expect("a body is JSON");
+        let widgets = body["widgets"].as_array().expect("widgets");
+        let counted = counted();
+        let mut metrics = 0;
+        for widget in widgets {
+            assert_eq!(widget["properties"]["region"], "${AWS::Region}");
+            for metric in widget["properties"]["metrics"].as_array().expect("metrics") {
+                metrics += 1;
+                if metric[0] == "Roomtide" {
+                    let name = text(&metric[1]);
+                    assert!(counted.contains(name) || NOT_YET.contains(&name), "{name}");
+                    assert_eq!(
+                        (&metric[2], &metric[3]),
+                        (&json!("stack"), &json!("${AWS::StackName}"))
+                    );
+                }
+            }
+        }
+        assert!((10..=FREE_METRICS_OF_A_DASHBOARD).contains(&metrics), "{metrics} metrics");
+    }
+}
+
+#[test]
+fn the_saved_queries_ask_the_functions_logs() {
+    let resources = template().resources(&[]).expect("resources");
+    let fields = counted();
+    let mut queries = 0;
+    for (name, query) in all(&resources, "AWS::Logs::QueryDefinition") {
+        let query = &query["Properties"];
+        let groups = query["LogGroupNames"].as_array().expect("a list");
+        assert!(groups.iter().all(|it| resources.contains_key(text(&it["Ref"]))), "{name}");
+        assert!(text(&query["Name"]["Fn::Sub"]).starts_with("${AWS::StackName}/"), "{name}");
+        let words = text(&query["QueryString"]).split([' ', ',', '(', ')', '\n']);
+        for field in words.filter(|it| it.contains('.') && !it.starts_with('@')) {
+            assert!(fields.contains(field) || NOT_YET.contains(&field), "{name}: {field}");
+        }
+        queries += 1;
+    }
+    assert_eq!(queries, 4);
+}
+
+/// Not every account may make a budget, and not every region knows the type.
+#[test]
+fn a_budget_is_made_for_whoever_asks_and_can_be_told() {
+    for (parameters, expected) in [
+        (&[][..], 0),
+        (&[("MonthlyBudget", "10")][..], 0),
+        (&[("AlarmEmail", "a@example.org")][..], 0),
+        (&[("MonthlyBudget", "10"), ("AlarmEmail", "a@example.org")][..], 1),
+    ] {
+        let resources = template().resources(parameters).expect("resources");
+        let budgets: Vec<_> = all(&resources, "AWS::Budgets::Budget").collect();
+        assert_eq!(budgets.len(), expected, "{parameters:?}");
+        for (_, budget) in budgets {
+            let budget = &budget["Properties"];
+            assert_eq!(budget["Budget"]["BudgetLimit"], json!({"Amount": "10", "Unit": "USD"}));
+            for notification in budget["NotificationsWithSubscribers"].as_array().expect("a list") {
+                let subscribers =
+                    json!([{"SubscriptionType": "EMAIL", "Address": "a@example.org"}]);
+                assert_eq!(notification["Subscribers"], subscribers);
+            }
+        }
+    }
+}
+
+/// What the template watches, and the functions will count and note once the code for it is in.
+const NOT_YET: [&str; 4] =
+    ["requests.refused", "requests.throttled", "rollup.oldest_unfinished_seconds", "token.id"];
