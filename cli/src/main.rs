@@ -30,7 +30,7 @@ mod token;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use runtime::clock::{Clock as _, SystemClock};
 
 use crate::output::print_error;
@@ -104,7 +104,7 @@ async fn main() -> ExitCode {
         Some(Command::Status(args)) => status::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Open(args)) => open::run(&args).map(|()| ExitCode::SUCCESS),
         Some(Command::Completions(args)) => {
-            completions::run(&args);
+            completions::run(&args, &mut Cli::command());
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Qr) => qr::run().map(|()| ExitCode::SUCCESS),

@@ -1,6 +1,6 @@
 //! `roomtide token`: creates, lists and revokes access tokens, in a local or a deployed table. Checks none.
 
-mod first;
+mod line;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -103,7 +103,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
     if let Action::First { json: true } = action {
-        first::issue_all()?.iter().for_each(|token| print(first::line(token)));
+        first_tokens()?.iter().for_each(|token| print(line::line(token)));
         return Ok(());
     }
     let table = place.open().await?;
@@ -134,7 +134,7 @@ async fn act(action: Action, whose: &str, store: &impl ManageTokens) -> anyhow::
             if !store.tokens(&invocation).await?.is_empty() {
                 bail!("{whose} has tokens already; `token create` makes further ones");
             }
-            for (token, secret) in first::issue_all()? {
+            for (token, secret) in first_tokens()? {
                 store.add_token(&token, &invocation).await.context("the token is not kept")?;
                 print(format_args!("{}: {secret}", describe(&token.scope)));
             }
@@ -218,6 +218,21 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
     let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bits));
     let (hash, created) = (TokenHash::of(&secret), SystemClock.now());
     Ok((Token { hash, scope, name: create.name, created, revoked: None }, secret))
+}
+
+/// Makes the first tokens and their secrets: to manage the system, to read it, and to store readings of any device.
+fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
+    let first = [
+        (ScopeName::Admin, "first admin"),
+        (ScopeName::Read, "first page"),
+        (ScopeName::Write, "first devices"),
+    ];
+    let create = |(scope, name): (ScopeName, &str)| {
+        let any = matches!(scope, ScopeName::Write);
+        let name = Some(name.parse().context("the token's name")?);
+        issue(Create { any, name, ..Create::of(scope) })
+    };
+    first.into_iter().map(create).collect()
 }
 
 /// A token in a list for programs.
@@ -316,6 +331,20 @@ mod tests {
         assert!(error.contains("several tokens"), "{error}");
         drop(store);
         system.shutdown().await.unwrap();
+    }
+
+    #[test]
+    fn the_first_tokens_are_one_of_each_scope_as_lines_that_are_their_items() {
+        let tokens = first_tokens().unwrap();
+        let scopes = tokens.iter().map(|(token, _)| describe(&token.scope));
+        assert_eq!(scopes.collect::<Vec<_>>(), ["admin", "read", "write any device"]);
+        for each in &tokens {
+            let (token, secret) = each;
+            assert_eq!(token.hash, TokenHash::of(secret));
+            let line: Value = serde_json::from_str(&line::line(each)).unwrap();
+            assert_eq!(line["token"], **secret);
+            assert_eq!(line["item"]["sk"]["S"], token.hash.to_string());
+        }
     }
 
     #[test]
