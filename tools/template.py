@@ -22,6 +22,15 @@ class NoManagedPolicies:
         return {}
 
 
+def as_texts(value):
+    """The environment of a function has texts. CloudFormation makes them of numbers; an emulator does not."""
+    if isinstance(value, dict):
+        return {name: as_texts(it) for name, it in value.items()}
+    if isinstance(value, list):
+        return [as_texts(it) for it in value]
+    return value if isinstance(value, str) else str(value)
+
+
 def main(source, prefix, out, parameters_out):
     with open(source) as file:
         template = yaml_parse(file.read())
@@ -38,6 +47,8 @@ def main(source, prefix, out, parameters_out):
                 "Key": {"Fn::Sub": f"{prefix}/${{Architecture}}/{function}.zip"},
             }
             resource.pop("Metadata", None)
+            variables = properties.get("Environment", {}).get("Variables", {})
+            properties["Environment"] = {"Variables": as_texts(variables)}
     # Its output names a command that needs the source; ./deploy makes the tokens.
     template["Outputs"].pop("FirstToken", None)
     expanded = transform(template, {}, NoManagedPolicies())
