@@ -20,6 +20,6 @@ impl std::error::Error for Interrupted {}
 
 /// The exit code of a command that failed.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_interrupted = error.chain().any(|cause| cause.is::<Interrupted>());
-    if is_interrupted { ExitCode::from(EXIT_CODE) } else { ExitCode::FAILURE }
+    let interrupted = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>());
+    if interrupted.is_some() { ExitCode::from(EXIT_CODE) } else { ExitCode::FAILURE }
 }

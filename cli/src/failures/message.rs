@@ -85,7 +85,8 @@ struct Batch {
     end_sequence_number: String,
     approximate_arrival_of_first_record: String,
     approximate_arrival_of_last_record: String,
-    batch_size: u64,
+    #[serde(rename = "batchSize")]
+    records: u64,
 }
 
 /// What `IoT` Core sends to a rule's error action.
@@ -171,7 +172,7 @@ impl Message {
             };
             let about = format!(
                 "{} records for {name}, {} to {}, numbers {} to {} of {}: {condition}",
-                batch.batch_size,
+                batch.records,
                 batch.approximate_arrival_of_first_record,
                 batch.approximate_arrival_of_last_record,
                 batch.start_sequence_number,
