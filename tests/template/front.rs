@@ -436,14 +436,21 @@ fn whoever_deploys_learns_where_it_is() {
     let domain = json!({"Fn::Sub": "https://${DomainName}"});
     let (page, ingest) = (host("QueryFunction"), host("IngestFunction"));
     let named = [("DomainName", "roomtide.example.org"), ("CertificateArn", "arn:x")];
-    let cases: [(&[(&str, &str)], [&Value; 3]); 5] = [
-        (&[], [&page, &ingest, &api]),
-        (&[("Front", "function-urls")], [&page, &ingest, &Value::Null]),
-        (&[("Front", "http-api")], [&api, &api, &api]),
-        (&[("AWS::Region", "eu-south-2")], [&api, &api, &api]),
-        (&named, [&domain, &domain, &domain]),
+    let chosen: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("Front", "function-urls")],
+        &[("Front", "http-api")],
+        &[("AWS::Region", "eu-south-2")],
+        &named,
     ];
-    for (parameters, expected) in cases {
+    let expected = [
+        [&page, &ingest, &api],
+        [&page, &ingest, &Value::Null],
+        [&api; 3],
+        [&api; 3],
+        [&domain; 3],
+    ];
+    for (parameters, expected) in chosen.into_iter().zip(expected) {
         let outputs = outputs(parameters);
         let value = |name: &str| outputs.get(name).map_or(Value::Null, |it| it["Value"].clone());
         let told = ["PageUrl", "IngestUrl", "ApiUrl"].map(value);
